@@ -1,0 +1,110 @@
+"""What a tool is, what it is given, and what it gives back.
+
+One tool a file; its description for the model lies beside it in Markdown. A
+tool knows no database and no client: it asks for leave through ``question``,
+reaches files and processes through its context, and returns a result. The
+runner does the rest, and never runs a tool on the event loop's time: slow work
+belongs in a thread or a process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Generic, Protocol, TypeVar
+
+from agents.llm.contract import ToolSpec
+
+Args = TypeVar("Args")
+
+
+class BadArguments(Exception):
+    """The model's arguments do not fit; the sentence names the field and goes back to it."""
+
+
+class ToolRefusal(Exception):
+    """The tool cannot do this (a file not read yet, no such path); told to the model as an error."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A permission to be asked for, as clients draw it."""
+
+    tool_name: str
+    action: str
+    path: str  # absolute, symlinks followed
+    description: str
+    params: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ToolOutcome:
+    content: str
+    is_error: bool = False
+    metadata: Mapping[str, Any] | None = None
+    data: str = ""  # base64, for images
+    mime_type: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class FileMark:
+    """A file's state when it was read or written by this session."""
+
+    mtime_ns: int
+    size: int
+
+
+class FileLedger(Protocol):
+    """The session's memory of files: what it has read, and each version it made."""
+
+    async def read_mark(self, path: str) -> FileMark | None: ...
+
+    async def record_read(self, path: str, mark: FileMark) -> None: ...
+
+    async def record_change(self, path: str, *, before: str | None, after: str, mark: FileMark) -> None:
+        """``before`` is ``None`` for a file that did not exist."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Todo:
+    content: str
+    status: str  # pending, in_progress, completed
+    active_form: str
+
+
+class TodoList(Protocol):
+    async def read(self) -> tuple[Todo, ...]: ...
+
+    async def replace(self, todos: tuple[Todo, ...]) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class ToolContext:
+    working_dir: Path  # the workspace's folder, symlinks followed
+    session_id: str
+    message_id: str
+    call_id: str
+    env: Mapping[str, str] = field(repr=False)  # the whole environment for processes
+    process_mark: str  # put into the environment of every process, to find and end it
+    files: FileLedger
+    todos: TodoList
+    progress: Callable[[str], None]  # output so far, for clients that watch; cheap to call
+
+
+class Tool(Protocol, Generic[Args]):
+    spec: ToolSpec
+    parallel: bool  # safe beside others of the same reply, because it only reads
+
+    def parse(self, arguments: Mapping[str, Any]) -> Args:
+        """Raises ``BadArguments``. Unknown keys are ignored, a missing or mistyped one is named."""
+        ...
+
+    async def question(self, args: Args, context: ToolContext) -> Question | None:
+        """What to ask before running, ``None`` if nothing. May raise ``ToolRefusal``."""
+        ...
+
+    async def run(self, args: Args, context: ToolContext) -> ToolOutcome:
+        """May raise ``ToolRefusal``. Cancelling the task ends everything it started."""
+        ...

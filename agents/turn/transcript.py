@@ -1,0 +1,24 @@
+"""The conversation as a model is told it: neutral messages, no provider's wire.
+
+Pure. The runner builds these from stored messages; each provider wire under
+``agents/llm`` translates them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from workspaces.events.parts import Finish, Parts, Role, finish_of
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    id: str
+    role: Role
+    parts: Parts
+    model: str = ""
+    provider: str = ""
+
+    @property
+    def finish(self) -> Finish | None:
+        return finish_of(self.parts)
