@@ -1,0 +1,1 @@
+"""Real processes over real sockets, for the acceptance tests and the bench."""

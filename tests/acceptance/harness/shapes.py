@@ -1,0 +1,182 @@
+"""The two shapes of the server as real processes, with one interface to start, kill and stop them.
+
+Knows the commands and the lines they print; nothing of what is spoken over the socket.
+"""
+
+import enum
+import signal
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Literal
+
+from tests.acceptance.harness.environment import manage, server_environment
+from tests.acceptance.harness.ports import free_port
+from tests.acceptance.harness.processes import Process, ProcessFailed, kill_marked
+from tests.acceptance.harness.services import Services
+
+Which = Literal["all", "web", "worker"]
+_START_SECONDS = 40
+
+
+class Shape(enum.StrEnum):
+    EMBEDDED = "embedded"
+    SCALED = "scaled"
+
+
+class Server(ABC):
+    """One server on one port and one data folder, through any number of starts. Methods may block;
+    call them through `asyncio.to_thread` where a stream must be read meanwhile."""
+
+    shape: Shape
+
+    def __init__(self, folder: Path, extra_env: Mapping[str, str]) -> None:
+        self.port = free_port()
+        self.url = f"http://127.0.0.1:{self.port}"
+        self.folder = folder
+        self.data_dir = folder / "data"
+        self.env = server_environment(folder / "home", self.data_dir, extra_env)
+
+    @abstractmethod
+    def processes(self, which: Which = "all") -> list[Process]:
+        """In the order in which they start."""
+
+    @abstractmethod
+    def start(self) -> None:
+        """Start what does not run, and return when all of it listens or works."""
+
+    def kill9(self, which: Which = "all") -> None:
+        """SIGKILL, all at once: no process may see another's end and tidy up."""
+        doomed = self.processes(which)
+        for process in doomed:
+            process.send(signal.SIGKILL)
+        for process in doomed:
+            process.kill9()
+
+    def restart(self) -> None:
+        """What runs ends with SIGTERM; then start. After `kill9` this is only a start."""
+        if self.alive:
+            self.stop()
+        self.start()
+
+    def stop(self) -> None:
+        """SIGTERM to all, each must end with 0."""
+        running = [process for process in self.processes() if process.alive]
+        for process in running:
+            process.send(signal.SIGTERM)
+        # Once only: a second SIGTERM may meet a process that has put its handler away already.
+        codes = {process: process.wait() for process in running}
+        for process, code in codes.items():
+            if code != 0:
+                raise process.failure(f"ended with {code} on SIGTERM")
+
+    def close(self) -> None:
+        """End everything, also what tools left running. For fixtures: asserts what `stop` asserts."""
+        try:
+            died = [p for p in self.processes() if p.returncode not in (None, 0, -signal.SIGKILL)]
+            if died:
+                raise died[0].failure(f"had ended by itself with {died[0].returncode}")
+            self.stop()
+        finally:
+            self.kill9()
+            kill_marked(f"CRUSH_DATA_DIR={self.data_dir}")
+
+    @property
+    def alive(self) -> bool:
+        return any(process.alive for process in self.processes())
+
+    def pids(self) -> list[int]:
+        return [process.pid for process in self.processes() if process.alive]
+
+    def log_text(self) -> str:
+        return "\n".join(f"--- {p.name}\n{p.log_text()}" for p in self.processes())
+
+
+class EmbeddedServer(Server):
+    """`manage.py serve`: everything in one process."""
+
+    shape = Shape.EMBEDDED
+
+    def __init__(self, folder: Path, extra_env: Mapping[str, str]) -> None:
+        super().__init__(folder, extra_env)
+        self._serve = manage(
+            "serve",
+            ["serve", "--host", f"tcp://127.0.0.1:{self.port}"],
+            env=self.env,
+            log=folder / "serve.log",
+        )
+
+    def processes(self, which: Which = "all") -> list[Process]:
+        return [self._serve]  # it is web and worker in one
+
+    def start(self) -> None:
+        if not self._serve.alive:
+            self._serve.start()
+        self._serve.wait_for_line("Serving", _START_SECONDS)
+
+
+class ScaledServer(Server):
+    """`manage.py web` and a number of `manage.py runworker`, on PostgreSQL and Redis."""
+
+    shape = Shape.SCALED
+
+    def __init__(
+        self, folder: Path, extra_env: Mapping[str, str], services: Services, *, workers: int = 1
+    ) -> None:
+        super().__init__(folder, extra_env)
+        self._services = services
+        self._lent = services.lend(self._migrate)
+        self.env.update(self._lent.env)
+        self._web = manage(
+            "web",
+            ["web", "--host", f"tcp://127.0.0.1:{self.port}"],
+            env=self.env,
+            log=folder / "web.log",
+        )
+        self._workers = [
+            manage(f"worker {n}", ["runworker"], env=self.env, log=folder / f"worker-{n}.log")
+            for n in range(1, workers + 1)
+        ]
+
+    def _migrate(self, database_url: str) -> None:
+        env = {**self.env, "DATABASE_URL": database_url}
+        migrate = manage(
+            "migrate", ["migrate", "--no-input"], env=env, log=self.folder / "migrate.log"
+        )
+        migrate.start()
+        if migrate.wait(120) != 0:
+            raise migrate.failure("failed")
+
+    def processes(self, which: Which = "all") -> list[Process]:
+        web = [self._web] if which in ("all", "web") else []
+        return web + (self._workers if which in ("all", "worker") else [])
+
+    def start(self) -> None:
+        waiting = [process for process in self.processes() if not process.alive]
+        for process in waiting:
+            process.start()
+        for process in waiting:
+            process.wait_for_line("Serving" if process is self._web else "Working", _START_SECONDS)
+
+    def close(self) -> None:
+        try:
+            super().close()
+        finally:
+            self._services.take_back(self._lent)
+
+
+def make_server(
+    shape: Shape,
+    folder: Path,
+    *,
+    env: Mapping[str, str] | None = None,
+    services: Services | None = None,
+    workers: int = 1,
+) -> Server:
+    """A server that is not started yet."""
+    folder.mkdir(parents=True, exist_ok=True)
+    if shape is Shape.EMBEDDED:
+        return EmbeddedServer(folder, env or {})
+    if services is None:
+        raise ProcessFailed("the scaled shape needs services")
+    return ScaledServer(folder, env or {}, services, workers=workers)
