@@ -1,0 +1,19 @@
+"""The facts: where, who, what was said, what happened."""
+
+from workspaces.models.claim import ClientClaim, RetiredClient
+from workspaces.models.event import Event
+from workspaces.models.file import FileRead, FileVersion
+from workspaces.models.message import Message
+from workspaces.models.session import Session
+from workspaces.models.workspace import Workspace
+
+__all__ = [
+    "ClientClaim",
+    "Event",
+    "FileRead",
+    "FileVersion",
+    "Message",
+    "RetiredClient",
+    "Session",
+    "Workspace",
+]

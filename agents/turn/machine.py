@@ -1,0 +1,293 @@
+"""The turn as a pure machine: ``advance(state, input) → (state, effects)``.
+
+A turn calls the model, runs the calls of its reply, and calls it again until
+it stops. The stored messages are the state: ``rebuild`` makes the same state
+from them after a crash, with every call that has no result waiting again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import TypeAlias, assert_never
+
+from agents.turn.effects import (
+    AbortWork,
+    CallModel,
+    Effect,
+    End,
+    GiveResult,
+    Judge,
+    Outcome,
+    Park,
+    Release,
+    RunTool,
+    SaveReply,
+    SaveResult,
+)
+from agents.turn.inputs import (
+    Allowed,
+    AnswerNeeded,
+    Asked,
+    Begun,
+    CancelSeen,
+    Denied,
+    HandOver,
+    Input,
+    Replied,
+    ReplyFailed,
+    ToolEnded,
+)
+from workspaces.events.parts import FinishReason
+
+CANCELLED_RESULT = "Cancelled by the user before it finished."
+DENIED_RESULT = "The user denied permission for this call."
+SKIPPED_RESULT = "Not run: the user denied permission for another call of this reply."
+CANCELLED_NOTE = "User canceled request"
+REPEATED_NOTE = "Stopped: the same tool calls were repeated without progress."
+
+# The same calls with the same results so often among the last steps are a loop.
+LOOP_WINDOW = 10
+LOOP_REPEATS = 5
+
+
+class Phase(StrEnum):
+    FRESH = "fresh"  # claimed, nothing begun
+    CALLING = "calling"  # the model speaks
+    TOOLS = "tools"  # its calls are judged, asked for, run
+    ENDED = "ended"
+
+
+class Progress(StrEnum):
+    WAITING = "waiting"
+    JUDGED = "judged"  # being judged
+    ASKED = "asked"
+    RUNNING = "running"
+    DONE = "done"
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    asked: Asked
+    progress: Progress = Progress.WAITING
+    digest: str = ""  # of its result, for the loop guard
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    phase: Phase = Phase.FRESH
+    calls: tuple[Call, ...] = ()
+    steps: int = 0  # replies so far
+    trail: tuple[str, ...] = ()  # a digest for each step with calls, newest last
+    is_denied: bool = False
+    hands_over: bool = False
+
+
+Step: TypeAlias = tuple[Turn, tuple[Effect, ...]]
+
+
+def advance(turn: Turn, happened: Input) -> Step:
+    """What follows. An input that comes too late changes nothing."""
+    if turn.phase is Phase.ENDED:
+        return turn, ()
+    match happened:
+        case Begun():
+            return _begin(turn)
+        case Replied():
+            return _replied(turn, happened)
+        case ReplyFailed():
+            if turn.phase is not Phase.CALLING:
+                return turn, ()
+            end = End(Outcome.FAILED, FinishReason.ERROR, happened.error, happened.error)
+            return _ended(turn), (SaveReply(FinishReason.ERROR), end)
+        case Allowed():
+            return _moved(turn, happened.call_id, Progress.RUNNING, RunTool(happened.call_id))
+        case AnswerNeeded():
+            return _moved(turn, happened.call_id, Progress.ASKED)
+        case Denied():
+            return _denied(turn, happened)
+        case ToolEnded():
+            return _tool_ended(turn, happened)
+        case CancelSeen():
+            return _cancelled(turn)
+        case HandOver():
+            return _hand_over(turn)
+        case _:
+            assert_never(happened)
+
+
+def rebuild(
+    steps: Sequence[Sequence[Asked]], results: Sequence[tuple[str, str]], *, begun: bool
+) -> Turn:
+    """The turn that wrote these messages.
+
+    ``steps``: the calls of each finished reply, in order. ``results``: call id
+    and content of each result. ``begun``: whether a reply was ever finished
+    without calls is no matter here, since such a turn has ended.
+    """
+    contents = dict(results)
+    turn = Turn(steps=len(steps))
+    trail: list[str] = []
+    for step in steps:
+        calls = tuple(
+            Call(asked, Progress.DONE, _digest(contents[asked.id]))
+            if asked.id in contents
+            else Call(asked)
+            for asked in step
+        )
+        turn = replace(turn, calls=calls)
+        if all(call.progress is Progress.DONE for call in calls):
+            trail.append(_trace(calls))
+            turn = replace(turn, calls=())
+    turn = replace(turn, trail=tuple(trail[-LOOP_WINDOW:]))
+    if turn.calls:
+        return replace(turn, phase=Phase.TOOLS)
+    return replace(turn, phase=Phase.FRESH if not begun or not steps else Phase.TOOLS)
+
+
+def _begin(turn: Turn) -> Step:
+    match turn.phase:
+        case Phase.FRESH:
+            return replace(turn, phase=Phase.CALLING), (CallModel(fold=False),)
+        case Phase.TOOLS:
+            return _go_on(turn)
+        case _:
+            return turn, ()
+
+
+def _replied(turn: Turn, reply: Replied) -> Step:
+    if turn.phase is not Phase.CALLING:
+        return turn, ()
+    turn = replace(turn, steps=turn.steps + 1)
+    if not reply.calls:
+        end = End(Outcome.COMPLETED)
+        return _ended(turn), (SaveReply(reply.reason), end)
+    calls = tuple(Call(asked) for asked in reply.calls)
+    turn = replace(turn, phase=Phase.TOOLS, calls=calls)
+    turn, effects = _go_on(turn)
+    return turn, (SaveReply(FinishReason.TOOL_USE), *effects)
+
+
+def _moved(turn: Turn, call_id: str, progress: Progress, *effects: Effect) -> Step:
+    call = _call(turn, call_id)
+    if call is None or call.progress not in {Progress.JUDGED, Progress.ASKED} or turn.is_denied:
+        return turn, ()
+    turn = _with(turn, call_id, progress)
+    turn, more = _go_on(turn)
+    return turn, (*effects, *more)
+
+
+def _denied(turn: Turn, denied: Denied) -> Step:
+    call = _call(turn, denied.call_id)
+    if call is None or call.progress in {Progress.RUNNING, Progress.DONE}:
+        return turn, ()
+    effects: list[Effect] = [GiveResult(denied.call_id, DENIED_RESULT)]
+    turn = _with(turn, denied.call_id, Progress.DONE)
+    for other in turn.calls:
+        if other.progress not in {Progress.RUNNING, Progress.DONE}:
+            effects.append(GiveResult(other.asked.id, SKIPPED_RESULT))
+            turn = _with(turn, other.asked.id, Progress.DONE)
+    turn, more = _go_on(replace(turn, is_denied=True))
+    return turn, (*effects, *more)
+
+
+def _tool_ended(turn: Turn, ended: ToolEnded) -> Step:
+    call = _call(turn, ended.call_id)
+    if call is None or call.progress is Progress.DONE:
+        return turn, ()
+    turn = _with(turn, ended.call_id, Progress.DONE, _digest(ended.content))
+    turn, effects = _go_on(turn)
+    return turn, (SaveResult(ended.call_id), *effects)
+
+
+def _cancelled(turn: Turn) -> Step:
+    effects: list[Effect] = [AbortWork()]
+    effects += [
+        GiveResult(call.asked.id, CANCELLED_RESULT)
+        for call in turn.calls
+        if call.progress is not Progress.DONE
+    ]
+    if turn.phase is Phase.CALLING:
+        effects.append(SaveReply(FinishReason.CANCELED))
+    effects.append(End(Outcome.CANCELLED, FinishReason.CANCELED, CANCELLED_NOTE))
+    return _ended(turn), tuple(effects)
+
+
+def _hand_over(turn: Turn) -> Step:
+    turn = replace(turn, hands_over=True)
+    if turn.phase is Phase.FRESH:
+        return _ended(turn), (Release(),)
+    return turn, ()
+
+
+def _go_on(turn: Turn) -> Step:
+    """Starts what can start now; the next model call when every call is done."""
+    unfinished = [call for call in turn.calls if call.progress is not Progress.DONE]
+    if not unfinished:
+        return _step_done(turn)
+    if turn.is_denied:
+        return turn, ()  # what runs beside the denied call comes to its end
+    effects: list[Effect] = []
+    busy = any(c.progress in {Progress.JUDGED, Progress.RUNNING} for c in unfinished)
+    if turn.hands_over and not busy:
+        return _ended(turn), (Release(),)
+    for call in _startable(unfinished):
+        if call.progress is Progress.WAITING and not turn.hands_over:
+            turn = _with(turn, call.asked.id, Progress.JUDGED)
+            effects.append(Judge(call.asked.id))
+            busy = True
+    if not busy:
+        effects.append(Park())
+    return turn, tuple(effects)
+
+
+def _startable(unfinished: Sequence[Call]) -> list[Call]:
+    """The first call, with those behind it that may run beside it."""
+    if not unfinished[0].asked.parallel:
+        return [unfinished[0]]
+    startable: list[Call] = []
+    for call in unfinished:
+        if not call.asked.parallel:
+            break
+        startable.append(call)
+    return startable
+
+
+def _step_done(turn: Turn) -> Step:
+    trail = turn.trail
+    if turn.calls:
+        trail = (*trail, _trace(turn.calls))[-LOOP_WINDOW:]
+    turn = replace(turn, calls=(), trail=trail)
+    if turn.is_denied:
+        return _ended(turn), (End(Outcome.COMPLETED, FinishReason.END_TURN),)
+    if trail and trail.count(trail[-1]) >= LOOP_REPEATS:
+        return _ended(turn), (End(Outcome.COMPLETED, FinishReason.END_TURN, REPEATED_NOTE),)
+    if turn.hands_over:
+        return _ended(turn), (Release(),)
+    return replace(turn, phase=Phase.CALLING), (CallModel(fold=True),)
+
+
+def _ended(turn: Turn) -> Turn:
+    return replace(turn, phase=Phase.ENDED)
+
+
+def _call(turn: Turn, call_id: str) -> Call | None:
+    return next((call for call in turn.calls if call.asked.id == call_id), None)
+
+
+def _with(turn: Turn, call_id: str, progress: Progress, digest: str = "") -> Turn:
+    calls = tuple(
+        replace(call, progress=progress, digest=digest) if call.asked.id == call_id else call
+        for call in turn.calls
+    )
+    return replace(turn, calls=calls)
+
+
+def _digest(content: str) -> str:
+    return hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+def _trace(calls: Sequence[Call]) -> str:
+    return _digest("\x00".join(f"{c.asked.name}\x01{c.asked.input}\x01{c.digest}" for c in calls))

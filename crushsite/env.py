@@ -1,0 +1,119 @@
+"""Typed readers for environment variables: a bad value is refused loudly, by name."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from django.core.exceptions import ImproperlyConfigured
+
+
+def read_text(name: str, default: str = "") -> str:
+    return os.environ.get(name, "").strip() or default
+
+
+def read_seconds(name: str, default: float) -> float:
+    raw = read_text(name)
+    if not raw:
+        return default
+    try:
+        seconds = float(raw.removesuffix("s"))
+    except ValueError:
+        raise ImproperlyConfigured(f"{name} must be a number of seconds, not {raw!r}.") from None
+    if not 0 <= seconds <= 86_400:
+        raise ImproperlyConfigured(f"{name} must lie between 0 and 86400 seconds, not {raw!r}.")
+    return seconds
+
+
+def read_number(name: str, default: int, *, low: int, high: int) -> int:
+    raw = read_text(name)
+    if not raw:
+        return default
+    if not raw.isdecimal() or not low <= int(raw) <= high:
+        raise ImproperlyConfigured(f"{name} must be a whole number from {low} to {high}.")
+    return int(raw)
+
+
+def read_flag(name: str) -> bool:
+    raw = read_text(name).lower()
+    if raw in {"", "0", "false", "no", "off"}:
+        return False
+    if raw in {"1", "true", "yes", "on"}:
+        return True
+    raise ImproperlyConfigured(f"{name} must be 1 or 0, not {raw!r}.")
+
+
+def read_names(name: str) -> list[str]:
+    return [item.strip() for item in read_text(name).split(",") if item.strip()]
+
+
+def data_dir() -> Path:
+    """``CRUSH_DATA_DIR``, or a folder of ours under the user's data home."""
+    chosen = read_text("CRUSH_DATA_DIR")
+    if chosen:
+        return Path(chosen).expanduser().absolute()
+    home = read_text("XDG_DATA_HOME") or str(Path.home() / ".local" / "share")
+    return Path(home) / "crush-server"
+
+
+def database(url: str, *, folder: Path) -> dict[str, Any]:
+    """Django's database settings: SQLite in ``folder`` unless a URL names PostgreSQL."""
+    if not url:
+        return _sqlite(folder / "server.sqlite3")
+    parts = urlsplit(url)
+    if parts.scheme == "sqlite":
+        return _sqlite(Path(unquote(parts.path)))
+    if parts.scheme not in {"postgres", "postgresql"}:
+        raise ImproperlyConfigured(
+            "DATABASE_URL must begin with postgres:// or sqlite://; leave it empty for SQLite in the data folder."
+        )
+    return {
+        "ENGINE": "django.db.backends.postgresql",
+        "NAME": unquote(parts.path.lstrip("/")),
+        "USER": unquote(parts.username or ""),
+        "PASSWORD": unquote(parts.password or ""),
+        "HOST": unquote(parts.hostname or ""),
+        "PORT": str(parts.port or ""),
+        "CONN_HEALTH_CHECKS": True,
+        "OPTIONS": _query(parts.query),
+    }
+
+
+def _sqlite(path: Path) -> dict[str, Any]:
+    return {
+        "ENGINE": "django.db.backends.sqlite3",
+        "NAME": str(path),
+        "OPTIONS": {
+            "transaction_mode": "IMMEDIATE",
+            "timeout": 30,
+            # NORMAL in WAL mode: a commit survives the death of any process; only a
+            # power cut may take the last moments. FULL costs an fsync a commit.
+            "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=%s; PRAGMA cache_size=-8000;"
+            % ("FULL" if read_flag("CRUSH_SQLITE_FSYNC") else "NORMAL"),
+        },
+        "TEST": {"NAME": str(path.with_name("test.sqlite3"))},
+    }
+
+
+def _query(query: str) -> Mapping[str, str]:
+    pairs = (item.partition("=") for item in query.split("&") if item)
+    return {unquote(key): unquote(value) for key, _, value in pairs}
+
+
+def channel_layers(url: str) -> dict[str, Any]:
+    """The in-memory layer of one process, or Redis between several."""
+    if not url:
+        return {"default": {"BACKEND": "channels.layers.InMemoryChannelLayer"}}
+    return {
+        "default": {
+            "BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer",
+            "CONFIG": {
+                # No socket timeout: an idle subscription is not a dead one.
+                "hosts": [{"address": url, "socket_timeout": None}],
+                "prefix": read_text("CRUSH_REDIS_PREFIX", "crush"),
+            },
+        }
+    }

@@ -1,0 +1,110 @@
+"""Every setting of the server. Values come from the environment, read by ``env``.
+
+Domain code takes values, not this module. The two shapes differ by
+``DATABASE_URL`` and ``REDIS_URL`` alone.
+"""
+
+from __future__ import annotations
+
+from django.utils.functional import SimpleLazyObject
+
+from crushsite import env
+from crushsite.secret_key import read_or_create_secret_key
+
+DATA_DIR = env.data_dir()
+DATABASE_URL = env.read_text("DATABASE_URL")
+REDIS_URL = env.read_text("REDIS_URL")
+
+DEBUG = False
+# Lazily: importing settings must not write files.
+SECRET_KEY = SimpleLazyObject(lambda: read_or_create_secret_key(DATA_DIR))
+# The ASGI guard judges Host and Origin before Django sees a request.
+ALLOWED_HOSTS = ["*"]
+ROOT_URLCONF = "crushsite.urls"
+ASGI_APPLICATION = "crushsite.asgi.application"
+
+INSTALLED_APPS = [
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+    # Without autodiscovery: the admin's modules load on its first page.
+    "django.contrib.admin.apps.SimpleAdminConfig",
+    "rest_framework",
+    "channels",
+    "workspaces",
+    "permissions",
+    "agents",
+    "crushsite",
+]
+
+# Only the admin passes through these; the API has a shorter way (crushsite.handler).
+MIDDLEWARE = [
+    "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+]
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ]
+        },
+    }
+]
+
+DATABASES = {"default": env.database(DATABASE_URL, folder=DATA_DIR)}
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+CHANNEL_LAYERS = env.channel_layers(REDIS_URL)
+
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator"},
+    {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
+]
+SESSION_COOKIE_HTTPONLY = True
+SESSION_COOKIE_SAMESITE = "Lax"
+X_FRAME_OPTIONS = "DENY"
+
+STATIC_URL = "static/"
+WHITENOISE_USE_FINDERS = True
+USE_TZ = True
+TIME_ZONE = "UTC"
+LANGUAGE_CODE = "en-us"
+USE_I18N = False
+
+LOGGING_CONFIG = None  # crushsite.logs sets up logging when a process starts
+
+REST_FRAMEWORK = {
+    "DEFAULT_RENDERER_CLASSES": ["workspaces.api.rendering.OrjsonRenderer"],
+    "DEFAULT_PARSER_CLASSES": ["workspaces.api.rendering.OrjsonParser"],
+    "DEFAULT_AUTHENTICATION_CLASSES": [],
+    "DEFAULT_PERMISSION_CLASSES": [],
+    "UNAUTHENTICATED_USER": None,
+}
+
+# Clients
+CRUSH_CREATE_GRACE_SECONDS = env.read_seconds("CRUSH_SERVER_CREATE_GRACE", 30.0)
+CRUSH_DETACH_GRACE_SECONDS = env.read_seconds("CRUSH_SERVER_DETACH_GRACE", 10.0)
+CRUSH_IDLE_TIMEOUT_SECONDS = env.read_seconds("CRUSH_SERVER_IDLE_TIMEOUT", 60.0)
+# Sizes
+CRUSH_MAX_BODY_BYTES = env.read_number("CRUSH_MAX_BODY_MB", 32, low=1, high=1024) * 1024 * 1024
+CRUSH_MAX_PROMPT_CHARS = env.read_number("CRUSH_MAX_PROMPT_CHARS", 1_000_000, low=1, high=8_000_000)
+# Workers
+CRUSH_LEASE_SECONDS = env.read_seconds("CRUSH_LEASE", 15.0)
+CRUSH_POLL_SECONDS = env.read_seconds("CRUSH_POLL", 1.0)
+CRUSH_MAX_RUNS = env.read_number("CRUSH_MAX_RUNS", 500, low=1, high=10_000)
+CRUSH_OFFLINE_PACE_SECONDS = env.read_seconds("CRUSH_OFFLINE_PACE", 0.005)
+# A folder of gate files for tests that hold a run at a named place; empty in use.
+CRUSH_GATES = env.read_text("CRUSH_GATES")
+CRUSH_LOG_LEVEL = env.read_text("CRUSH_LOG_LEVEL", "INFO").upper()

@@ -1,0 +1,71 @@
+"""Tool permissions: what was asked and answered, and what a session may do from now on."""
+
+from __future__ import annotations
+
+from typing_extensions import override
+
+from django.db import models
+
+from workspaces.models import Session, Workspace
+from workspaces.storage.ids import new_id
+from workspaces.storage.moments import now_ms
+
+
+class RequestState(models.TextChoices):
+    PENDING = "pending"
+    ALLOWED = "allowed"
+    DENIED = "denied"
+    WITHDRAWN = "withdrawn", "withdrawn (its run was cancelled)"
+
+
+class PermissionRequest(models.Model):
+    id = models.CharField(primary_key=True, max_length=36, default=new_id, editable=False)
+    workspace = models.ForeignKey(Workspace, models.CASCADE, related_name="+")
+    session = models.ForeignKey(Session, models.CASCADE, related_name="permission_requests")
+    run_key = models.BigIntegerField(help_text="The run that waits for the answer.")
+    tool_call_id = models.CharField(max_length=200)
+    tool_name = models.CharField(max_length=200)
+    action = models.CharField(max_length=100)
+    path = models.CharField(max_length=4096)
+    description = models.TextField(blank=True)
+    params = models.JSONField(default=dict)
+    state = models.CharField(
+        max_length=16, choices=RequestState.choices, default=RequestState.PENDING
+    )
+    asked_at = models.BigIntegerField(default=now_ms)
+    answered_at = models.BigIntegerField(null=True, blank=True)
+
+    class Meta:
+        indexes = [
+            models.Index(
+                fields=["workspace", "asked_at"],
+                condition=models.Q(state="pending"),
+                name="permission_pending",
+            ),
+            models.Index(fields=["run_key"], name="permission_by_run"),
+        ]
+
+    @override
+    def __str__(self) -> str:
+        return f"{self.tool_name}:{self.action} {self.path}"
+
+
+class Grant(models.Model):
+    """An ``allow_session``: exactly this tool, action and path need no question again."""
+
+    session = models.ForeignKey(Session, models.CASCADE, related_name="grants")
+    tool_name = models.CharField(max_length=200)
+    action = models.CharField(max_length=100)
+    path = models.CharField(max_length=4096)
+    granted_at = models.BigIntegerField(default=now_ms)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["session", "tool_name", "action", "path"], name="one_grant"
+            )
+        ]
+
+    @override
+    def __str__(self) -> str:
+        return f"{self.tool_name}:{self.action} {self.path}"

@@ -1,0 +1,182 @@
+"""Every write to messages: born whole, started and finished, or checkpointed in between."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import orjson
+
+from workspaces.events.message_rows import COLUMNS, message_of_row, message_wire
+from workspaces.events.parts import Parts, Role, parts_to_wire
+from workspaces.events.types import Kind
+from workspaces.storage.ids import new_id
+from workspaces.storage.transaction import Transaction
+
+
+def create_message(
+    tx: Transaction,
+    workspace_id: str,
+    session_id: str,
+    *,
+    role: Role,
+    parts: Parts,
+    run_key: int | None = None,
+    model: str = "",
+    provider: str = "",
+    is_summary: bool = False,
+) -> dict[str, Any]:
+    """Adds a message that is whole already."""
+    return _insert(
+        tx,
+        workspace_id,
+        session_id,
+        Kind.MESSAGE_CREATED,
+        role=role,
+        wire=parts_to_wire(parts),
+        run_key=run_key,
+        model=model,
+        provider=provider,
+        is_finished=True,
+        is_summary=is_summary,
+    )[1]
+
+
+def start_message(
+    tx: Transaction,
+    workspace_id: str,
+    session_id: str,
+    *,
+    run_key: int,
+    model: str,
+    provider: str,
+    is_summary: bool = False,
+) -> tuple[int, dict[str, Any]]:
+    """Opens an assistant's message; returns the number that names it in deltas."""
+    return _insert(
+        tx,
+        workspace_id,
+        session_id,
+        Kind.MESSAGE_STARTED,
+        role=Role.ASSISTANT,
+        wire=[],
+        run_key=run_key,
+        model=model,
+        provider=provider,
+        is_finished=False,
+        is_summary=is_summary,
+    )
+
+
+def _insert(
+    tx: Transaction,
+    workspace_id: str,
+    session_id: str,
+    kind: Kind,
+    *,
+    role: Role,
+    wire: list[dict[str, Any]],
+    run_key: int | None,
+    model: str,
+    provider: str,
+    is_finished: bool,
+    is_summary: bool,
+) -> tuple[int, dict[str, Any]]:
+    number = tx.next_number(workspace_id)
+    message_id = new_id()
+    tx.execute(
+        "INSERT INTO workspaces_message (id, workspace_id, session_id, position, stream_number,"
+        " role, parts, model, provider, is_finished, is_summary, run_key, created_at, updated_at)"
+        " VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)",
+        [
+            message_id,
+            workspace_id,
+            session_id,
+            number,
+            0 if is_finished else number,
+            role.value,
+            orjson.dumps(wire).decode(),
+            model,
+            provider,
+            is_finished,
+            is_summary,
+            run_key,
+            tx.now,
+            tx.now,
+        ],
+    )
+    tx.execute(
+        "UPDATE workspaces_session SET message_count = message_count + 1, updated_at = %s"
+        " WHERE id = %s",
+        [tx.now, session_id],
+    )
+    message = message_wire(
+        id=message_id,
+        session_id=session_id,
+        role=role.value,
+        parts=wire,
+        model=model,
+        provider=provider,
+        created_at=tx.now,
+        updated_at=tx.now,
+        is_summary=is_summary,
+    )
+    return tx.append(workspace_id, kind, {"message": message}, session_id=session_id), message
+
+
+def checkpoint_message(tx: Transaction, message_id: str, *, parts: Parts) -> None:
+    """Saves the words so far. No event: readers have had them as deltas."""
+    tx.execute(
+        "UPDATE workspaces_message SET parts = %s, updated_at = %s"
+        " WHERE id = %s AND is_finished = %s",
+        [orjson.dumps(parts_to_wire(parts)).decode(), tx.now, message_id, False],
+    )
+
+
+def restart_message(tx: Transaction, workspace_id: str, message_id: str) -> int:
+    """Forgets what an open message has said; returns its new stream number."""
+    number = tx.next_number(workspace_id)
+    tx.execute(
+        "UPDATE workspaces_message SET parts = '[]', stream_number = %s, updated_at = %s"
+        " WHERE id = %s",
+        [number, tx.now, message_id],
+    )
+    _tell(tx, workspace_id, message_id, Kind.MESSAGE_RESTARTED)
+    return number
+
+
+def finish_message(
+    tx: Transaction, workspace_id: str, message_id: str, *, parts: Parts
+) -> dict[str, Any]:
+    """Writes an open message whole."""
+    _write(tx, message_id, parts)
+    return _tell(tx, workspace_id, message_id, Kind.MESSAGE_FINISHED)
+
+
+def change_message(
+    tx: Transaction, workspace_id: str, message_id: str, *, parts: Parts
+) -> dict[str, Any]:
+    """Replaces the parts of a message that was finished before."""
+    _write(tx, message_id, parts)
+    return _tell(tx, workspace_id, message_id, Kind.MESSAGE_UPDATED)
+
+
+def _write(tx: Transaction, message_id: str, parts: Parts) -> None:
+    tx.execute(
+        "UPDATE workspaces_message SET parts = %s, is_finished = %s, stream_number = 0,"
+        " updated_at = %s WHERE id = %s",
+        [orjson.dumps(parts_to_wire(parts)).decode(), True, tx.now, message_id],
+    )
+
+
+def _tell(tx: Transaction, workspace_id: str, message_id: str, kind: Kind) -> dict[str, Any]:
+    message = _read(tx, message_id)
+    tx.append(workspace_id, kind, {"message": message}, session_id=message["session_id"])
+    return message
+
+
+def _read(tx: Transaction, message_id: str) -> dict[str, Any]:
+    rows: Sequence[tuple[Any, ...]] = tx.fetch(
+        f"SELECT {COLUMNS} FROM workspaces_message WHERE id = %s", [message_id]
+    )
+    return message_of_row(rows[0])

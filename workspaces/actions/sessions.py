@@ -1,0 +1,96 @@
+"""Every write to sessions. Each function is a job's part: it takes the open transaction."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from workspaces.events.session_rows import COLUMNS, session_of_row
+from workspaces.events.types import Kind
+from workspaces.storage.errors import SessionUnknown
+from workspaces.storage.ids import new_id
+from workspaces.storage.transaction import Transaction
+
+
+def create_session(
+    tx: Transaction,
+    workspace_id: str,
+    *,
+    title: str,
+    session_id: str = "",
+    parent_session_id: str = "",
+) -> dict[str, Any]:
+    """Adds a session and tells of it. A child session brings its own id."""
+    session_id = session_id or new_id()
+    tx.execute(
+        "INSERT INTO workspaces_session (id, workspace_id, parent_session_id, title,"
+        " message_count, prompt_tokens, completion_tokens, cost, summary_message_id, todos,"
+        " attached_clients, is_busy, is_deleting, last_accept, cancel_mark, created_at, updated_at)"
+        " VALUES (%s, %s, %s, %s, 0, 0, 0, 0, '', '[]', 0, %s, %s, 0, 0, %s, %s)",
+        [session_id, workspace_id, parent_session_id, title, False, False, tx.now, tx.now],
+    )
+    session = read_session(tx, workspace_id, session_id)
+    tx.append(workspace_id, Kind.SESSION_CREATED, {"session": session}, session_id=session_id)
+    return session
+
+
+def read_session(tx: Transaction, workspace_id: str, session_id: str) -> dict[str, Any]:
+    """The session as the wire shows it. Raises ``SessionUnknown``."""
+    rows = tx.fetch(
+        f"SELECT {COLUMNS} FROM workspaces_session"
+        " WHERE id = %s AND workspace_id = %s AND is_deleting = %s",
+        [session_id, workspace_id, False],
+    )
+    if not rows:
+        raise SessionUnknown
+    return session_of_row(rows[0])
+
+
+def tell_session(tx: Transaction, workspace_id: str, session_id: str) -> dict[str, Any] | None:
+    """Appends the session's new state; nothing for one that is being deleted."""
+    try:
+        session = read_session(tx, workspace_id, session_id)
+    except SessionUnknown:
+        return None
+    tx.append(workspace_id, Kind.SESSION_UPDATED, {"session": session}, session_id=session_id)
+    return session
+
+
+def rename_session(
+    tx: Transaction, workspace_id: str, session_id: str, *, title: str
+) -> dict[str, Any]:
+    """Raises ``SessionUnknown``."""
+    read_session(tx, workspace_id, session_id)
+    tx.execute(
+        "UPDATE workspaces_session SET title = %s, updated_at = %s WHERE id = %s",
+        [title, tx.now, session_id],
+    )
+    session = tell_session(tx, workspace_id, session_id)
+    if session is None:
+        raise SessionUnknown
+    return session
+
+
+def add_usage(
+    tx: Transaction,
+    session_id: str,
+    *,
+    prompt_tokens: int,
+    completion_tokens: int,
+    cost: float,
+) -> None:
+    """Sums a reply's tokens and cost up on the session; the caller tells of it."""
+    tx.execute(
+        "UPDATE workspaces_session SET prompt_tokens = prompt_tokens + %s,"
+        " completion_tokens = completion_tokens + %s, cost = cost + %s, updated_at = %s"
+        " WHERE id = %s",
+        [prompt_tokens, completion_tokens, cost, tx.now, session_id],
+    )
+
+
+def erase_session(tx: Transaction, workspace_id: str, session: dict[str, Any]) -> None:
+    """Removes the rows of a session that holds no run, with its children's link left open."""
+    session_id = session["id"]
+    for table in ("workspaces_fileversion", "workspaces_fileread", "workspaces_message"):
+        tx.execute(f"DELETE FROM {table} WHERE session_id = %s", [session_id])
+    tx.execute("DELETE FROM workspaces_session WHERE id = %s", [session_id])
+    tx.append(workspace_id, Kind.SESSION_DELETED, {"session": session}, session_id=session_id)

@@ -1,0 +1,123 @@
+"""Which files make a workspace's configuration, and in which order.
+
+Knows paths, never what the files hold. Where they lie is decided by the server's
+own environment: a client's variables choose values, never files.
+"""
+
+from __future__ import annotations
+
+import os
+import pwd
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path, PurePath
+from typing import TypeAlias
+
+FILE_NAME = "crush.json"
+PROJECT_NAMES = (".crush.json", "crush.json")  # lowest precedence first
+LEVELS_LIMIT = 64
+
+Fingerprint: TypeAlias = tuple[tuple[int, int, int] | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """Files that may exist, lowest precedence first."""
+
+    stored_for_user: str
+    users_own: str
+    project: tuple[str, ...]
+    stored_for_workspace: str
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """Each path once, at its highest place."""
+        paths = (
+            self.stored_for_user,
+            self.users_own,
+            *self.project,
+            self.stored_for_workspace,
+        )
+        return tuple(reversed(dict.fromkeys(reversed(paths))))
+
+
+def find_candidates(path: str, *, data_dir: str, server_env: Mapping[str, str]) -> Candidates:
+    return Candidates(
+        stored_for_user=stored_for_user(server_env),
+        users_own=users_own(server_env),
+        project=tuple(_project_files(path)),
+        stored_for_workspace=stored_for_workspace(data_dir),
+    )
+
+
+def home(server_env: Mapping[str, str]) -> str:
+    given = server_env.get("HOME", "")
+    if PurePath(given).is_absolute():
+        return given
+    try:
+        return pwd.getpwuid(os.getuid()).pw_dir
+    except KeyError:
+        return "/"  # a container's nameless user
+
+
+def config_home(server_env: Mapping[str, str]) -> str:
+    """The folder of the user's own configuration: ``~/.config`` or what XDG says."""
+    return _xdg(server_env, "XDG_CONFIG_HOME", ".config")
+
+
+def users_own(server_env: Mapping[str, str]) -> str:
+    given = server_env.get("CRUSH_GLOBAL_CONFIG", "")
+    if given:
+        given = _absolute(given, server_env)
+        # A folder that does not exist yet is told from a file by its name.
+        is_file = os.path.isfile(given) or (  # noqa: PTH113
+            given.endswith(".json") and not os.path.isdir(given)  # noqa: PTH112
+        )
+        return given if is_file else f"{given}/{FILE_NAME}"
+    return f"{config_home(server_env)}/crush/{FILE_NAME}"
+
+
+def stored_for_user(server_env: Mapping[str, str]) -> str:
+    given = server_env.get("CRUSH_GLOBAL_DATA", "")
+    if given:
+        return f"{_absolute(given, server_env)}/{FILE_NAME}"
+    return f"{_xdg(server_env, 'XDG_DATA_HOME', '.local/share')}/crush/{FILE_NAME}"
+
+
+def stored_for_workspace(data_dir: str) -> str:
+    return f"{data_dir.rstrip('/')}/{FILE_NAME}"
+
+
+def fingerprint(files: Iterable[str]) -> Fingerprint:
+    """Differs when a file was written, replaced, made or removed. One stat a file."""
+    return tuple(_mark(file) for file in files)
+
+
+def _mark(file: str) -> tuple[int, int, int] | None:
+    try:
+        status = Path(file).stat()
+    except (OSError, ValueError):
+        return None
+    return status.st_mtime_ns, status.st_size, status.st_ino
+
+
+def _project_files(path: str) -> Iterable[str]:
+    """From the root down to the workspace, so that the nearest comes last."""
+    folders = [path, *(str(parent) for parent in PurePath(path).parents)][:LEVELS_LIMIT]
+    for folder in reversed(folders):
+        for name in PROJECT_NAMES:
+            yield f"{folder.rstrip('/')}/{name}"
+
+
+def _xdg(server_env: Mapping[str, str], name: str, default: str) -> str:
+    given = server_env.get(name, "")
+    # The XDG specification says that a relative path is to be ignored.
+    if PurePath(given).is_absolute():
+        return given.rstrip("/")
+    return f"{home(server_env).rstrip('/')}/{default}"
+
+
+def _absolute(path: str, server_env: Mapping[str, str]) -> str:
+    if path == "~" or path.startswith("~/"):
+        path = home(server_env) + path[1:]
+    return os.path.abspath(path).rstrip("/")  # noqa: PTH100

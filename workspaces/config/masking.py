@@ -1,0 +1,192 @@
+"""Takes secrets out of what clients are shown. Pure.
+
+A text that only refers to a variable is shown as it was written; every other text
+in a secret place is shown as eight stars.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urlsplit
+
+MASK = "********"
+# Shorter ones would take innocent text with them: a key may be "x" or "none".
+_SHORTEST_WHOLE = 4
+_SHORTEST_PART = 8
+
+_REFERENCE = re.compile(r"(?:(?:Bearer|Basic|Token) )?\$(?:[A-Za-z_]\w*|\{[A-Za-z_]\w*(?::-)?\})")
+_SECRET_NAME = re.compile(
+    r"key|token|secret|passw|passphrase|pwd|credential|auth|cookie|signature|private|bearer",
+    re.IGNORECASE,
+)
+# Names that hold one of those words and no secret.
+_HARMLESS_NAME = re.compile(
+    r"tokens$|^max_.*token|token_budget$|^author|_budget_tokens$|^cache_key$|^token_type$|^key_?path$",
+    re.IGNORECASE,
+)
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^\s\"'<>]+")
+_ASSIGNED = re.compile(
+    r"(?P<name>[\w-]*(?:key|token|secret|passw|pwd|credential|auth)[\w-]*[=:]\s*)"
+    r"(?P<value>(?:(?:bearer|basic|token)\s+)?[^\s\"'&;|]+)",
+    re.IGNORECASE,
+)
+
+
+def masked(text: str) -> str:
+    """A text in a secret place."""
+    return text if not text or _REFERENCE.fullmatch(text) else MASK
+
+
+def masked_map(values: dict[str, Any]) -> dict[str, Any]:
+    """An object whose every text is secret: headers, environments, tokens."""
+    return {key: _masked_all(value) for key, value in values.items()}
+
+
+def _masked_all(value: Any) -> Any:
+    match value:
+        case str():
+            return masked(value)
+        case dict():
+            return masked_map(value)
+        case list():
+            return [_masked_all(item) for item in value]
+        case _:
+            return value
+
+
+def is_secret_name(name: str) -> bool:
+    return bool(_SECRET_NAME.search(name)) and not _HARMLESS_NAME.search(name)
+
+
+def without_secrets(value: Any) -> Any:
+    """Free-form values: what stands under a secret-looking name is masked, and what
+    is secret within addresses and commands."""
+    match value:
+        case str():
+            return masked_within(value)
+        case dict():
+            return {
+                key: _masked_all(item) if is_secret_name(key) else without_secrets(item)
+                for key, item in value.items()
+            }
+        case list():
+            return _arguments(value)
+        case _:
+            return value
+
+
+def texts_in(value: Any) -> Iterator[str]:
+    match value:
+        case str():
+            yield value
+        case dict():
+            for item in value.values():
+                yield from texts_in(item)
+        case list():
+            for item in value:
+                yield from texts_in(item)
+        case _:
+            return
+
+
+def secrets_in(value: Any) -> Iterator[str]:
+    """Every text that ``without_secrets`` would mask for its name."""
+    match value:
+        case dict():
+            for key, item in value.items():
+                yield from texts_in(item) if is_secret_name(key) else secrets_in(item)
+        case list():
+            for item in value:
+                yield from secrets_in(item)
+        case _:
+            return
+
+
+def _arguments(items: list[Any]) -> list[Any]:
+    """A list may be a command line, where ``--api-key`` makes the next item secret."""
+    shown: list[Any] = []
+    after_secret_flag = False
+    for item in items:
+        if after_secret_flag and isinstance(item, str) and not item.startswith("-"):
+            shown.append(masked(item))
+        else:
+            shown.append(without_secrets(item))
+        after_secret_flag = (
+            isinstance(item, str)
+            and item.startswith("-")
+            and "=" not in item
+            and is_secret_name(item)
+        )
+    return shown
+
+
+def masked_within(text: str) -> str:
+    """Credentials inside an address, and ``NAME_TOKEN=…`` inside a command."""
+    if "://" in text:
+        text = _URL.sub(lambda match: masked_address(match.group()), text)
+    return _ASSIGNED.sub(lambda match: match["name"] + masked(match["value"]), text)
+
+
+def masked_address(url: str) -> str:
+    try:
+        parts = urlsplit(url)
+        account, at, place = parts.netloc.rpartition("@")
+    except ValueError:
+        return MASK  # what cannot be taken apart cannot be judged
+    if not at or not account:
+        return url
+    shown = ":".join(masked(part) for part in account.split(":", 1))
+    return url.replace(f"{account}@{place}", f"{shown}@{place}", 1)
+
+
+# What clients match against other answers; see ``Scrubber``.
+_KEPT = frozenset({"id", "type", "model", "provider", "data_directory"})
+
+
+@dataclass(frozen=True, slots=True)
+class Scrubber:
+    """Takes known secrets out of every other text they were written in.
+
+    A secret that is part of one of ``public`` (ids, types, folders) is none: keys
+    are often ``"ollama"``, and environments name the home folder.
+    """
+
+    secrets: tuple[str, ...] = field(repr=False)
+
+    @classmethod
+    def of(cls, secrets: Iterable[str], *, public: Iterable[str]) -> Scrubber:
+        texts = frozenset(public)
+        kept = {
+            secret
+            for secret in secrets
+            if len(secret) >= _SHORTEST_WHOLE
+            and not _REFERENCE.fullmatch(secret)
+            and not any(secret in text for text in texts)
+        }
+        # The longest first: one may hold another.
+        return cls(tuple(sorted(kept, key=lambda secret: (-len(secret), secret))))
+
+    def scrub(self, value: Any) -> Any:
+        match value:
+            case str():
+                return self._scrub_text(value)
+            case dict():
+                return {
+                    key: item if key in _KEPT and isinstance(item, str) else self.scrub(item)
+                    for key, item in value.items()
+                }
+            case list():
+                return [self.scrub(item) for item in value]
+            case _:
+                return value
+
+    def _scrub_text(self, text: str) -> str:
+        for secret in self.secrets:
+            if text == secret:
+                return MASK
+            if len(secret) >= _SHORTEST_PART and secret in text:
+                text = text.replace(secret, MASK)
+        return text

@@ -1,0 +1,33 @@
+"""One thing that is wrong with a configuration, told so that it can be mended.
+
+A problem never carries a value of the file or of the environment: only where
+it is and what is expected there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from typing_extensions import override
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    file: str  # empty: it lies in no single file
+    line: int  # counted from 1; 0: the file as a whole
+    column: int
+    message: str
+    key: str = ""  # the dotted key, where one is known
+
+    @override
+    def __str__(self) -> str:
+        where = f"{self.file}:{self.line}:{self.column}" if self.line else self.file
+        return ": ".join(part for part in (where, self.key, self.message) if part)
+
+
+def problem_with_file(file: str, message: str) -> Problem:
+    return Problem(file, 0, 0, message)
+
+
+def problem_with_key(key: str, message: str, *, file: str = "") -> Problem:
+    return Problem(file, 0, 0, message, key)

@@ -1,0 +1,285 @@
+"""Which keys are known and what each must hold. Pure.
+
+A value of the wrong type is dropped and named; all the rest is used. Clients
+decode these objects into fixed types, so one wrong value passed on to them
+would cost them the whole configuration. Unknown keys inside a known object pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias, assert_never
+
+from workspaces.config.parse import Tree
+
+NAME_LIMIT = 200
+_WHOLE_LIMIT = 1 << 53  # the widest that a browser's number holds exactly
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    what: str
+    accepts: Callable[[Any], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Fields:
+    known: Mapping[str, Spec]
+
+
+@dataclass(frozen=True, slots=True)
+class Each:
+    """An object whose keys are names."""
+
+    spec: Spec
+
+
+@dataclass(frozen=True, slots=True)
+class Items:
+    spec: Spec
+
+
+Spec: TypeAlias = Leaf | Fields | Each | Items
+
+
+def _is_whole(value: Any) -> bool:
+    return type(value) is int and 0 <= value <= _WHOLE_LIMIT
+
+
+def _is_number(value: Any) -> bool:
+    return type(value) in {int, float} and abs(value) <= _WHOLE_LIMIT
+
+
+TEXT = Leaf("text", lambda value: isinstance(value, str))
+FLAG = Leaf("true or false", lambda value: isinstance(value, bool))
+WHOLE = Leaf("a whole number, 0 or more", _is_whole)
+NUMBER = Leaf("a number", _is_number)
+PRICE = Leaf("a number, 0 or more", lambda value: _is_number(value) and value >= 0)
+PORTION = Leaf("a number from 0 to 1", lambda value: _is_number(value) and 0 <= value <= 1)
+WARMTH = Leaf("a number from 0 to 2", lambda value: _is_number(value) and 0 <= value <= 2)
+OBJECT = Leaf("an object", lambda value: isinstance(value, dict))
+TEXTS = Items(TEXT)
+TEXT_MAP = Each(TEXT)
+
+_CHOICE = Fields(
+    {
+        "model": TEXT,
+        "provider": TEXT,
+        "reasoning_effort": TEXT,
+        "think": FLAG,
+        "max_tokens": WHOLE,
+        "temperature": WARMTH,
+        "top_p": PORTION,
+        "top_k": WHOLE,
+        "frequency_penalty": NUMBER,
+        "presence_penalty": NUMBER,
+        "provider_options": OBJECT,
+    }
+)
+_MODEL = Fields(
+    {
+        "id": TEXT,
+        "name": TEXT,
+        "context_window": WHOLE,
+        "default_max_tokens": WHOLE,
+        "can_reason": FLAG,
+        "reasoning_levels": TEXTS,
+        "default_reasoning_effort": TEXT,
+        "supports_attachments": FLAG,
+        "cost_per_1m_in": PRICE,
+        "cost_per_1m_out": PRICE,
+        "cost_per_1m_in_cached": PRICE,
+        "cost_per_1m_out_cached": PRICE,
+        "options": OBJECT,
+    }
+)
+_PROVIDER = Fields(
+    {
+        "id": TEXT,
+        "name": TEXT,
+        "type": TEXT,
+        "base_url": TEXT,
+        "api_key": TEXT,
+        "oauth": OBJECT,
+        "disable": FLAG,
+        "system_prompt_prefix": TEXT,
+        "extra_headers": TEXT_MAP,
+        "extra_body": OBJECT,
+        "provider_options": OBJECT,
+        "models": Items(_MODEL),
+        "flat_rate": FLAG,
+        "discover_models": FLAG,
+    }
+)
+_MCP = Fields(
+    {
+        "type": TEXT,
+        "command": TEXT,
+        "args": TEXTS,
+        "env": TEXT_MAP,
+        "url": TEXT,
+        "headers": TEXT_MAP,
+        "timeout": WHOLE,
+        "disabled": FLAG,
+        "disabled_tools": TEXTS,
+        "enabled_tools": TEXTS,
+        "sessionless": FLAG,
+        "oauth": FLAG,
+        "oauth_client_id": TEXT,
+        "oauth_client_secret": TEXT,
+        "oauth_callback_port": WHOLE,
+        "channel_enabled": FLAG,
+        "channel_reply": OBJECT,
+    }
+)
+_LSP = Fields(
+    {
+        "command": TEXT,
+        "args": TEXTS,
+        "env": TEXT_MAP,
+        "filetypes": TEXTS,
+        "root_markers": TEXTS,
+        "disabled": FLAG,
+        "init_options": OBJECT,
+        "options": OBJECT,
+        "timeout": WHOLE,
+    }
+)
+_HOOK = Fields({"name": TEXT, "matcher": TEXT, "command": TEXT, "timeout": WHOLE})
+_TUI = Fields(
+    {
+        "compact_mode": FLAG,
+        "diff_mode": TEXT,
+        "active_theme": TEXT,
+        "transparent": FLAG,
+        "scrollbar": TEXT,
+        "mouse": FLAG,
+        "exit_banner": TEXT,
+        "completions": Fields({"max_depth": WHOLE, "max_items": WHOLE}),
+    }
+)
+_OPTION_FLAGS: dict[str, Spec] = dict.fromkeys(
+    (
+        "debug",
+        "debug_lsp",
+        "disable_auto_summarize",
+        "disable_default_providers",
+        "disable_metrics",
+        "disable_notifications",
+        "disable_provider_auto_update",
+        "auto_lsp",
+        "progress",
+    ),
+    FLAG,
+)
+_OPTIONS = Fields(
+    {
+        **_OPTION_FLAGS,
+        "context_paths": TEXTS,
+        "global_context_paths": TEXTS,
+        "skills_paths": TEXTS,
+        "disabled_tools": TEXTS,
+        "disabled_skills": TEXTS,
+        "data_directory": TEXT,
+        "initialize_as": TEXT,
+        "notifications": TEXT,
+        "request_timeout": WHOLE,
+        "tui": _TUI,
+        "attribution": Fields(
+            {"trailer_style": TEXT, "generated_with": FLAG, "co_authored_by": FLAG}
+        ),
+    }
+)
+CONFIG = Fields(
+    {
+        "$schema": TEXT,
+        "models": Each(_CHOICE),
+        "recent_models": Each(Items(_CHOICE)),
+        "providers": Each(_PROVIDER),
+        "options": _OPTIONS,
+        "permissions": Fields({"allowed_tools": TEXTS}),
+        "mcp": Each(_MCP),
+        "lsp": Each(_LSP),
+        "hooks": Each(Items(_HOOK)),
+        "tools": Each(OBJECT),
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Misfit:
+    key: str  # dotted
+    message: str
+
+
+def check(tree: Tree) -> tuple[Tree, tuple[Misfit, ...]]:
+    """The tree without what does not fit, and what that was. Unknown top keys go silently."""
+    known = {key: value for key, value in tree.items() if key in CONFIG.known}
+    misfits: list[Misfit] = []
+    return _fitting(known, CONFIG, "", misfits), tuple(misfits)
+
+
+def misfit_of(key: str, value: Any) -> Misfit | None:
+    """What is wrong with one value set at a dotted key, or None."""
+    tree: Any = value
+    for part in reversed(key.split(".")):
+        tree = {part: tree}
+    _, misfits = check(tree)
+    return misfits[0] if misfits else None
+
+
+class _Dropped:
+    """Stands for a value that did not fit."""
+
+
+_DROPPED = _Dropped()
+
+
+def _fitting(value: Any, spec: Spec, key: str, misfits: list[Misfit]) -> Any:
+    match spec:
+        case Leaf():
+            if type(value) is float and value.is_integer() and not spec.accepts(value):
+                value = int(value)  # 2e5 is a whole number to whoever writes it
+            if spec.accepts(value):
+                return value
+            misfits.append(Misfit(key, f"must be {spec.what}"))
+            return _DROPPED
+        case Items():
+            return _fitting_items(value, spec, key, misfits)
+        case Fields() | Each():
+            if isinstance(value, dict):
+                return _fitting_object(value, spec, key, misfits)
+            misfits.append(Misfit(key, "must be an object"))
+            return _DROPPED
+    assert_never(spec)
+
+
+def _fitting_items(value: Any, spec: Items, key: str, misfits: list[Misfit]) -> Any:
+    if not isinstance(value, list):
+        misfits.append(Misfit(key, "must be a list"))
+        return _DROPPED
+    kept = [
+        _fitting(item, spec.spec, f"{key}[{index}]", misfits) for index, item in enumerate(value)
+    ]
+    return [item for item in kept if item is not _DROPPED]
+
+
+def _fitting_object(value: Tree, spec: Fields | Each, key: str, misfits: list[Misfit]) -> Tree:
+    kept: Tree = {}
+    for name, item in value.items():
+        here = f"{key}.{name}" if key else name
+        if isinstance(spec, Each) and not _is_name(name):
+            misfits.append(
+                Misfit(f"{key}.…", f"a name must have 1 to {NAME_LIMIT} plain characters")
+            )
+            continue
+        below = spec.spec if isinstance(spec, Each) else spec.known.get(name)
+        fitting = item if item is None or below is None else _fitting(item, below, here, misfits)
+        if fitting is not _DROPPED:
+            kept[name] = fitting
+    return kept
+
+
+def _is_name(name: str) -> bool:
+    return 0 < len(name) <= NAME_LIMIT and name.isprintable()

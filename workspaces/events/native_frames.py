@@ -1,0 +1,84 @@
+"""Events and deltas as the native streams send them: SSE text, WebSocket arrays.
+
+Pure. An event is ``{"number", "type", "session_id", "at", "data"}``; a delta is
+the array ``[number, part, offset, text]``, with a fifth item, the part's header,
+when it opens a part. A WebSocket message is an array of such items in order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import groupby
+from typing import Any
+
+import orjson
+
+from workspaces.events.live import coalesced
+from workspaces.events.types import Delta
+from workspaces.storage.transaction import Recorded
+
+HEARTBEAT_SSE = b":\n\n"
+HEARTBEAT_WS = "[]"
+
+Item = Recorded | Delta
+
+
+def event_json(event: Recorded) -> bytes:
+    head = orjson.dumps(
+        {
+            "number": event.number,
+            "type": event.kind,
+            "session_id": event.session_id,
+            "at": event.created_at,
+        }
+    )
+    return head[:-1] + b',"data":' + event.payload_json + b"}"
+
+
+def stream_only_json(kind: str, data: dict[str, Any]) -> bytes:
+    return orjson.dumps({"type": kind, "data": data})
+
+
+def delta_json(delta: Delta) -> bytes:
+    row: list[Any] = [delta.number, delta.part, delta.offset, delta.text]
+    if delta.header is not None:
+        row.append(delta.header)
+    return orjson.dumps(row)
+
+
+def sse_event(event: Recorded) -> bytes:
+    return b"id: %d\nevent: %s\ndata: %s\n\n" % (
+        event.number,
+        event.kind.encode(),
+        event_json(event),
+    )
+
+
+def sse_stream_only(kind: str, data: dict[str, Any], *, number: int | None = None) -> bytes:
+    head = b"" if number is None else b"id: %d\n" % number
+    return head + b"event: %s\ndata: %s\n\n" % (kind.encode(), stream_only_json(kind, data))
+
+
+def sse_batch(items: Sequence[Item]) -> bytes:
+    chunks: list[bytes] = []
+    for are_deltas, group in groupby(items, key=lambda item: isinstance(item, Delta)):
+        if are_deltas:
+            rows = b",".join(delta_json(delta) for delta in coalesced(group))  # type: ignore[arg-type]  # grouped by type
+            chunks.append(b"event: deltas\ndata: [%s]\n\n" % rows)
+        else:
+            chunks += [sse_event(event) for event in group if isinstance(event, Recorded)]
+    return b"".join(chunks)
+
+
+def ws_batch(items: Sequence[Item]) -> bytes:
+    chunks: list[bytes] = []
+    for are_deltas, group in groupby(items, key=lambda item: isinstance(item, Delta)):
+        if are_deltas:
+            chunks += [delta_json(delta) for delta in coalesced(group)]  # type: ignore[arg-type]  # grouped by type
+        else:
+            chunks += [event_json(event) for event in group if isinstance(event, Recorded)]
+    return b"[%s]" % b",".join(chunks)
+
+
+def ws_one(body: bytes) -> bytes:
+    return b"[%s]" % body

@@ -1,0 +1,46 @@
+"""When to flush: at the end of this turn of the loop, or a little later when it was just done."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+
+class Pace:
+    """Calls ``flush`` soon after ``soon``, at least an interval after the last time.
+
+    What arrives meanwhile leaves in one write: at once while that is cheap, less
+    often when it is dear. An interval of 0 overrides a longer wait.
+    """
+
+    __slots__ = ("_due", "_flush", "_handle", "_last", "_loop")
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, flush: Callable[[], None]) -> None:
+        self._loop = loop
+        self._flush = flush
+        self._handle: asyncio.Handle | None = None
+        self._due = 0.0
+        self._last = 0.0
+
+    def soon(self, interval: float) -> None:
+        now = self._loop.time()
+        due = self._last + interval
+        if self._handle is not None:
+            if due >= self._due:
+                return
+            self._handle.cancel()
+        self._due = due
+        if due <= now:
+            self._handle = self._loop.call_soon(self._run)
+        else:
+            self._handle = self._loop.call_at(due, self._run)
+
+    def stop(self) -> None:
+        if self._handle is not None:
+            self._handle.cancel()
+            self._handle = None
+
+    def _run(self) -> None:
+        self._handle = None
+        self._last = self._loop.time()
+        self._flush()

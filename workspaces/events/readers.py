@@ -1,0 +1,115 @@
+"""What a connected reader has still to be sent, bounded.
+
+A native reader has a cursor: when its queue overflows, it is told to resume
+and costs nothing more. A ``/v1`` reader has none: it keeps every final event
+and, of each open message, only that it changed; the newest state is taken when
+its socket can take it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from workspaces.events import native_frames, v1_frames
+
+if TYPE_CHECKING:
+    from workspaces.events.room import Room
+
+QUEUE_LIMIT_BYTES = 1024 * 1024
+
+
+class Wire(Enum):
+    SSE = "sse"
+    WS = "ws"
+
+
+class NativeReader:
+    """One native stream's queue of encoded batches."""
+
+    def __init__(self, wire: Wire, *, limit: int = QUEUE_LIMIT_BYTES) -> None:
+        self.wire = wire
+        self.sent_number = 0  # the newest event handed to the socket: the cursor to resume at
+        self.overflowed = False
+        self.closed = False
+        self._limit = limit
+        self._queue: deque[tuple[bytes, int]] = deque()
+        self._size = 0
+        self._wake = asyncio.Event()
+
+    def offer(self, chunk: bytes, number: int) -> None:
+        """``number`` is the newest event in the chunk, 0 if it holds only deltas."""
+        if self.overflowed or self.closed:
+            return
+        self._queue.append((chunk, number))
+        self._size += len(chunk)
+        if self._size > self._limit:
+            self.overflowed = True
+            self._queue.clear()
+            self._size = 0
+        self._wake.set()
+
+    def beat(self) -> None:
+        if not self._queue:
+            heartbeat = (
+                native_frames.HEARTBEAT_SSE
+                if self.wire is Wire.SSE
+                else native_frames.HEARTBEAT_WS.encode()
+            )
+            self.offer(heartbeat, 0)
+
+    def close(self) -> None:
+        self.closed = True
+        self._wake.set()
+
+    async def take(self) -> list[tuple[bytes, int]]:
+        """Waits for something to send. Empty when the reader overflowed or was closed."""
+        while not self._queue and not self.overflowed and not self.closed:
+            self._wake.clear()
+            await self._wake.wait()
+        taken = list(self._queue)
+        self._queue.clear()
+        self._size = 0
+        return taken
+
+
+class V1Reader:
+    """One ``/v1`` stream's pending envelopes."""
+
+    def __init__(self) -> None:
+        self.closed = False
+        self._finals: list[bytes] = []
+        self._changed: set[int] = set()
+        self._wake = asyncio.Event()
+
+    def offer(self, finals: bytes, changed: set[int]) -> None:
+        if self.closed:
+            return
+        if finals:
+            self._finals.append(finals)
+        self._changed |= changed
+        self._wake.set()
+
+    def beat(self) -> None:
+        if not self._finals and not self._changed:
+            self.offer(v1_frames.HEARTBEAT, set())
+
+    def close(self) -> None:
+        self.closed = True
+        self._wake.set()
+
+    async def take(self, room: Room) -> bytes:
+        """Waits for something to send; empty when the reader was closed."""
+        while True:
+            while not self._finals and not self._changed:
+                if self.closed:
+                    return b""
+                self._wake.clear()
+                await self._wake.wait()
+            chunks, self._finals = self._finals, []
+            changed, self._changed = self._changed, set()
+            chunks += [state for number in sorted(changed) if (state := room.v1_state(number))]
+            if chunks:
+                return b"".join(chunks)

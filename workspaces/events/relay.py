@@ -1,0 +1,148 @@
+"""Between processes: what one records or streams reaches the rooms of the others.
+
+One channel a process, one group a workspace; nothing rests on delivery, since
+rooms find and fill gaps themselves. With the in-memory layer there is no other
+process and nothing is relayed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import orjson
+from channels.layers import InMemoryChannelLayer, get_channel_layer
+
+from workspaces.events.live import coalesced
+from workspaces.events.types import Delta
+from workspaces.storage.ids import new_id
+from workspaces.storage.transaction import Recorded
+
+logger = logging.getLogger(__name__)
+
+FLUSH_SECONDS = 0.002
+MESSAGE_LIMIT = 256 * 1024
+
+
+def group_of(workspace_id: str) -> str:
+    return f"workspace.{workspace_id}"
+
+
+class Relay:
+    def __init__(
+        self,
+        *,
+        on_event: Callable[[Recorded], None],
+        on_delta: Callable[[str, Delta], None],
+    ) -> None:
+        self._on_event = on_event
+        self._on_delta = on_delta
+        self._origin = new_id()
+        self._layer = get_channel_layer()
+        self._channel = ""
+        self._outbox: dict[str, list[Recorded | Delta]] = {}
+        self._filled = asyncio.Event()
+        self._tasks: list[asyncio.Task[None]] = []
+
+    @property
+    def is_needed(self) -> bool:
+        return self._layer is not None and not isinstance(self._layer, InMemoryChannelLayer)
+
+    async def start(self) -> None:
+        if not self.is_needed:
+            return
+        self._channel = await self._layer.new_channel()
+        self._tasks = [
+            asyncio.create_task(self._send_all(), name="relay-send"),
+            asyncio.create_task(self._receive_all(), name="relay-receive"),
+        ]
+
+    async def stop(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._tasks = []
+
+    async def join(self, workspace_id: str) -> None:
+        if self._channel:
+            await self._layer.group_add(group_of(workspace_id), self._channel)
+
+    async def leave(self, workspace_id: str) -> None:
+        if self._channel:
+            await self._layer.group_discard(group_of(workspace_id), self._channel)
+
+    def put(self, workspace_id: str, item: Recorded | Delta) -> None:
+        """Queues an item for the other processes; never blocks."""
+        if self._tasks:
+            self._outbox.setdefault(workspace_id, []).append(item)
+            self._filled.set()
+
+    async def _send_all(self) -> None:
+        while True:
+            await self._filled.wait()
+            await asyncio.sleep(FLUSH_SECONDS)
+            self._filled.clear()
+            outbox, self._outbox = self._outbox, {}
+            for workspace_id, items in outbox.items():
+                try:
+                    await self._layer.group_send(
+                        group_of(workspace_id), _message(self._origin, workspace_id, items)
+                    )
+                except Exception as error:  # noqa: BLE001  rooms repair what is lost here
+                    logger.warning("the channel layer did not take a message: %s", error)
+
+    async def _receive_all(self) -> None:
+        while True:
+            try:
+                message = await self._layer.receive(self._channel)
+                if message.get("origin") != self._origin:
+                    self._hand_on(message)
+            except asyncio.CancelledError:
+                raise
+            except Exception as error:  # noqa: BLE001  a broken layer must not end the stream
+                logger.warning("the channel layer failed: %s", error)
+                await asyncio.sleep(0.2)
+
+    def _hand_on(self, message: dict[str, Any]) -> None:
+        workspace_id = message["workspace"]
+        for item in message["items"]:
+            if isinstance(item, list) and len(item) == 5:
+                self._on_delta(workspace_id, Delta(*item))
+            else:
+                number, kind, session_id, payload_json, created_at, _ = item
+                payload_bytes = bytes(payload_json)
+                self._on_event(
+                    Recorded(
+                        workspace_id,
+                        number,
+                        kind,
+                        session_id,
+                        orjson.loads(payload_bytes),
+                        payload_bytes,
+                        created_at,
+                    )
+                )
+
+
+def _message(origin: str, workspace_id: str, items: Sequence[Recorded | Delta]) -> dict[str, Any]:
+    rows: list[list[Any]] = []
+    waiting: list[Delta] = []
+    for item in items:
+        if isinstance(item, Delta):
+            waiting.append(item)
+            continue
+        rows += [_delta_row(delta) for delta in coalesced(waiting)]
+        waiting = []
+        if len(item.payload_json) <= MESSAGE_LIMIT:  # larger ones are read from the log
+            rows.append(
+                [item.number, item.kind, item.session_id, item.payload_json, item.created_at, "e"]
+            )
+    rows += [_delta_row(delta) for delta in coalesced(waiting)]
+    return {"type": "room.items", "origin": origin, "workspace": workspace_id, "items": rows}
+
+
+def _delta_row(delta: Delta) -> list[Any]:
+    header = dict(delta.header) if isinstance(delta.header, dict) else delta.header
+    return [delta.number, delta.part, delta.offset, delta.text, header]

@@ -1,0 +1,260 @@
+"""One workspace's readers in this process, fed in log order.
+
+Events arrive with gap-free numbers, deltas with offsets; the room passes on
+only what follows what it passed on before, and asks for a repair from the
+database where something is missing. What arrives within a moment is encoded
+once for each wire and handed to every reader.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from workspaces.events import native_frames, v1_frames
+from workspaces.events.live import Applied, LiveMessage
+from workspaces.events.native_frames import Item
+from workspaces.events.pace import Pace
+from workspaces.events.readers import NativeReader, V1Reader, Wire
+from workspaces.events.types import CLOSING, STARTING, Delta, Kind, StreamOnly
+from workspaces.storage.transaction import Recorded
+
+HELD_LIMIT = 10_000  # deltas kept while a gap is repaired; more, and they are read anew
+
+
+class Room:
+    def __init__(
+        self,
+        workspace_id: str,
+        *,
+        producers: Mapping[int, LiveMessage],
+        ask_events: Callable[[Room], None],
+        ask_message: Callable[[Room, int], None],
+    ) -> None:
+        self.workspace_id = workspace_id
+        self.primed = False
+        self.last_number = 0
+        self.live: dict[int, LiveMessage] = {}
+        self.native: set[NativeReader] = set()
+        self.v1: set[V1Reader] = set()
+        self._producers = producers  # open messages that this very process writes
+        self._early: dict[int, Recorded] = {}  # events that came before their predecessors
+        self._held: list[Delta] = []  # deltas that wait for an event or a repair
+        self._items: list[Item] = []
+        self._finals: list[bytes] = []
+        self._waiters: list[asyncio.Future[None]] = []
+        self._changed: set[int] = set()
+        self._ask_events = ask_events
+        self._ask_message = ask_message
+        loop = asyncio.get_running_loop()
+        self._native_pace = Pace(loop, self.flush_native)
+        self._v1_pace = Pace(loop, self.flush_v1)
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.native and not self.v1
+
+    # -- what comes in
+
+    def prime(self, last_number: int, live: Mapping[int, LiveMessage]) -> None:
+        """Begins at this state of the log; what arrived meanwhile is judged against it."""
+        self.last_number = last_number
+        self.live = {number: self._producers.get(number, row) for number, row in live.items()}
+        self.primed = True
+        self._drain()
+
+    def publish(self, event: Recorded) -> None:
+        if event.number <= self.last_number and self.primed:
+            return
+        self._early[event.number] = event
+        if not self.primed:
+            return
+        self._drain()
+        if self._early:
+            self._ask_events(self)
+
+    def stream(self, delta: Delta) -> None:
+        if not self.primed or delta.number > self.last_number:
+            self._hold(delta)
+            return
+        live = self.live.get(delta.number)
+        if live is None:
+            return  # its message has finished
+        outcome, new = live.apply(delta)
+        if outcome is Applied.NEW:
+            self._pass_on(new)
+        elif outcome is Applied.GAP:
+            self._hold(delta)
+            self._ask_message(self, delta.number)
+
+    def passed(self, delta: Delta) -> None:
+        """A delta that the shared open message has already taken in."""
+        if self.primed and delta.number in self.live:
+            self._pass_on(delta)
+
+    def repair(self, row: LiveMessage) -> None:
+        """The open message as its row has it, after words went missing on the way here."""
+        have = self.live.get(row.number)
+        if have is None or not row.covers(have):
+            return
+        self.live[row.number] = row
+        progress = self._progress(row)
+        for reader in self.native:
+            self._offer_progress(reader, progress)
+        self._changed.add(row.number)
+        self._v1_pace.soon(0)
+        held, self._held = self._held, []
+        for delta in held:
+            self.stream(delta)
+
+    async def wait_for_next(self) -> None:
+        """Returns after the next event, or after a moment."""
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiters.append(waiter)
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(waiter, 0.2)
+
+    def waits_for(self, number: int) -> bool:
+        return any(delta.number == number for delta in self._held)
+
+    def _drain(self) -> None:
+        while (event := self._early.pop(self.last_number + 1, None)) is not None:
+            self._apply(event)
+        for number in [number for number in self._early if number <= self.last_number]:
+            del self._early[number]
+        if self._held:
+            held, self._held = self._held, []
+            for delta in held:
+                self.stream(delta)
+
+    def _hold(self, delta: Delta) -> None:
+        if len(self._held) < HELD_LIMIT:
+            self._held.append(delta)
+
+    def _apply(self, event: Recorded) -> None:
+        self.last_number = event.number
+        if self._waiters:
+            waiters, self._waiters = self._waiters, []
+            for waiter in waiters:
+                if not waiter.done():
+                    waiter.set_result(None)
+        if event.kind in STARTING:
+            message = event.payload["message"]
+            self._forget(message["id"])
+            self.live[event.number] = self._producers.get(event.number) or LiveMessage(
+                event.number, message
+            )
+        elif event.kind in CLOSING:
+            self._forget(event.payload["message"]["id"])
+        elif event.kind == Kind.SESSION_DELETED:
+            self._forget_session(event.payload["session"]["id"])
+        if self.native:
+            self._items.append(event)
+            self._native_pace.soon(self._native_interval())
+        if self.v1:
+            finals = v1_frames.frames_of(event)
+            if finals:
+                self._finals.append(finals)
+                self._v1_pace.soon(0)
+
+    def adopt(self, live: LiveMessage) -> None:
+        """Shares an open message that this process has begun to write."""
+        if live.number in self.live:
+            self.live[live.number] = live
+
+    def _forget(self, message_id: str) -> None:
+        for number in [n for n, live in self.live.items() if live.message["id"] == message_id]:
+            del self.live[number]
+
+    def _forget_session(self, session_id: str) -> None:
+        for number in [
+            n for n, live in self.live.items() if live.message["session_id"] == session_id
+        ]:
+            del self.live[number]
+
+    # -- what goes out
+
+    def _pass_on(self, delta: Delta) -> None:
+        if self.native:
+            self._items.append(delta)
+            self._native_pace.soon(self._native_interval())
+        if self.v1:
+            self._changed.add(delta.number)
+            self._v1_pace.soon(self._v1_interval(delta.number))
+
+    def _native_interval(self) -> float:
+        # A write to a socket costs about 0.1 ms: leave most of the time to the rest.
+        return min(0.25, 0.0015 + len(self.native) * 0.0002)
+
+    def _v1_interval(self, number: int) -> float:
+        live = self.live.get(number)
+        size = live.size if live is not None else 0
+        interval = 0.003 + len(self.v1) * 0.0002
+        if size * len(self.v1) > 64_000 or size > 16_000:
+            interval = max(interval, 0.033)
+        return min(0.5, interval)
+
+    def flush_native(self) -> None:
+        items, self._items = self._items, []
+        if not items or not self.native:
+            return
+        number = max((i.number for i in items if isinstance(i, Recorded)), default=0)
+        wires = {reader.wire for reader in self.native}
+        sse = native_frames.sse_batch(items) if Wire.SSE in wires else b""
+        ws = native_frames.ws_batch(items) if Wire.WS in wires else b""
+        for reader in self.native:
+            reader.offer(sse if reader.wire is Wire.SSE else ws, number)
+
+    def flush_v1(self) -> None:
+        finals, self._finals = b"".join(self._finals), []
+        changed, self._changed = self._changed, set()
+        for reader in self.v1:
+            reader.offer(finals, changed)
+
+    def v1_state(self, number: int) -> bytes:
+        """An open message's newest state, encoded once; empty when it is open no more."""
+        live = self.live.get(number)
+        if live is None:
+            return b""
+        if live.encoded is None:
+            live.encoded = v1_frames.message_frame(live.to_wire())
+        return live.encoded
+
+    # -- who listens
+
+    def join_native(self, reader: NativeReader) -> list[dict[str, Any]]:
+        """From now on the reader gets what follows ``last_number``; returns the open messages."""
+        self.flush_native()
+        self.native.add(reader)
+        return [self._progress(live) for live in self.live.values()]
+
+    def join_v1(self, reader: V1Reader) -> None:
+        self.flush_v1()
+        self.v1.add(reader)
+        reader.offer(b"", set(self.live))
+
+    def leave(self, reader: NativeReader | V1Reader) -> None:
+        reader.close()
+        if isinstance(reader, NativeReader):
+            self.native.discard(reader)
+        else:
+            self.v1.discard(reader)
+
+    def close(self) -> None:
+        self._native_pace.stop()
+        self._v1_pace.stop()
+        for reader in [*self.native, *self.v1]:
+            self.leave(reader)
+
+    def _progress(self, live: LiveMessage) -> dict[str, Any]:
+        return {"number": live.number, "message": live.to_wire()}
+
+    def _offer_progress(self, reader: NativeReader, progress: dict[str, Any]) -> None:
+        self.flush_native()
+        if reader.wire is Wire.SSE:
+            reader.offer(native_frames.sse_stream_only(StreamOnly.PROGRESS, progress), 0)
+        else:
+            body = native_frames.stream_only_json(StreamOnly.PROGRESS, progress)
+            reader.offer(native_frames.ws_one(body), 0)

@@ -1,0 +1,28 @@
+"""A session row as the wire's session object."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+COLUMNS = (
+    "id, parent_session_id, title, message_count, prompt_tokens, completion_tokens, cost,"
+    " summary_message_id, attached_clients, is_busy, created_at, updated_at"
+)
+
+
+def session_of_row(row: Sequence[Any]) -> dict[str, Any]:
+    return {
+        "attached_clients": row[8],
+        "completion_tokens": row[5],
+        "cost": row[6],
+        "created_at": row[10] // 1000,
+        "id": row[0],
+        "is_busy": bool(row[9]),
+        "message_count": row[3],
+        "parent_session_id": row[1],
+        "prompt_tokens": row[4],
+        "summary_message_id": row[7],
+        "title": row[2],
+        "updated_at": row[11] // 1000,
+    }

@@ -1,0 +1,70 @@
+"""The event vocabulary: every kind of event in the log, and what streams carry beside it.
+
+Pure. Kinds are past tense and are spelled the same in the database, on the
+wire, in tests and in the documentation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, TypeAlias
+
+
+class Kind(StrEnum):
+    # Each payload holds the whole new state of what changed, so that folding the log
+    # gives the rows.
+    WORKSPACE_OPENED = "workspace.opened"
+    WORKSPACE_UPDATED = "workspace.updated"
+    WORKSPACE_CLOSED = "workspace.closed"
+    SESSION_CREATED = "session.created"  # {session}
+    SESSION_UPDATED = "session.updated"  # {session}
+    SESSION_DELETED = "session.deleted"  # {session}
+    MESSAGE_CREATED = "message.created"  # {message}: a user's or a tool's, whole at once
+    MESSAGE_STARTED = "message.started"  # {message}: its number names it in deltas
+    MESSAGE_RESTARTED = "message.restarted"  # {message}: begun anew, with a new number
+    MESSAGE_FINISHED = "message.finished"  # {message}: whole
+    MESSAGE_UPDATED = "message.updated"  # {message}: a finished one that changed
+    RUN_ACCEPTED = "run.accepted"  # {run}
+    RUN_STARTED = "run.started"  # {run}
+    RUN_PARKED = "run.parked"  # {run}
+    RUN_RESUMED = "run.resumed"  # {run}
+    RUN_FOLDED = "run.folded"  # {run}: its prompt was taken by another run
+    RUN_FINISHED = "run.finished"  # {run}: exactly one for each accepted, unless folded
+    AGENT_FAILED = "agent.failed"  # {session_id, run_id, error}
+    PERMISSION_REQUESTED = "permission.requested"  # {request}
+    PERMISSION_RESOLVED = "permission.resolved"  # {request_id, session_id, tool_call_id, …}
+    FILE_VERSIONED = "file.versioned"  # {file}
+    CONFIG_CHANGED = "config.changed"  # {workspace_id}
+
+
+class StreamOnly(StrEnum):
+    """Told to a reader beside the log: these have no number of their own."""
+
+    OPENED = "stream.opened"  # {number}: live from here
+    PROGRESS = "message.progress"  # {message, number}: an open message as it stands now
+    RESUME = "stream.resume"  # {after}: too slow; come back with this cursor
+
+
+Header: TypeAlias = str | Mapping[str, str] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Delta:
+    """Words of an open message: they go to readers alone, never into the log.
+
+    ``number`` is that of the event that started the message; ``offset`` counts
+    the part's characters before this text. ``header`` says what the part is and
+    comes with its first delta: "text", "reasoning", or a tool call's id and name.
+    """
+
+    number: int
+    part: int
+    offset: int
+    text: str
+    header: Header = None
+
+
+STARTING = frozenset({Kind.MESSAGE_STARTED, Kind.MESSAGE_RESTARTED})
+CLOSING = frozenset({Kind.MESSAGE_FINISHED, Kind.MESSAGE_UPDATED})

@@ -1,0 +1,29 @@
+"""A folder that agents work in, known by its resolved path, with its event counter."""
+
+from __future__ import annotations
+
+from typing_extensions import override
+
+from django.db import models
+
+from workspaces.storage.ids import new_id
+from workspaces.storage.moments import now_ms
+
+
+class Workspace(models.Model):
+    id = models.CharField(primary_key=True, max_length=36, default=new_id, editable=False)
+    path = models.CharField(max_length=4096, unique=True, help_text="Absolute, symlinks followed.")
+    data_dir = models.CharField(max_length=4096)
+    is_open = models.BooleanField(default=True, help_text="Closed: 404 until its path is opened again.")
+    skip_permissions = models.BooleanField(default=False, help_text="Nothing is asked (yolo).")
+    debug = models.BooleanField(default=False)
+    channels = models.JSONField(default=list, blank=True)
+    sealed_env = models.TextField(blank=True, help_text="The clients' environment, encrypted.")
+    last_event = models.BigIntegerField(default=0, help_text="The newest number of its event log.")
+    created_at = models.BigIntegerField(default=now_ms)
+    opened_at = models.BigIntegerField(default=now_ms)
+    closed_at = models.BigIntegerField(null=True, blank=True)
+
+    @override
+    def __str__(self) -> str:
+        return self.path

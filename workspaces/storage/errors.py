@@ -1,0 +1,87 @@
+"""What can go wrong with what is asked of us: each with a code and a sentence.
+
+``crushsite.api_errors`` maps ``status`` to the wire once. A ``Refusal`` is the
+asker's to mend and is never logged above ``info``.
+"""
+
+from __future__ import annotations
+
+
+class Refusal(Exception):
+    """The request cannot be carried out."""
+
+    code = "refused"
+    status = 400
+
+    def __init__(self, sentence: str = "") -> None:
+        self.sentence = sentence or (self.__doc__ or "").strip()
+        super().__init__(self.sentence)
+
+
+class BadField(Refusal):
+    """A field of the request is missing or wrong."""
+
+    code = "bad_field"
+
+
+class WorkspaceUnknown(Refusal):
+    """workspace not found"""
+
+    code = "workspace_unknown"
+    status = 404
+
+
+class SessionUnknown(Refusal):
+    """session not found"""
+
+    code = "session_unknown"
+    status = 404
+
+
+class MessageUnknown(Refusal):
+    """message not found"""
+
+    code = "message_unknown"
+    status = 404
+
+
+class ClientRetired(Refusal):
+    """client retired"""
+
+    code = "client_retired"
+    status = 409
+
+
+class ClientNotAttached(Refusal):
+    """client not attached"""
+
+    code = "client_not_attached"
+    status = 409
+
+
+class WorkspaceClosing(Refusal):
+    """workspace closing"""
+
+    code = "workspace_closing"
+    status = 409
+
+
+class RunIdTaken(Refusal):
+    """run_id: was already used for another prompt"""
+
+    code = "run_id_taken"
+    status = 409
+
+
+class ShuttingDown(Refusal):
+    """server is shutting down"""
+
+    code = "shutting_down"
+    status = 503
+
+
+class CursorAhead(Refusal):
+    """after: is larger than the newest event of this workspace"""
+
+    code = "cursor_ahead"
+    status = 409
