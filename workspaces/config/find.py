@@ -22,32 +22,20 @@ Fingerprint: TypeAlias = tuple[tuple[int, int, int] | None, ...]
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """Files that may exist, lowest precedence first."""
+    """Files that may exist, lowest precedence first; each path once, at its highest place.
 
-    stored_for_user: str
-    users_own: str
-    project: tuple[str, ...]
-    stored_for_workspace: str
+    What is stored for the workspace comes after all of them, and lies where the
+    data directory is, which these files may name.
+    """
 
-    @property
-    def files(self) -> tuple[str, ...]:
-        """Each path once, at its highest place."""
-        paths = (
-            self.stored_for_user,
-            self.users_own,
-            *self.project,
-            self.stored_for_workspace,
-        )
-        return tuple(reversed(dict.fromkeys(reversed(paths))))
+    files: tuple[str, ...]
+    project: frozenset[str]
 
 
-def find_candidates(path: str, *, data_dir: str, server_env: Mapping[str, str]) -> Candidates:
-    return Candidates(
-        stored_for_user=stored_for_user(server_env),
-        users_own=users_own(server_env),
-        project=tuple(_project_files(path)),
-        stored_for_workspace=stored_for_workspace(data_dir),
-    )
+def find_candidates(path: str, *, server_env: Mapping[str, str]) -> Candidates:
+    project = tuple(_project_files(path))
+    paths = (stored_for_user(server_env), users_own(server_env), *project)
+    return Candidates(tuple(reversed(dict.fromkeys(reversed(paths)))), frozenset(project))
 
 
 def home(server_env: Mapping[str, str]) -> str:

@@ -8,14 +8,21 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from workspaces.config.choose import Chosen, choose
 from workspaces.config.defaults import Discovery, asks_ollama
 from workspaces.config.environment import variables
-from workspaces.config.find import Candidates, config_home, find_candidates, fingerprint, home
+from workspaces.config.find import (
+    Candidates,
+    config_home,
+    find_candidates,
+    fingerprint,
+    home,
+    stored_for_workspace,
+)
 from workspaces.config.merge import merge
 from workspaces.config.options import complete_options
 from workspaces.config.parse import Parsed, Tree, parse_file
@@ -37,7 +44,6 @@ class LoadedConfig:
     files: tuple[str, ...]  # every file that could take part: give them to ``fingerprint``
     data_dir: str = ""
     global_context_paths: tuple[str, ...] = ()
-    tree: Tree = field(default_factory=dict, repr=False)  # merged as written; holds secrets
 
 
 def load_config(
@@ -52,33 +58,43 @@ def load_config(
     Without ``data_dir`` it is what the files say, else ``<path>/.crush``.
     """
     server = os.environ if server_env is None else server_env
+    places = Places(path, "", home(server).rstrip("/"), config_home(server))
     problems: list[Problem] = []
-    at_home, below_home = home(server), config_home(server)
-    candidates = find_candidates(path, data_dir=data_dir or f"{path}/.crush", server_env=server)
+    candidates = find_candidates(path, server_env=server)
     trees = _read(candidates, path, problems)
+    directory = _data_directory(data_dir, trees, places)
+    stored = stored_for_workspace(directory)
+    if stored not in candidates.files:
+        trees += _read(Candidates((stored,), frozenset()), path, problems)
     tree = _merged(trees)
+    places = replace(places, data_directory=directory)
     options = complete_options(
         tree.get("options") or {},
-        home=at_home.rstrip("/"),
-        config_home=below_home,
-        data_directory=os.path.abspath(data_dir or f"{path}/.crush"),  # noqa: PTH100
+        home=places.home,
+        config_home=places.config_home,
+        data_directory=directory,
     )
-    lookup = variables(env, server)
     chosen = choose(
         tree,
         order=_provider_order(trees),
-        discovery=Discovery(lookup, asks_ollama(env, server)),
+        discovery=Discovery(variables(env, server), asks_ollama(env, server)),
     )
-    places = Places(path, options["data_directory"], at_home, below_home)
     return LoadedConfig(
         settings=_settings(tree, options, chosen),
         public=public_config(tree, chosen=chosen, options=options, places=places),
         problems=(*problems, *chosen.problems)[:PROBLEMS_LIMIT],
-        files=candidates.files,
-        data_dir=options["data_directory"],
+        files=tuple(dict.fromkeys((*candidates.files, stored))),
+        data_dir=directory,
         global_context_paths=tuple(options["global_context_paths"]),
-        tree=tree,
     )
+
+
+def _data_directory(given: str, trees: list[Tree], places: Places) -> str:
+    """Absolute: clients write their logs there."""
+    named = given or (_merged(trees).get("options") or {}).get("data_directory") or ".crush"
+    if named == "~" or named.startswith("~/"):
+        named = places.home + named[1:]
+    return os.path.normpath(os.path.join(places.workspace, named))  # noqa: PTH118
 
 
 def _read(candidates: Candidates, path: str, problems: list[Problem]) -> list[Tree]:
