@@ -119,8 +119,9 @@ class NativeSse(NativeReader):
                     if frame.comment is not None:
                         self.comments.append(frame.comment)
                         continue
-                    body = json.loads(frame.data) if frame.data else None
-                    self.record.add(Received(body, frame.id, frame.event, len(frame.data), at))
+                    size = len(frame.data)
+                    for body in _bodies(json.loads(frame.data) if frame.data else None):
+                        self.record.add(Received(body, frame.id, frame.event, size, at))
         except (aiohttp.ClientError, ConnectionError, TimeoutError) as error:
             self.record.end(repr(error))
         except Exception as error:  # fail the test that waits, not only the task
@@ -139,11 +140,12 @@ class NativeSse(NativeReader):
 
 
 class NativeSocket(NativeReader):
-    """`ws://…/api/workspaces/{id}/stream`. A message may hold one event or a list of them."""
+    """`ws://…/api/workspaces/{id}/stream`. A message is an array of events and deltas."""
 
     def __init__(self, http: Http, workspace_id: str, *, after: str | int | None = None) -> None:
         super().__init__(http, workspace_id, after=after)
         self.frames = 0
+        self.heartbeats = 0
         self._socket: aiohttp.ClientWebSocketResponse | None = None
 
     async def open(self, **options: Any) -> "NativeSocket":
@@ -167,7 +169,9 @@ class NativeSocket(NativeReader):
                     raw = message.data.encode() if isinstance(message.data, str) else message.data
                     self.frames += 1
                     self.payload_bytes += len(raw)
-                    for body in _bodies(json.loads(raw)):
+                    bodies = _bodies(json.loads(raw))
+                    self.heartbeats += not bodies
+                    for body in bodies:
                         self.record.add(Received(body, _cursor(body), None, len(raw), at))
         except (aiohttp.ClientError, ConnectionError, TimeoutError) as error:
             self.record.end(repr(error))
@@ -199,13 +203,10 @@ class NativeSocket(NativeReader):
 
 
 def _bodies(decoded: Any) -> list[Any]:
-    # A delta is an array of scalars, several things in one message an array of arrays or objects.
-    if isinstance(decoded, list) and decoded and isinstance(decoded[0], list | dict):
-        return decoded
-    return [decoded]
+    # Several items travel as an array of objects (events) and arrays (deltas); a heartbeat is empty.
+    return decoded if isinstance(decoded, list) else [decoded]
 
 
 def _cursor(body: Any) -> str | None:
-    if isinstance(body, dict) and body.get("id") is not None and "type" in body:
-        return str(body["id"])
-    return None
+    number = body.get("number") if isinstance(body, dict) else None
+    return None if number is None else str(number)
