@@ -155,7 +155,7 @@ def _data(part: Part) -> Json:
             assert_never(part)
 
 
-def _put(data: Json, **optional: str | int | bool) -> None:
+def _put(data: Json, /, **optional: str | int | bool) -> None:
     """Adds what is not empty: absent and empty mean the same on this wire."""
     data.update({name: value for name, value in optional.items() if value})
 
