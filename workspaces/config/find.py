@@ -29,13 +29,15 @@ class Candidates:
     """
 
     files: tuple[str, ...]
+    users: frozenset[str]  # the user's own and what is stored for them
     project: frozenset[str]
 
 
 def find_candidates(path: str, *, server_env: Mapping[str, str]) -> Candidates:
     project = tuple(_project_files(path))
-    paths = (stored_for_user(server_env), users_own(server_env), *project)
-    return Candidates(tuple(reversed(dict.fromkeys(reversed(paths)))), frozenset(project))
+    users = (stored_for_user(server_env), users_own(server_env))
+    files = tuple(reversed(dict.fromkeys(reversed((*users, *project)))))
+    return Candidates(files, frozenset(users), frozenset(project) - frozenset(users))
 
 
 def home(server_env: Mapping[str, str]) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,7 @@ from workspaces.config.find import (
 from workspaces.config.merge import merge
 from workspaces.config.options import complete_options
 from workspaces.config.parse import Parsed, Tree, parse_file
-from workspaces.config.problem import Problem, problem_with_file
+from workspaces.config.problem import Problem, problem_with_file, problem_with_key
 from workspaces.config.public import Places, public_config
 from workspaces.config.schema import check
 from workspaces.config.settings import Settings
@@ -42,8 +42,15 @@ class LoadedConfig:
     public: dict[str, Any]  # what every client may see; not to be changed
     problems: tuple[Problem, ...]
     files: tuple[str, ...]  # every file that could take part: give them to ``fingerprint``
-    data_dir: str = ""
-    global_context_paths: tuple[str, ...] = ()
+    data_dir: str  # absolute; what is stored for the workspace lies there
+
+
+@dataclass(frozen=True, slots=True)
+class _Files:
+    trees: list[Tree]  # lowest precedence first
+    files: tuple[str, ...]
+    data_directory: str
+    problems: list[Problem]
 
 
 def load_config(
@@ -58,43 +65,53 @@ def load_config(
     Without ``data_dir`` it is what the files say, else ``<path>/.crush``.
     """
     server = os.environ if server_env is None else server_env
-    places = Places(path, "", home(server).rstrip("/"), config_home(server))
-    problems: list[Problem] = []
-    candidates = find_candidates(path, server_env=server)
-    trees = _read(candidates, path, problems)
-    directory = _data_directory(data_dir, trees, places)
-    stored = stored_for_workspace(directory)
-    if stored not in candidates.files:
-        trees += _read(Candidates((stored,), frozenset()), path, problems)
-    tree = _merged(trees)
-    places = replace(places, data_directory=directory)
+    read = _read_all(path, data_dir=data_dir, server=server)
+    places = Places(path, read.data_directory, home(server).rstrip("/"), config_home(server))
+    tree = _merged(read.trees)
     options = complete_options(
         tree.get("options") or {},
         home=places.home,
         config_home=places.config_home,
-        data_directory=directory,
+        data_directory=read.data_directory,
     )
     chosen = choose(
         tree,
-        order=_provider_order(trees),
+        order=_provider_order(read.trees),
         discovery=Discovery(variables(env, server), asks_ollama(env, server)),
     )
     return LoadedConfig(
         settings=_settings(tree, options, chosen),
         public=public_config(tree, chosen=chosen, options=options, places=places),
-        problems=(*problems, *chosen.problems)[:PROBLEMS_LIMIT],
-        files=tuple(dict.fromkeys((*candidates.files, stored))),
-        data_dir=directory,
-        global_context_paths=tuple(options["global_context_paths"]),
+        problems=(*read.problems, *chosen.problems)[:PROBLEMS_LIMIT],
+        files=read.files,
+        data_dir=read.data_directory,
     )
 
 
-def _data_directory(given: str, trees: list[Tree], places: Places) -> str:
+def merged_tree(path: str, *, data_dir: str, server_env: Mapping[str, str] | None = None) -> Tree:
+    """What the files say together, as it is written: it may hold keys."""
+    server = os.environ if server_env is None else server_env
+    return _merged(_read_all(path, data_dir=data_dir, server=server).trees)
+
+
+def _read_all(path: str, *, data_dir: str, server: Mapping[str, str]) -> _Files:
+    candidates = find_candidates(path, server_env=server)
+    problems: list[Problem] = []
+    trees = _read(candidates, path, problems)
+    directory = _data_directory(path, data_dir, trees, home(server))
+    stored = stored_for_workspace(directory)
+    if stored not in candidates.files:
+        trees += _read(Candidates((stored,), frozenset(), frozenset()), path, problems)
+    files = tuple(dict.fromkeys((*candidates.files, stored)))
+    return _Files(trees, files, directory, problems)
+
+
+def _data_directory(path: str, given: str, trees: list[Tree], at_home: str) -> str:
     """Absolute: clients write their logs there."""
     named = given or (_merged(trees).get("options") or {}).get("data_directory") or ".crush"
     if named == "~" or named.startswith("~/"):
-        named = places.home + named[1:]
-    return os.path.normpath(os.path.join(places.workspace, named))  # noqa: PTH118
+        named = at_home + named[1:]
+    return os.path.normpath(os.path.join(path, named))  # noqa: PTH118
 
 
 def _read(candidates: Candidates, path: str, problems: list[Problem]) -> list[Tree]:
@@ -112,8 +129,31 @@ def _read(candidates: Candidates, path: str, problems: list[Problem]) -> list[Tr
             continue
         tree, misfits = check(parsed.tree)
         problems += [Problem(file, 0, 0, misfit.message, misfit.key) for misfit in misfits]
-        trees.append(tree)
+        is_users = file in candidates.users
+        trees.append(_own_paths(tree) if is_users else _kept_inside(tree, file, problems))
     return trees
+
+
+def _own_paths(tree: Tree) -> Tree:
+    """The user's context paths outside of any workspace are read for every workspace."""
+    paths = (tree.get("options") or {}).get("context_paths") or []
+    outside = [path for path in paths if path.startswith(("/", "~/"))]
+    if not outside:
+        return tree
+    inside = [path for path in paths if path not in outside]
+    moved = {"context_paths": inside, "global_context_paths": outside}
+    return merge(
+        tree | {"options": tree["options"] | {"context_paths": inside}}, {"options": moved}
+    )
+
+
+def _kept_inside(tree: Tree, file: str, problems: list[Problem]) -> Tree:
+    """A project must not have files of its user read to a model."""
+    if not (tree.get("options") or {}).get("global_context_paths"):
+        return tree
+    key = "options.global_context_paths"
+    problems.append(problem_with_key(key, "is only used from your own configuration", file=file))
+    return merge(tree, {"options": {"global_context_paths": None}})
 
 
 def _is_trusted(parsed: Parsed, trusted: set[int]) -> bool:
@@ -150,4 +190,6 @@ def _settings(tree: Tree, options: Tree, chosen: Chosen) -> Settings:
         disabled_tools=frozenset(options.get("disabled_tools") or ()),
         context_paths=tuple(options["context_paths"]),
         auto_summarize=not options.get("disable_auto_summarize"),
+        global_context_paths=tuple(options["global_context_paths"]),
+        initialize_as=options["initialize_as"],
     )

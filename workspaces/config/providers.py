@@ -21,7 +21,7 @@ from workspaces.config.masking import (
     texts_in,
     without_secrets,
 )
-from workspaces.config.models import models_of, shown_model
+from workspaces.config.model_list import models_of, shown_model
 from workspaces.config.offline import OFFLINE_KIND, offline_provider
 from workspaces.config.parse import Tree
 from workspaces.config.problem import Problem, problem_with_key

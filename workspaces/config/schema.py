@@ -7,7 +7,7 @@ would cost them the whole configuration. Unknown keys inside a known object pass
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, assert_never
 
@@ -220,10 +220,10 @@ def check(tree: Tree) -> tuple[Tree, tuple[Misfit, ...]]:
     return _fitting(known, CONFIG, "", misfits), tuple(misfits)
 
 
-def misfit_of(key: str, value: Any) -> Misfit | None:
-    """What is wrong with one value set at a dotted key, or None."""
+def misfit_at(parts: Sequence[str], value: Any) -> Misfit | None:
+    """What is wrong with one value that is to stand at a dotted key, or None."""
     tree: Any = value
-    for part in reversed(key.split(".")):
+    for part in reversed(parts):
         tree = {part: tree}
     _, misfits = check(tree)
     return misfits[0] if misfits else None

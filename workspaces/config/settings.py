@@ -64,3 +64,5 @@ class Settings:
     disabled_tools: frozenset[str] = frozenset()
     context_paths: tuple[str, ...] = ()
     auto_summarize: bool = True
+    global_context_paths: tuple[str, ...] = ()  # the user's own; absolute
+    initialize_as: str = "AGENTS.md"  # the file that an init prompt writes
