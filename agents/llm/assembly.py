@@ -1,0 +1,230 @@
+"""Folds what a model says into the parts of one message.
+
+Pure; the caller passes the clock in. Each word becomes a ``Delta`` that names
+its part and its offset, so that a reader may join anywhere; the offset counts
+Unicode code points. Called for every word: text lies in lists until it is asked
+for.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, NamedTuple, TypedDict
+
+from agents.llm.contract import (
+    ModelEvent,
+    ReasoningDelta,
+    ReasoningSigned,
+    Restarted,
+    Stopped,
+    TextDelta,
+    ToolCallFinished,
+    ToolCallStarted,
+    ToolInputDelta,
+)
+from agents.llm.errors import ReplyTooLarge
+from workspaces.events.parts import Parts, Reasoning, Text, ToolCall
+
+REPLY_LIMIT = 8 * 1024 * 1024  # characters
+PART_LIMIT = 2_000
+PART_COST = 64  # characters that an empty part counts as
+
+
+class CallHeader(TypedDict):
+    type: Literal["tool_call"]
+    id: str
+    name: str
+
+
+Header = Literal["text", "reasoning"] | CallHeader
+
+
+class Delta(NamedTuple):
+    """What one event adds; ``header`` only on the first delta of its part."""
+
+    part: int
+    offset: int
+    text: str
+    header: Header | None
+
+
+@dataclass(slots=True)
+class _Growing:
+    """A part while it grows; ``kind`` says which of the last fields it uses."""
+
+    kind: Literal["text", "reasoning", "tool_call"]
+    index: int
+    pieces: list[str]
+    length: int = 0
+    call_id: str = ""
+    name: str = ""
+    finished: bool = False
+    signature: str = ""
+    started_at: int = 0
+    finished_at: int = 0
+
+    def text(self) -> str:
+        if len(self.pieces) > 1:
+            self.pieces = ["".join(self.pieces)]
+        return self.pieces[0] if self.pieces else ""
+
+
+class ReplyAssembly:
+    """One reply. ``apply`` raises ``ReplyTooLarge`` and leaves what was there before."""
+
+    def __init__(self, *, limit: int = REPLY_LIMIT) -> None:
+        self._limit = limit
+        self.reset()
+
+    def reset(self) -> None:
+        """The reply begins anew; nothing of it remains."""
+        self._parts: list[_Growing] = []
+        self._open: _Growing | None = None  # the text or reasoning that the next word may join
+        self._calls: dict[str, _Growing] = {}  # by the wire's id: the newest call of that id
+        self._size = 0
+        self.stopped: Stopped | None = None
+
+    def apply(self, event: ModelEvent, *, now: int = 0) -> Delta | None:
+        """What clients are to be told, ``None`` if nothing. ``now``: for reasoning's times."""
+        kind = type(event)
+        if kind is TextDelta:
+            return self._say("text", event.text, now)  # type: ignore[union-attr]
+        if kind is ReasoningDelta:
+            return self._say("reasoning", event.text, now)  # type: ignore[union-attr]
+        return self._apply_rare(event, now)
+
+    def _apply_rare(self, event: ModelEvent, now: int) -> Delta | None:
+        match event:
+            case ToolInputDelta():
+                call = self._calls.get(event.id)
+                if call is None or not event.text:
+                    return None
+                return self._grow(call, _storable(event.text), None)
+            case ToolCallStarted():
+                return self._start_call(event, now)
+            case ToolCallFinished():
+                if (call := self._calls.get(event.id)) is not None:
+                    call.finished = True
+                return None
+            case ReasoningSigned():
+                return self._sign(event.signature, now)
+            case Stopped():
+                self._close(now)
+                self.stopped = event
+                return None
+            case Restarted():
+                self.reset()
+                return None
+            case TextDelta() | ReasoningDelta():
+                return self._say(
+                    "text" if isinstance(event, TextDelta) else "reasoning", event.text, now
+                )
+
+    def parts(self, *, now: int = 0) -> Parts:
+        """The parts as they stand. Reasoning that is still open ends at ``now``."""
+        return tuple(_frozen(part, now) for part in self._parts)
+
+    @property
+    def size(self) -> int:
+        return self._size
+
+    @property
+    def empty(self) -> bool:
+        return not self._parts
+
+    def _say(self, kind: Literal["text", "reasoning"], text: str, now: int) -> Delta | None:
+        if not text:
+            return None
+        if "\x00" in text:
+            text = _storable(text)
+        part = self._open
+        if part is not None and part.kind == kind and not part.signature:
+            return self._grow(part, text, None)
+        self._check_room(len(text) + PART_COST)
+        self._close(now)
+        part = self._begin(kind)
+        part.started_at = now
+        self._open = part
+        return self._grow(part, text, kind)
+
+    def _grow(self, part: _Growing, text: str, header: Header | None) -> Delta:
+        length = len(text)
+        if self._size + length > self._limit:
+            raise self._too_large()
+        self._size += length
+        offset = part.length
+        part.pieces.append(text)
+        part.length = offset + length
+        return Delta(part.index, offset, text, header)
+
+    def _begin(self, kind: Literal["text", "reasoning", "tool_call"]) -> _Growing:
+        part = _Growing(kind, len(self._parts), [])
+        self._parts.append(part)
+        self._size += PART_COST
+        return part
+
+    def _start_call(self, event: ToolCallStarted, now: int) -> Delta:
+        name = _storable(event.name)
+        self._check_room(len(event.id) + len(name) + PART_COST)
+        self._close(now)
+        call = self._begin("tool_call")
+        call.call_id, call.name = self._unique(_storable(event.id)), name
+        self._size += len(event.id) + len(name)
+        self._calls[event.id] = call
+        header: CallHeader = {"type": "tool_call", "id": call.call_id, "name": name}
+        return Delta(call.index, 0, "", header)
+
+    def _unique(self, call_id: str) -> str:
+        taken = {part.call_id for part in self._parts if part.kind == "tool_call"}
+        unique, number = call_id or "call", 1
+        while unique in taken:
+            number += 1
+            unique = f"{call_id or 'call'}-{number}"
+        return unique
+
+    def _sign(self, signature: str, now: int) -> Delta | None:
+        """Signs the open reasoning, or makes an empty one that only has a signature."""
+        if not signature:
+            return None
+        self._check_room(len(signature) + PART_COST)
+        part = self._open
+        header: Header | None = None
+        if part is None or part.kind != "reasoning" or part.signature:
+            self._close(now)
+            part, header = self._begin("reasoning"), "reasoning"
+            part.started_at = now
+            self._open = part
+        part.signature = _storable(signature)
+        self._size += len(signature)
+        part.finished_at = now
+        return Delta(part.index, 0, "", header) if header else None
+
+    def _close(self, now: int) -> None:
+        part, self._open = self._open, None
+        if part is not None and part.kind == "reasoning" and not part.finished_at:
+            part.finished_at = now
+
+    def _check_room(self, size: int) -> None:
+        if self._size + size > self._limit or len(self._parts) >= PART_LIMIT:
+            raise self._too_large()
+
+    def _too_large(self) -> ReplyTooLarge:
+        return ReplyTooLarge(
+            f"The model's reply is larger than a message may be ({self._limit:,} characters or "
+            f"{PART_LIMIT:,} parts). Ask for less at once."
+        )
+
+
+def _storable(text: str) -> str:
+    """No database column takes a NUL; its place is kept, so offsets stay true."""
+    return text.replace("\x00", "\ufffd")
+
+
+def _frozen(part: _Growing, now: int) -> Text | Reasoning | ToolCall:
+    match part.kind:
+        case "text":
+            return Text(part.text())
+        case "reasoning":
+            return Reasoning(part.text(), part.signature, part.started_at, part.finished_at or now)
+        case "tool_call":
+            return ToolCall(part.call_id, part.name, part.text(), part.finished)

@@ -1,0 +1,93 @@
+"""The shared HTTP connections to providers: one pool for each event loop.
+
+Owns their making, keeping alive and closing. This is the first module that
+imports aiohttp (0.4 s), so ``agents.llm.providers`` imports it on first use.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from dataclasses import dataclass, field
+from weakref import WeakKeyDictionary
+
+import aiohttp
+
+CONNECT_SECONDS = 10.0
+KEEP_ALIVE_SECONDS = 60.0
+MOST_CONNECTIONS = 1_000
+DRAIN_SECONDS = 2.0
+
+
+@dataclass(slots=True)
+class _Pool:
+    session: aiohttp.ClientSession
+    draining: set[asyncio.Task[None]] = field(default_factory=set)
+
+
+_pools: WeakKeyDictionary[asyncio.AbstractEventLoop, _Pool] = WeakKeyDictionary()
+
+
+def session() -> aiohttp.ClientSession:
+    """This loop's session; made on first use, and again after a close."""
+    return _pool().session
+
+
+def _pool() -> _Pool:
+    loop = asyncio.get_running_loop()
+    pool = _pools.get(loop)
+    if pool is None or pool.session.closed:
+        pool = _pools[loop] = _Pool(_new_session())
+    return pool
+
+
+def _new_session() -> aiohttp.ClientSession:
+    connector = aiohttp.TCPConnector(
+        limit=MOST_CONNECTIONS, ttl_dns_cache=60, keepalive_timeout=KEEP_ALIVE_SECONDS
+    )
+    return aiohttp.ClientSession(
+        connector=connector,
+        cookie_jar=aiohttp.DummyCookieJar(),
+        timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS),
+        auto_decompress=True,
+        read_bufsize=256 * 1024,
+        skip_auto_headers=("User-Agent",),
+    )
+
+
+def settle(response: aiohttp.ClientResponse) -> None:
+    """After a complete reply: keeps the connection for the next one.
+
+    The last bytes of the body may still be on their way; they are awaited
+    beside, because nobody should wait for a reply that is already complete.
+    """
+    if response.closed or response.content.at_eof():
+        response.release()
+        return
+    pool = _pool()
+    task = asyncio.get_running_loop().create_task(_drain(response))
+    pool.draining.add(task)
+    task.add_done_callback(pool.draining.discard)
+
+
+async def _drain(response: aiohttp.ClientResponse) -> None:
+    try:
+        with suppress(TimeoutError, aiohttp.ClientError):
+            async with asyncio.timeout(DRAIN_SECONDS):
+                await response.content.readany()
+        if response.content.at_eof():
+            response.release()
+    finally:
+        response.close()  # does nothing to a connection that was released
+
+
+async def close_connections() -> None:
+    """Ends every connection of the running loop; the next request opens new ones."""
+    pool = _pools.pop(asyncio.get_running_loop(), None)
+    if pool is None:
+        return
+    draining = list(pool.draining)
+    for task in draining:
+        task.cancel()
+    await asyncio.gather(*draining, return_exceptions=True)
+    await pool.session.close()

@@ -1,0 +1,160 @@
+"""One streamed request: posts a body, reads events, yields a batch for each read.
+
+Owns what can go wrong on the way (connecting, silence, answers that are no
+stream) and says it as a ``ModelError``. Knows no dialect: a decoder does.
+"""
+
+from __future__ import annotations
+
+import io
+import time
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+import aiohttp
+
+from agents.llm.connections import CONNECT_SECONDS, session, settle
+from agents.llm.contract import ModelEvent
+from agents.llm.error_answers import error_for_answer, shown_url
+from agents.llm.errors import BadRequest, BrokenStream, ModelError, Silent, Unreachable
+from agents.llm.sse_lines import SseLines
+from workspaces.config.settings import ProviderSettings
+
+SILENCE_SECONDS = 120.0
+ERROR_BODY_LIMIT = 64 * 1024
+LARGE_BODY = 512 * 1024  # aiohttp wants larger ones as a file
+
+
+class Decoder(Protocol):
+    stopped: bool
+
+    def feed(self, data: bytes) -> list[ModelEvent]: ...
+
+    def end(self) -> list[ModelEvent]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Post:
+    """What is asked, and whom."""
+
+    settings: ProviderSettings
+    model: str
+    url: str
+    headers: Mapping[str, str]
+    body: bytes
+    proxy: str | None = None
+    silence_seconds: float = SILENCE_SECONDS
+
+
+async def stream_events(post: Post, decoder: Decoder) -> AsyncIterator[list[ModelEvent]]:
+    """Ends with ``Stopped`` or raises ``ModelError``. Closing it closes the connection."""
+    response = await _open(post)
+    try:
+        await _refuse_what_is_no_stream(post, response)
+        lines = SseLines()
+        read = response.content.readany
+        while not decoder.stopped:
+            chunk = await read()
+            found = lines.feed(chunk) if chunk else lines.finish()
+            batch: list[ModelEvent] = []
+            try:
+                for data in found:
+                    batch += decoder.feed(data)
+                if not chunk:
+                    batch += decoder.end()
+            except ModelError:
+                if batch:
+                    yield batch  # what was said before it broke is shown all the same
+                raise
+            if batch:
+                yield batch
+    except TimeoutError:
+        raise _silent(post) from None
+    except (aiohttp.ClientError, OSError):
+        name = post.settings.name
+        raise BrokenStream(f"The connection to {name} broke in the middle of a reply.") from None
+    finally:
+        if decoder.stopped:
+            settle(response)
+        else:
+            response.close()
+
+
+async def _open(post: Post) -> aiohttp.ClientResponse:
+    data = post.body if len(post.body) < LARGE_BODY else io.BytesIO(post.body)
+    timeout = aiohttp.ClientTimeout(
+        total=None, sock_connect=CONNECT_SECONDS, sock_read=post.silence_seconds
+    )
+    where = f"{post.settings.name} at {shown_url(post.settings.base_url)}"
+    try:
+        return await session().post(
+            post.url,
+            data=data,
+            headers=post.headers,
+            proxy=post.proxy,
+            timeout=timeout,
+            # A redirect would carry the key to whoever it names.
+            allow_redirects=False,
+        )
+    except aiohttp.ClientConnectorCertificateError:
+        raise Unreachable(
+            f"{where} shows a certificate that is not trusted.", retryable=False
+        ) from None
+    except aiohttp.ConnectionTimeoutError:
+        raise Unreachable(
+            f"{where} did not accept a connection within {CONNECT_SECONDS:g} s."
+        ) from None
+    except TimeoutError:
+        raise _silent(post) from None
+    except aiohttp.ClientConnectorError as error:
+        reason = error.os_error.strerror or type(error.os_error).__name__
+        raise Unreachable(
+            f"{where} cannot be reached ({reason}). Is it running, and is base_url right?"
+        ) from None
+    except (aiohttp.InvalidURL, ValueError):
+        # Not quoted: the address or the header may hold a key.
+        raise BadRequest(
+            "bad request: base_url, api_key or extra_headers of provider "
+            f"'{post.settings.id}' in crush.json hold what HTTP cannot send."
+        ) from None
+    except (aiohttp.ClientError, OSError):
+        raise Unreachable(f"{where} ended the connection without an answer.") from None
+
+
+async def _refuse_what_is_no_stream(post: Post, response: aiohttp.ClientResponse) -> None:
+    kind = response.content_type
+    if response.status == 200 and kind not in ("application/json", "text/html"):
+        return
+    body = await _read_at_most(response, ERROR_BODY_LIMIT)
+    if response.status != 200:
+        raise error_for_answer(
+            post.settings,
+            post.model,
+            status=response.status,
+            body=body,
+            headers=response.headers,
+            now=time.time(),
+        )
+    if b'"error"' in body:
+        raise error_for_answer(
+            post.settings, post.model, status=400, body=body, headers={}, now=0.0
+        )
+    raise BadRequest(
+        f"bad request: {shown_url(post.settings.base_url)} answered with {kind} instead of a "
+        f"stream. Check base_url of provider '{post.settings.id}' in crush.json."
+    )
+
+
+async def _read_at_most(response: aiohttp.ClientResponse, limit: int) -> bytes:
+    body = bytearray()
+    while len(body) < limit and (chunk := await response.content.readany()):
+        body += chunk
+    return bytes(body[:limit])
+
+
+def _silent(post: Post) -> Silent:
+    return Silent(
+        f"{post.settings.name} sent nothing for {post.silence_seconds:g} s, so the request was "
+        "given up."
+    )

@@ -1,0 +1,55 @@
+"""The wire to OpenAI's chat completions and to servers that are compatible."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from functools import partial
+
+from agents.llm.addresses import openai_url
+from agents.llm.contract import ModelEvent, ModelRequest
+from agents.llm.error_answers import error_in_stream
+from agents.llm.http_stream import SILENCE_SECONDS, Post, stream_events
+from agents.llm.json_text import dump
+from agents.llm.openai_decode import OpenAIDecoder
+from agents.llm.openai_encode import encode
+from agents.llm.proxies import proxy_for
+from workspaces.config.settings import ProviderSettings
+
+
+class OpenAIWire:
+    def __init__(
+        self,
+        settings: ProviderSettings,
+        *,
+        env: Mapping[str, str] | None = None,
+        silence_seconds: float = SILENCE_SECONDS,
+    ) -> None:
+        self._settings = settings
+        self._url = openai_url(settings.base_url)
+        self._proxy = proxy_for(self._url, env or {})
+        self._silence_seconds = silence_seconds
+        self._headers = {
+            "Content-Type": "application/json",
+            "Accept": "text/event-stream",
+            "Accept-Encoding": "identity",  # a packed stream comes in lumps
+            "User-Agent": "crush-server",
+        }
+        key = settings.api_key.strip()
+        if key:
+            bearer = key if key.startswith("Bearer ") else f"Bearer {key}"
+            self._headers["Authorization"] = bearer
+        self._headers.update(settings.extra_headers)
+
+    def stream(self, request: ModelRequest) -> AsyncIterator[list[ModelEvent]]:
+        settings, model = self._settings, request.model.id
+        body = encode(request, base_url=self._url, extra_body=settings.extra_body)
+        post = Post(
+            settings=settings,
+            model=model,
+            url=self._url,
+            headers=self._headers,
+            body=dump(body),
+            proxy=self._proxy,
+            silence_seconds=self._silence_seconds,
+        )
+        return stream_events(post, OpenAIDecoder(partial(error_in_stream, settings, model)))

@@ -1,0 +1,85 @@
+"""An incremental reader of server-sent events: bytes in, whole data fields out.
+
+Pure. Only ``data`` matters to model wires: every provider repeats the event's
+name inside the JSON. The result does not depend on where the network cut the
+bytes. Line ends may be CR LF, LF or CR; a line and an event are bounded.
+"""
+
+from __future__ import annotations
+
+from agents.llm.errors import BrokenStream
+
+EVENT_LIMIT = 4 * 1024 * 1024
+BOM = b"\xef\xbb\xbf"
+
+
+class SseLines:
+    def __init__(self, *, limit: int = EVENT_LIMIT) -> None:
+        self._limit = limit
+        self._rest: list[bytes] = []  # pieces of a line that has not ended
+        self._rest_size = 0
+        self._data: list[bytes] = []  # data lines of an event that has not ended
+        self._data_size = 0
+        self._after_cr = False
+        self._begun = False
+
+    def feed(self, chunk: bytes) -> list[bytes]:
+        """The data of each event that ended in this chunk. Raises ``BrokenStream``."""
+        if self._after_cr or b"\r" in chunk:
+            chunk = self._with_plain_ends(chunk)
+        if b"\n" not in chunk:
+            self._keep(chunk)
+            return []
+        if self._rest:
+            self._rest.append(chunk)
+            chunk = b"".join(self._rest)
+            self._rest.clear()
+            self._rest_size = 0
+        lines = chunk.split(b"\n")
+        rest = lines.pop()
+        if rest:
+            self._keep(rest)
+        if not self._begun:
+            self._begun = True
+            lines[0] = lines[0].removeprefix(BOM)
+        done: list[bytes] = []
+        data = self._data
+        for line in lines:
+            if line[:6] == b"data: ":
+                self._add(line[6:])
+            elif not line:
+                if data:
+                    done.append(data[0] if len(data) == 1 else b"\n".join(data))
+                    data.clear()
+                    self._data_size = 0
+            elif line[:5] == b"data:":
+                self._add(line[5:])
+            elif line == b"data":
+                self._add(b"")
+        return done
+
+    def finish(self) -> list[bytes]:
+        """What a server left without its last blank line, as many forget it."""
+        return self.feed(b"\n\n")
+
+    def _add(self, value: bytes) -> None:
+        # The empty lines of a hostile event are counted as well.
+        self._data_size += len(value) + 1
+        if self._data_size > self._limit:
+            raise BrokenStream("The provider sent an event that is too large.")
+        self._data.append(value)
+
+    def _keep(self, piece: bytes) -> None:
+        self._rest_size += len(piece)
+        if self._rest_size > self._limit:
+            raise BrokenStream("The provider sent a line that is too long.")
+        if piece:
+            self._rest.append(piece)
+
+    def _with_plain_ends(self, chunk: bytes) -> bytes:
+        if not chunk:
+            return chunk
+        if self._after_cr and chunk[0] == 10:
+            chunk = chunk[1:]  # the second half of a CR LF that was cut in two
+        self._after_cr = chunk.endswith(b"\r") if chunk else False
+        return chunk.replace(b"\r\n", b"\n").replace(b"\r", b"\n")

@@ -1,0 +1,141 @@
+"""Tells the parts that are not plain words: files, images, commands.
+
+Pure. A file that is text is given in full, fenced and named; an image only to a
+model that can see; what cannot be given is mentioned, so that the model knows.
+"""
+
+from __future__ import annotations
+
+import binascii
+import re
+from base64 import b64decode
+from dataclasses import dataclass
+from typing import assert_never
+
+from agents.llm.history import UserTurn
+from workspaces.events.parts import (
+    Binary,
+    Finish,
+    ImageUrl,
+    Part,
+    Reasoning,
+    ShellCommand,
+    Text,
+    ToolCall,
+    ToolResult,
+)
+
+IMAGE_TYPES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
+TEXT_TYPES = re.compile(
+    r"text/.*|application/(json|xml|yaml|x-yaml|toml|javascript|x-sh|sql|x-ndjson)|.*\+(json|xml)",
+    re.IGNORECASE,
+)
+FILE_LIMIT = 1_000_000  # characters of an attached file that the model is told
+DATA_URL = re.compile(r"data:(image/[a-z]+);base64,(.*)", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """Base64 with its type, or an address."""
+
+    mime_type: str = ""
+    data: str = ""
+    url: str = ""
+    detail: str = ""
+
+
+Told = str | Image
+
+
+def told_user(turn: UserTurn, *, sees: bool) -> list[Told]:
+    """In order; neighbouring texts stay apart, so that a prompt is not mixed with a file."""
+    told = [item for part in turn.parts if (item := _told(part, sees=sees))]
+    return told or ["(an empty message)"]
+
+
+def told_result(result: ToolResult, *, sees: bool) -> tuple[str, Image | None]:
+    """The words of a tool's result, never empty, and its image if the model sees."""
+    image = _image("its result", result.mime_type, result.data, sees) if result.data else None
+    words = [result.content] if result.content.strip() else []
+    if isinstance(image, str):
+        words.append(image)
+    text = "\n".join(words)
+    if isinstance(image, Image):
+        return text or "(an image)", image
+    return text or "(no output)", None
+
+
+def _told(part: Part, *, sees: bool) -> Told:
+    match part:
+        case Text():
+            return part.text
+        case Binary():
+            return _file(part, sees=sees)
+        case ImageUrl():
+            return _image_url(part, sees=sees)
+        case ShellCommand():
+            return _command(part)
+        case Reasoning() | ToolCall() | ToolResult() | Finish():
+            return ""  # no part of what a user says
+        case _:
+            assert_never(part)
+
+
+def _file(part: Binary, *, sees: bool) -> Told:
+    name = _one_line(part.path) or "attachment"
+    if part.mime_type.lower().startswith("image/"):
+        return _image(f"`{name}`", part.mime_type, part.data, sees)
+    if not TEXT_TYPES.fullmatch(part.mime_type.partition(";")[0].strip()):
+        kind = _one_line(part.mime_type)
+        return f"[The user attached the file `{name}` ({kind}), which cannot be shown here.]"
+    try:
+        text = b64decode(part.data, validate=True).decode("utf-8", "replace")
+    except (binascii.Error, ValueError):
+        return f"[The user attached the file `{name}`, but it arrived damaged.]"
+    cut = ""
+    if len(text) > FILE_LIMIT:
+        text, cut = text[:FILE_LIMIT], f"\n[Cut after {FILE_LIMIT:,} characters.]"
+    return f"The user attached the file `{name}`:\n{_fenced(text)}{cut}"
+
+
+def _image(name: str, mime_type: str, data: str, sees: bool) -> Told:
+    kind = mime_type.partition(";")[0].strip().lower().replace("image/jpg", "image/jpeg")
+    if not sees:
+        return f"[There is an image, {name}, but this model cannot see images.]"
+    if kind not in IMAGE_TYPES:
+        return f"[There is an image, {name}, of a kind that cannot be shown: {_one_line(kind)}.]"
+    try:
+        # One broken image would have the provider refuse the whole conversation for ever.
+        binascii.a2b_base64(data, strict_mode=True)
+    except (binascii.Error, ValueError):
+        return f"[There is an image, {name}, but it arrived damaged.]"
+    return Image(kind, data)
+
+
+def _image_url(part: ImageUrl, *, sees: bool) -> Told:
+    if match := DATA_URL.fullmatch(part.url):
+        return _image("pasted by the user", match[1], match[2], sees)
+    if not sees:
+        return f"[There is an image at {part.url[:2000]}, but this model cannot see images.]"
+    if not part.url.startswith(("https://", "http://")):
+        return "[There is an image whose address cannot be used.]"
+    return Image(url=part.url, detail=part.detail)
+
+
+def _command(part: ShellCommand) -> str:
+    output = _fenced(part.output) if part.output.strip() else "(no output)"
+    return (
+        f"The user ran a shell command:\n{_fenced(part.command)}\n"
+        f"It ended with exit code {part.exit_code} and printed:\n{output}"
+    )
+
+
+def _fenced(text: str) -> str:
+    """In a fence that is longer than any inside."""
+    longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}\n{text.rstrip()}\n{fence}"
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.replace("`", "'").split())[:300]
