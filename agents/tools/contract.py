@@ -62,7 +62,9 @@ class FileLedger(Protocol):
 
     async def record_read(self, path: str, mark: FileMark) -> None: ...
 
-    async def record_change(self, path: str, *, before: str | None, after: str, mark: FileMark) -> None:
+    async def record_change(
+        self, path: str, *, before: str | None, after: str, mark: FileMark
+    ) -> None:
         """``before`` is ``None`` for a file that did not exist."""
         ...
 

@@ -1,0 +1,135 @@
+"""A planned change to one file: from its plan, through the question, to the disk.
+
+Shared by edit, multiedit and write. A file must have been read by its session
+and be as it was then, both when the question is asked and when the change is
+made.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from agents.tools import diffs, textfile
+from agents.tools.contract import FileMark, Question, ToolContext, ToolRefusal
+from agents.tools.limits import MAX_TEXT_BYTES
+from agents.tools.paths import is_inside, resolve, shown
+from agents.tools.textfile import Form, TextFile
+
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    path: Path
+    before: TextFile | None  # none for a new file
+    after: str
+
+    @property
+    def old_content(self) -> str:
+        return self.before.text if self.before else ""
+
+
+async def current(asked: str, context: ToolContext) -> tuple[Path, TextFile | None]:
+    """The file's resolved path and its text, ``None`` if there is none.
+
+    Raises ``ToolRefusal`` when it was not read in this session, or changed since.
+    """
+    path, mark = await asyncio.to_thread(_state, asked, context)
+    if mark is None:
+        return path, None
+    seen = await context.files.read_mark(str(path))
+    if seen is None:
+        raise ToolRefusal(
+            f"{path} has not been read in this session. View it first, so that the change fits it."
+        )
+    if seen != mark:
+        raise ToolRefusal(
+            f"{path} has changed since it was read in this session. View it again before changing it."
+        )
+    try:
+        file = await asyncio.to_thread(textfile.read, path, max_bytes=MAX_TEXT_BYTES)
+    except FileNotFoundError:
+        return path, None
+    if file.mark != seen:
+        raise ToolRefusal(f"{path} is being changed at this moment. View it again.")
+    return path, file
+
+
+def question(tool_name: str, change: Change, context: ToolContext, *, description: str) -> Question:
+    inside = is_inside(change.path, context.working_dir)
+    return Question(
+        tool_name=tool_name,
+        action="write",
+        path=str(context.working_dir if inside else change.path),
+        description=description,
+        params={
+            "file_path": str(change.path),
+            "old_content": change.old_content,
+            "new_content": change.after,
+        },
+    )
+
+
+async def diff(change: Change, context: ToolContext) -> diffs.Diff:
+    """In a thread: two large texts can take a second to compare."""
+    name = shown(change.path, context)
+    return await asyncio.to_thread(diffs.unified, change.old_content, change.after, path=name)
+
+
+async def commit(change: Change, context: ToolContext) -> None:
+    """Write the file and its version. Once begun both are done, even when cancelled."""
+    await _unbroken(lambda: _write_and_record(change, context))
+
+
+def bounded(text: str) -> str:
+    """The text, if a file may be that large."""
+    size = len(text) if text.isascii() else len(text.encode())
+    if size > MAX_TEXT_BYTES:
+        raise ToolRefusal(
+            f"The file would be too large: {size:,} bytes; {MAX_TEXT_BYTES:,} are allowed."
+        )
+    return text
+
+
+async def _write_and_record(change: Change, context: ToolContext) -> None:
+    form = change.before.form if change.before else Form()
+    expected = change.before.mark if change.before else None
+    mark = await asyncio.to_thread(
+        textfile.write, change.path, change.after, form, expected=expected
+    )
+    await context.files.record_change(
+        str(change.path),
+        before=change.before.text if change.before else None,
+        after=change.after,
+        mark=mark,
+    )
+
+
+def _state(asked: str, context: ToolContext) -> tuple[Path, FileMark | None]:
+    path = resolve(asked, context)
+    try:
+        return path, textfile.mark(path)
+    except FileNotFoundError:
+        return path, None
+
+
+async def _unbroken(work: Callable[[], Awaitable[Result]]) -> Result:
+    """Await it to its end; a cancel that comes meanwhile is raised after it."""
+    task = asyncio.ensure_future(work())
+    cancelled: asyncio.CancelledError | None = None
+    while not task.done():
+        try:
+            await asyncio.shield(task)
+        except asyncio.CancelledError as error:
+            if task.cancelled():
+                raise
+            cancelled = error
+        except Exception:  # noqa: BLE001  raised by task.result() below
+            break
+    if cancelled is not None:
+        raise cancelled
+    return task.result()

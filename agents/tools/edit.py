@@ -1,0 +1,87 @@
+"""Replaces one piece of text in a file, creates a file, or deletes a piece."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from agents.llm.contract import ToolSpec
+from agents.tools import arguments, changes, replacing
+from agents.tools.changes import Change
+from agents.tools.contract import Question, ToolContext, ToolOutcome, ToolRefusal
+from agents.tools.description import beside
+from agents.tools.limits import MAX_PATH_BYTES
+from agents.tools.replacing import Replacement
+
+
+@dataclass(frozen=True, slots=True)
+class EditArgs:
+    file_path: str
+    replacement: Replacement
+
+
+class Edit:
+    parallel = False
+    spec = ToolSpec(
+        name="edit",
+        description=beside(__file__),
+        schema={
+            "type": "object",
+            "properties": {
+                "file_path": {"type": "string", "description": "The file to change."},
+                **replacing.PROPERTIES,
+            },
+            "required": ["file_path", "old_string", "new_string"],
+        },
+    )
+
+    def parse(self, given: Mapping[str, Any]) -> EditArgs:
+        return EditArgs(
+            arguments.text(given, "file_path", max_bytes=MAX_PATH_BYTES, blank=False),
+            replacing.parse(given),
+        )
+
+    async def question(self, args: EditArgs, context: ToolContext) -> Question | None:
+        change = await self._plan(args, context)
+        return changes.question(
+            self.spec.name, change, context, description=f"{_verb(args)} file {change.path}"
+        )
+
+    async def run(self, args: EditArgs, context: ToolContext) -> ToolOutcome:
+        change = await self._plan(args, context)
+        diff = await changes.diff(change, context)
+        await changes.commit(change, context)
+        return ToolOutcome(
+            f"{_DONE[_verb(args)]} {change.path} (+{diff.additions} -{diff.removals} lines).",
+            metadata={
+                "additions": diff.additions,
+                "removals": diff.removals,
+                "old_content": change.old_content,
+                "new_content": change.after,
+            },
+        )
+
+    async def _plan(self, args: EditArgs, context: ToolContext) -> Change:
+        path, before = await changes.current(args.file_path, context)
+        if not args.replacement.old_string:
+            if before is not None:
+                raise ToolRefusal(
+                    f"{path} exists already. Give the text to replace as old_string, or use write."
+                )
+            return Change(path, None, changes.bounded(args.replacement.new_string))
+        if before is None:
+            raise ToolRefusal(
+                f"{path} does not exist. To create it, leave old_string empty, or use write."
+            )
+        after = replacing.apply(before.text, args.replacement, newline=before.form.newline)
+        return Change(path, before, changes.bounded(after))
+
+
+_DONE = {"Create": "Created", "Delete text from": "Deleted text from", "Edit": "Edited"}
+
+
+def _verb(args: EditArgs) -> str:
+    if not args.replacement.old_string:
+        return "Create"
+    return "Edit" if args.replacement.new_string else "Delete text from"

@@ -1,0 +1,174 @@
+"""Shows a folder as a tree, broad before deep when it is too large to be shown whole."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from agents.llm.contract import ToolSpec
+from agents.tools import arguments, limits
+from agents.tools.contract import Question, ToolContext, ToolOutcome, ToolRefusal
+from agents.tools.description import beside
+from agents.tools.paths import is_inside, is_kernel_path, resolve
+from agents.tools.search.patterns import Pattern
+
+# Shown, but not gone into: what is in them is made by programs, and much.
+_CLOSED = frozenset(
+    {
+        ".git",
+        ".hg",
+        ".svn",
+        "node_modules",
+        "__pycache__",
+        ".venv",
+        "venv",
+        ".tox",
+        ".mypy_cache",
+        ".ruff_cache",
+        ".pytest_cache",
+        ".idea",
+        ".gradle",
+        ".terraform",
+        "target",
+    }
+)
+_SCANNED = 50_000
+_MAX_DEPTH = 100
+_MAX_IGNORE = 100
+
+
+@dataclass(frozen=True, slots=True)
+class LsArgs:
+    path: str = ""
+    ignore: tuple[str, ...] = ()
+    depth: int = 0  # 0: as deep as it goes
+
+
+@dataclass(slots=True)
+class _Folder:
+    path: Path
+    parts: tuple[str, ...]
+    lines: list[tuple[str, _Folder | None]] = field(default_factory=list)
+
+
+class Ls:
+    parallel = True
+    spec = ToolSpec(
+        name="ls",
+        description=beside(__file__),
+        schema={
+            "type": "object",
+            "properties": {
+                "path": {"type": "string", "description": "The folder (default: the working one)."},
+                "ignore": {
+                    "type": "array",
+                    "items": {"type": "string"},
+                    "description": "Glob patterns of what to leave out.",
+                },
+                "depth": {"type": "integer", "description": "How deep to go (default: all)."},
+            },
+        },
+    )
+
+    def parse(self, given: Mapping[str, Any]) -> LsArgs:
+        return LsArgs(
+            arguments.text(given, "path", default="", max_bytes=limits.MAX_PATH_BYTES),
+            arguments.texts(
+                given, "ignore", max_items=_MAX_IGNORE, max_bytes=limits.MAX_PATTERN_CHARS
+            ),
+            arguments.count(given, "depth", default=0, most=_MAX_DEPTH),
+        )
+
+    async def question(self, args: LsArgs, context: ToolContext) -> Question | None:
+        path = await asyncio.to_thread(resolve, args.path, context)
+        if is_inside(path, context.working_dir):
+            return None
+        return Question(
+            tool_name=self.spec.name,
+            action="list",
+            path=str(path),
+            description=f"List directory outside of the working directory: {path}",
+            params={"path": args.path, "ignore": list(args.ignore), "depth": args.depth},
+        )
+
+    async def run(self, args: LsArgs, context: ToolContext) -> ToolOutcome:
+        return await asyncio.to_thread(_tree, args, context)
+
+
+def _tree(args: LsArgs, context: ToolContext) -> ToolOutcome:
+    root = _Folder(resolve(args.path, context), ())
+    if is_kernel_path(root.path):
+        raise ToolRefusal(f"{root.path} is not a folder on a disk; it cannot be listed.")
+    ignored = [Pattern(pattern) for pattern in args.ignore]
+    depth = args.depth or _MAX_DEPTH
+    count, truncated = 0, False
+    waiting = deque([root])
+    while waiting and count < limits.LIST_ENTRIES:
+        here = waiting.popleft()
+        names, more = _entries(here, strict=here is root)
+        truncated |= more
+        for entry in names:
+            parts = (*here.parts, entry.name)
+            if any(pattern.matches(parts) for pattern in ignored):
+                continue
+            if count >= limits.LIST_ENTRIES:
+                truncated = True
+                break
+            count += 1
+            inner = _Folder(here.path / entry.name, parts) if _is_folder(entry) else None
+            here.lines.append((_label(entry, closed=entry.name in _CLOSED), inner))
+            if inner is not None and entry.name not in _CLOSED and len(parts) < depth:
+                waiting.append(inner)
+    truncated |= bool(waiting)
+    lines = [f"- {root.path}/", *_drawn(root)]
+    if truncated:
+        lines.append(f"\n(Only {count:,} entries are shown. List a folder below, or set ignore.)")
+    return ToolOutcome(
+        "\n".join(lines), metadata={"number_of_files": count, "truncated": truncated}
+    )
+
+
+def _entries(folder: _Folder, *, strict: bool) -> tuple[list[os.DirEntry[str]], bool]:
+    found: list[os.DirEntry[str]] = []
+    try:
+        with os.scandir(folder.path) as entries:
+            for entry in entries:
+                if len(found) == _SCANNED:
+                    return sorted(found, key=lambda entry: entry.name), True
+                found.append(entry)
+    except OSError as error:
+        if strict:
+            raise ToolRefusal(f"{folder.path} cannot be listed: {error.strerror}.") from None
+    return sorted(found, key=lambda entry: entry.name), False
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir(follow_symlinks=False)
+    except OSError:
+        return False
+
+
+def _label(entry: os.DirEntry[str], *, closed: bool) -> str:
+    # A name may hold anything but "/": line breaks and broken bytes are shown as escapes.
+    name = entry.name if entry.name.isprintable() else ascii(entry.name)[1:-1]
+    if entry.is_symlink():
+        return f"{name} (link)"
+    if _is_folder(entry):
+        return f"{name}/ (not listed)" if closed else f"{name}/"
+    return name
+
+
+def _drawn(folder: _Folder) -> list[str]:
+    indent = "  " * (len(folder.parts) + 1)
+    lines: list[str] = []
+    for label, inner in folder.lines:
+        lines.append(f"{indent}- {label}")
+        if inner is not None:
+            lines += _drawn(inner)
+    return lines

@@ -1,0 +1,134 @@
+"""Several replacements in one file, in order; those that fail are told, the rest is applied."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from agents.llm.contract import ToolSpec
+from agents.tools import arguments, changes, replacing
+from agents.tools.changes import Change
+from agents.tools.contract import BadArguments, Question, ToolContext, ToolOutcome, ToolRefusal
+from agents.tools.description import beside
+from agents.tools.limits import MAX_EDITS, MAX_PATH_BYTES
+from agents.tools.replacing import Replacement
+
+
+@dataclass(frozen=True, slots=True)
+class MultiEditArgs:
+    file_path: str
+    edits: tuple[Replacement, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    index: int  # from 1, as the model counts
+    error: str
+    edit: Replacement
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    change: Change
+    failures: tuple[Failure, ...]
+    applied: int
+
+
+class MultiEdit:
+    parallel = False
+    spec = ToolSpec(
+        name="multiedit",
+        description=beside(__file__),
+        schema={
+            "type": "object",
+            "properties": {
+                "file_path": {"type": "string", "description": "The file to change."},
+                "edits": {
+                    "type": "array",
+                    "minItems": 1,
+                    "maxItems": MAX_EDITS,
+                    "description": "Applied in order, each to the result of those before it.",
+                    "items": {
+                        "type": "object",
+                        "properties": replacing.PROPERTIES,
+                        "required": ["old_string", "new_string"],
+                    },
+                },
+            },
+            "required": ["file_path", "edits"],
+        },
+    )
+
+    def parse(self, given: Mapping[str, Any]) -> MultiEditArgs:
+        path = arguments.text(given, "file_path", max_bytes=MAX_PATH_BYTES, blank=False)
+        items = arguments.objects(given, "edits", max_items=MAX_EDITS)
+        if not items:
+            raise BadArguments("edits must hold at least one edit.")
+        return MultiEditArgs(
+            path, tuple(replacing.parse(item, within=label) for label, item in items)
+        )
+
+    async def question(self, args: MultiEditArgs, context: ToolContext) -> Question | None:
+        plan = await self._plan(args, context)
+        if not plan.applied:
+            return None  # nothing will be written; running tells why
+        verb = "Edit" if plan.change.before else "Create"
+        edits = "1 edit" if plan.applied == 1 else f"{plan.applied} edits"
+        return changes.question(
+            self.spec.name,
+            plan.change,
+            context,
+            description=f"{verb} file {plan.change.path} with {edits}",
+        )
+
+    async def run(self, args: MultiEditArgs, context: ToolContext) -> ToolOutcome:
+        plan = await self._plan(args, context)
+        change = plan.change
+        diff = await changes.diff(change, context)
+        if plan.applied:
+            await changes.commit(change, context)
+        metadata: dict[str, Any] = {
+            "additions": diff.additions,
+            "removals": diff.removals,
+            "old_content": change.old_content,
+            "new_content": change.after,
+            "edits_applied": plan.applied,
+        }
+        if plan.failures:
+            metadata["edits_failed"] = [
+                {"index": f.index, "error": f.error, "edit": f.edit.as_arguments()}
+                for f in plan.failures
+            ]
+        return ToolOutcome(_told(plan), is_error=not plan.applied, metadata=metadata)
+
+    async def _plan(self, args: MultiEditArgs, context: ToolContext) -> Plan:
+        path, before = await changes.current(args.file_path, context)
+        rest = list(enumerate(args.edits, start=1))
+        text, newline, applied = "", "\n", 0
+        if before is not None:
+            text, newline = before.text, before.form.newline
+        elif args.edits[0].old_string:
+            raise ToolRefusal(
+                f"{path} does not exist. To create it, leave the first edit's old_string empty."
+            )
+        else:
+            text, applied = args.edits[0].new_string, 1
+            rest = rest[1:]
+        failures: list[Failure] = []
+        for index, edit in rest:
+            try:
+                text = replacing.apply(text, edit, newline=newline)
+                applied += 1
+            except ToolRefusal as refusal:
+                failures.append(Failure(index, str(refusal), edit))
+        return Plan(Change(path, before, changes.bounded(text)), tuple(failures), applied)
+
+
+def _told(plan: Plan) -> str:
+    path, total = plan.change.path, plan.applied + len(plan.failures)
+    lines = [f"Applied {plan.applied} of {total} edits to {path}."]
+    if not plan.applied:
+        lines = [f"None of the {total} edits fits {path}; it is unchanged."]
+    lines += [f"Edit {failure.index} failed: {failure.error}" for failure in plan.failures]
+    return "\n".join(lines)

@@ -1,0 +1,37 @@
+"""Every tool there is, by the name that the model calls."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+from agents.tools.bash import Bash
+from agents.tools.contract import Tool
+from agents.tools.edit import Edit
+from agents.tools.glob import GLOB
+from agents.tools.grep import GREP
+from agents.tools.ls import Ls
+from agents.tools.multiedit import MultiEdit
+from agents.tools.todos import Todos
+from agents.tools.view import View
+from agents.tools.write import Write
+
+_ALL: tuple[Tool[Any], ...] = (
+    Bash(),
+    Edit(),
+    GLOB,
+    GREP,
+    Ls(),
+    MultiEdit(),
+    Todos(),
+    View(),
+    Write(),
+)
+
+TOOLS: Mapping[str, Tool[Any]] = MappingProxyType({tool.spec.name: tool for tool in _ALL})
+
+
+def available(disabled: frozenset[str]) -> Mapping[str, Tool[Any]]:
+    """All but those that the configuration switches off, in a stable order."""
+    return {name: tool for name, tool in TOOLS.items() if name not in disabled}

@@ -1,0 +1,72 @@
+"""One replacement of text by text: its arguments, and what it makes of a file.
+
+Pure; shared by edit and multiedit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from agents.tools import arguments
+from agents.tools.contract import ToolRefusal
+from agents.tools.limits import MAX_TEXT_BYTES
+
+PROPERTIES: Mapping[str, Any] = {
+    "old_string": {
+        "type": "string",
+        "description": "The exact text to replace, found once in the file; empty creates a file.",
+    },
+    "new_string": {"type": "string", "description": "The new text; empty deletes."},
+    "replace_all": {
+        "type": "boolean",
+        "description": "Replace every occurrence (default false).",
+    },
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Replacement:
+    old_string: str
+    new_string: str
+    replace_all: bool = False
+
+    def as_arguments(self) -> dict[str, Any]:
+        return {
+            "old_string": self.old_string,
+            "new_string": self.new_string,
+            "replace_all": self.replace_all,
+        }
+
+
+def parse(given: Mapping[str, Any], *, within: str = "") -> Replacement:
+    return Replacement(
+        arguments.text(given, "old_string", max_bytes=MAX_TEXT_BYTES, within=within),
+        arguments.text(given, "new_string", max_bytes=MAX_TEXT_BYTES, within=within),
+        arguments.flag(given, "replace_all", within=within),
+    )
+
+
+def apply(text: str, replacement: Replacement, *, newline: str = "\n") -> str:
+    """The new text. Raises ``ToolRefusal`` saying why it cannot be applied."""
+    old, new = replacement.old_string, replacement.new_string
+    if newline == "\r\n":  # the text is held with \n lines; so are what replaces and is replaced
+        old, new = old.replace("\r\n", "\n"), new.replace("\r\n", "\n")
+    if not old:
+        raise ToolRefusal("old_string is empty, which only creates a file that does not exist.")
+    if old == new:
+        raise ToolRefusal("old_string and new_string are the same: there is nothing to change.")
+    found = text.count(old)
+    if not found:
+        raise ToolRefusal(
+            "old_string was not found in the file. It must match exactly, with its white space and line breaks."
+        )
+    if found > 1 and not replacement.replace_all:
+        raise ToolRefusal(
+            f"old_string was found {found:,} times. Add lines around it until it is unique, or set replace_all."
+        )
+    # Judged before it is made: many long replacements of a short text could fill the memory.
+    if len(text) + found * (len(new) - len(old)) > MAX_TEXT_BYTES:
+        raise ToolRefusal(f"The file would be larger than {MAX_TEXT_BYTES:,} bytes.")
+    return text.replace(old, new)

@@ -1,0 +1,36 @@
+"""The environment of a tool's processes: the workspace's, the mark, and nothing that waits for a person."""
+
+from __future__ import annotations
+
+from agents.tools.contract import ToolContext
+from agents.tools.shell.reaper import PROCESS_MARK
+
+# Nobody sits before a command: pagers, editors and password prompts would hang it.
+_UNATTENDED = {
+    "PAGER": "cat",
+    "GIT_PAGER": "cat",
+    "MANPAGER": "cat",
+    "SYSTEMD_PAGER": "",
+    "GH_PAGER": "cat",
+    "AWS_PAGER": "",
+    "BAT_PAGER": "",
+    "EDITOR": "true",
+    "VISUAL": "true",
+    "GIT_EDITOR": "true",
+    "GIT_SEQUENCE_EDITOR": "true",
+    "GIT_TERMINAL_PROMPT": "0",
+    "GIT_ASKPASS": "true",
+    "SSH_ASKPASS": "false",
+    "SSH_ASKPASS_REQUIRE": "never",
+    "DEBIAN_FRONTEND": "noninteractive",
+    "PIP_NO_INPUT": "1",
+    "TERM": "dumb",
+}
+
+
+def marked_environment(context: ToolContext) -> dict[str, str]:
+    return {**context.env, PROCESS_MARK: context.process_mark}
+
+
+def unattended_environment(context: ToolContext) -> dict[str, str]:
+    return {**marked_environment(context), **_UNATTENDED}

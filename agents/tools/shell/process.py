@@ -1,0 +1,230 @@
+"""Commands as processes: start one, wait for it, and end all that came of it.
+
+Each command runs in a session of its own under a supervisor (``supervise.py``),
+which ends every descendant with the command, with ``end``, and with the death
+of this server. Knows nothing of tools, permissions or shells.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import os
+import socket
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from agents.tools.shell.pump import Pump
+from agents.tools.shell.reaper import PROCESS_MARK, kill_marked
+from agents.tools.shell.supervisor import SUPERVISOR
+
+MAX_ARGUMENT_BYTES = 128 * 1024 - 1  # Linux takes no longer single argument
+_SETTLE_SECONDS = 12.0  # the supervisor itself gives up after 10
+_DRAIN_SECONDS = 2.0
+_KILLED = 137
+
+
+class ProcessFailed(Exception):
+    """The command could not be started; the sentence says why and holds no environment."""
+
+
+class Sink(Protocol):
+    def feed(self, chunk: bytes) -> bool:
+        """Take output; false means "enough", and ends the command."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    exit_code: int  # 128 + N for a signal N, as shells count
+    timed_out: bool = False
+    stopped: bool = False  # the sink had enough
+
+
+class Process:
+    """One started command. ``end`` may be called at any time and any number of times."""
+
+    def __init__(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, mark: str
+    ) -> None:
+        self._reader = reader
+        self._writer = writer
+        self._mark = mark
+        self.pid = 0
+        self.exit_code: int | None = None
+        self._over = False
+
+    @classmethod
+    async def start(
+        cls,
+        argv: Sequence[str],
+        *,
+        cwd: Path,
+        env: Mapping[str, str],
+        stdin: int,
+        stdout: int,
+        stderr: int,
+    ) -> Process:
+        """Raises ``ProcessFailed``. The descriptors stay the caller's, to close after this."""
+        request = _encode(argv, cwd, env)
+        ours = await _spawn(stdin, stdout, stderr)
+        ours.setblocking(False)
+        reader, writer = await asyncio.open_connection(sock=ours)
+        process = cls(reader, writer, env.get(PROCESS_MARK, ""))
+        try:
+            writer.write(len(request).to_bytes(8, "big") + request)
+            await writer.drain()
+            word, value = await process._next()
+        except BaseException:
+            writer.close()  # which also ends what may have been started meanwhile
+            raise
+        if word != "started":
+            writer.close()
+            why = value or "the system has no room for another process"
+            raise ProcessFailed(f"{argv[0]} could not be started in {cwd}: {why}")
+        process.pid = int(value)
+        return process
+
+    async def wait(self) -> int:
+        """The exit code, once the command and everything it started are gone."""
+        while not self._over:
+            word, value = await self._next()
+            if word == "exited":
+                self.exit_code = int(value)
+            elif word == "ended":
+                self._over = True
+            elif not word:  # the supervisor was killed: find what it held by the mark
+                if self._mark:
+                    await asyncio.to_thread(kill_marked, self._mark)
+                self._over = True
+        self._writer.close()
+        return _KILLED if self.exit_code is None else self.exit_code
+
+    def end(self) -> None:
+        """Ask for the end of it all. Returns at once; ``wait`` tells when it is done."""
+        with contextlib.suppress(OSError, RuntimeError):
+            if not self._writer.is_closing():
+                self._writer.write_eof()
+
+    async def settle(self) -> None:
+        """End it and wait until it is gone, within bounds, even while being cancelled."""
+        self.end()
+        waiting = asyncio.ensure_future(self.wait())
+        try:
+            await asyncio.wait_for(asyncio.shield(waiting), _SETTLE_SECONDS)
+        except TimeoutError:
+            waiting.cancel()
+        finally:
+            # Closing is enough for the supervisor: a second cancel loses nothing.
+            if not waiting.done():
+                waiting.add_done_callback(lambda _done: self._writer.close())
+
+    async def _next(self) -> tuple[str, str]:
+        try:
+            line = await self._reader.readline()
+        except ConnectionError:
+            line = b""
+        word, _, value = line.decode("utf-8", errors="replace").rstrip("\n").partition(" ")
+        return word, value
+
+
+async def run(
+    argv: Sequence[str],
+    *,
+    cwd: Path,
+    env: Mapping[str, str],
+    sink: Sink,
+    timeout_seconds: float,
+    stdin: int | None = None,
+    stderr: int | None = None,
+) -> Finished:
+    """Run to the end, feeding ``sink``; stderr joins stdout unless it has its own descriptor.
+
+    Raises ``ProcessFailed``. On cancel, timeout and a full sink everything the
+    command started is killed before this returns.
+    """
+    reads, writes = os.pipe()
+    empty = os.open(os.devnull, os.O_RDONLY) if stdin is None else stdin
+    pump = Pump(reads, sink)  # owns ``reads`` from here on
+    try:
+        try:
+            process = await Process.start(
+                argv,
+                cwd=cwd,
+                env=env,
+                stdin=empty,
+                stdout=writes,
+                stderr=writes if stderr is None else stderr,
+            )
+        finally:
+            os.close(writes)
+            if stdin is None:
+                os.close(empty)
+        return await _follow(process, pump, timeout_seconds)
+    finally:
+        pump.close()
+
+
+async def _follow(process: Process, pump: Pump, timeout_seconds: float) -> Finished:
+    pump.start()
+    ended = asyncio.ensure_future(process.wait())
+    enough = asyncio.ensure_future(pump.enough.wait())
+    try:
+        await asyncio.wait(
+            {ended, enough}, timeout=timeout_seconds, return_when=asyncio.FIRST_COMPLETED
+        )
+        if ended.done():
+            finished = Finished(ended.result())
+        else:
+            stopped = pump.enough.is_set()
+            finished = Finished(_KILLED, timed_out=not stopped, stopped=stopped)
+    finally:
+        enough.cancel()
+        if not ended.done():
+            ended.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await ended
+        await process.settle()
+    # What still lies in the pipe. Bounded: who could not be killed may hold it open.
+    with contextlib.suppress(TimeoutError):
+        await asyncio.wait_for(pump.drained.wait(), _DRAIN_SECONDS)
+    return finished
+
+
+async def _spawn(stdin: int, stdout: int, stderr: int) -> socket.socket:
+    """A control socket to a fresh supervisor."""
+    ours, theirs = socket.socketpair()
+    try:
+        with theirs:
+            for attempt in range(50):
+                if not SUPERVISOR.running:
+                    await asyncio.to_thread(SUPERVISOR.ensure_started)
+                try:
+                    SUPERVISOR.spawn([theirs.fileno(), stdin, stdout, stderr])
+                except BlockingIOError:  # hundreds at once: it is still forking the others
+                    await asyncio.sleep(0.002 * (attempt + 1))
+                except ConnectionError:  # it died between the look and the word
+                    await asyncio.sleep(0.002)
+                else:
+                    return ours
+        raise ProcessFailed("The system starts no more processes at the moment.")
+    except BaseException:
+        ours.close()
+        raise
+
+
+def _encode(argv: Sequence[str], cwd: Path, env: Mapping[str, str]) -> bytes:
+    fields = [str(cwd), str(len(argv)), *argv]
+    fields += [f"{name}={value}" for name, value in env.items() if name and "=" not in name]
+    try:
+        encoded = [os.fsencode(field) for field in fields]
+    except UnicodeEncodeError:
+        raise ProcessFailed("The command holds characters that are not Unicode text.") from None
+    if any(len(field) > MAX_ARGUMENT_BYTES for field in encoded[2:]):
+        raise ProcessFailed(f"The command could not be started: {os.strerror(errno.E2BIG)}")
+    if any(b"\0" in field for field in encoded):
+        raise ProcessFailed("The command holds a NUL character.")
+    return b"\0".join(encoded)

@@ -1,0 +1,296 @@
+"""The process that starts commands and ends everything they leave behind.
+
+Run by path with ``python -I -S``: the standard library's smallest modules only,
+nothing of this project. The server asks over a socket; each command gets a
+supervisor, forked from here in about a millisecond. On Linux a supervisor is a
+*child subreaper*: whoever a command orphans (``setsid``, a double fork, an
+emptied environment) becomes the supervisor's child, so the kernel itself tells
+when nothing is left. It ends them when the command ends, when the server asks,
+and when the server dies, which closes the socket. On macOS only the command's
+process group is ended.
+
+From the server: one byte with four descriptors (control, stdin, stdout,
+stderr); then, on the control socket, an 8-byte length and NUL-separated fields:
+working folder, number of arguments, arguments, environment. Closing its side
+of the control socket means "end it". The supervisor answers in lines:
+``started PID``, ``failed WHY``, ``exited CODE``, ``ended LEFT``.
+"""
+
+import contextlib
+import gc
+import os
+import select
+import signal
+import socket
+import sys
+import time
+
+LINUX = sys.platform == "linux"
+PR_SET_CHILD_SUBREAPER = 36
+MAX_REQUEST = 16 * 1024 * 1024
+LEAVE_SECONDS = 0.2  # for what a command left to end by itself: `cmd > >(tee log)`
+GIVE_UP_SECONDS = 10.0  # for what cannot be killed: another user's, or stuck in the kernel
+SERVER_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
+
+
+def become_subreaper() -> None:
+    if not LINUX:
+        return
+    import ctypes  # noqa: PLC0415  loaded before the first fork, shared by all
+
+    ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def wakeups() -> int:
+    """A descriptor that becomes readable whenever a child ends."""
+    reader, writer = os.pipe()
+    os.set_blocking(reader, False)
+    os.set_blocking(writer, False)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+    return reader
+
+
+def wait_readable(descriptors: list[int], seconds: float | None, wakeup: int) -> list[int]:
+    ready = select.select([*descriptors, wakeup], [], [], seconds)[0]
+    if wakeup in ready:
+        with contextlib.suppress(BlockingIOError):
+            os.read(wakeup, 4096)
+        ready.remove(wakeup)
+    return ready
+
+
+def parents() -> dict[int, int]:
+    """Every process and its parent; empty where there is no /proc."""
+    found: dict[int, int] = {}
+    if not LINUX:
+        return found
+    for name in os.listdir("/proc"):  # noqa: PTH208  pathlib would double this process's size
+        if not name.isdigit():
+            continue
+        with contextlib.suppress(OSError, IndexError, ValueError):
+            descriptor = os.open(f"/proc/{name}/stat", os.O_RDONLY)
+            try:
+                line = os.read(descriptor, 1024)
+            finally:
+                os.close(descriptor)
+            # The name in brackets may itself hold brackets and spaces.
+            found[int(name)] = int(line[line.rindex(b")") + 2 :].split()[1])
+    return found
+
+
+def below(roots: set[int]) -> set[int]:
+    """Every process under these, without these."""
+    children: dict[int, list[int]] = {}
+    for pid, parent in parents().items():
+        children.setdefault(parent, []).append(pid)
+    found: set[int] = set()
+    edge = list(roots)
+    while edge:
+        for pid in children.get(edge.pop(), ()):
+            if pid not in found:
+                found.add(pid)
+                edge.append(pid)
+    return found
+
+
+def send_signal(pid: int, number: int) -> None:
+    with contextlib.suppress(OSError):
+        os.kill(pid, number)
+
+
+def freeze_and_kill(roots: set[int], *, with_roots: bool) -> None:
+    """Stop the whole tree first: what is stopped cannot fork while it is being counted."""
+    frozen: set[int] = set()
+    for _ in range(50):
+        fresh = (below(roots) | (roots if with_roots else set())) - frozen
+        if not fresh:
+            break
+        for pid in fresh:
+            send_signal(pid, signal.SIGSTOP)
+        frozen |= fresh
+    for pid in frozen:
+        send_signal(pid, signal.SIGKILL)
+
+
+class Command:
+    """One running command and all that came of it."""
+
+    def __init__(self, pid: int, control: socket.socket, wakeup: int) -> None:
+        self.pid = pid
+        self.control = control
+        self.wakeup = wakeup
+        self.code: int | None = None
+
+    def tell(self, line: str) -> None:
+        with contextlib.suppress(OSError):
+            self.control.sendall(line.encode("utf-8", "replace") + b"\n")
+
+    def reap(self) -> bool:
+        """Collect who ended; true when no child is left, so nothing of the command lives."""
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return True
+            if pid == 0:
+                return False
+            if pid == self.pid:
+                code = os.waitstatus_to_exitcode(status)
+                self.code = code if code >= 0 else 128 - code
+
+    def wait(self, seconds: float | None) -> bool:
+        """Until the command ends (true), or the server or the clock says stop (false)."""
+        deadline = None if seconds is None else time.monotonic() + seconds
+        while True:
+            gone = self.reap()
+            if gone or (seconds is None and self.code is not None):
+                return True
+            rest = None if deadline is None else deadline - time.monotonic()
+            if rest is not None and rest <= 0:
+                return False
+            if wait_readable([self.control.fileno()], rest, self.wakeup):
+                return False
+
+    def end(self) -> int:
+        """Kill all that is left; how many could not be killed."""
+        if self.code is None or not LINUX:
+            # A group without its leader keeps its number while one member lives.
+            with contextlib.suppress(OSError):
+                os.killpg(self.pid, signal.SIGKILL)
+        deadline = time.monotonic() + GIVE_UP_SECONDS
+        pause = 0.002
+        while not self.reap():
+            if time.monotonic() > deadline:
+                return max(1, len(below({os.getpid()})))
+            wait_readable([], pause, self.wakeup)
+            if self.reap():
+                break
+            freeze_and_kill({os.getpid()}, with_roots=False)
+            pause = min(pause * 2, 0.2)
+        return 0
+
+
+def receive(control: socket.socket, size: int) -> bytes:
+    chunks: list[bytes] = []
+    while size:
+        chunk = control.recv(min(size, 1 << 20))
+        if not chunk:
+            os._exit(0)  # the server changed its mind before it had finished asking
+        chunks.append(chunk)
+        size -= len(chunk)
+    return b"".join(chunks)
+
+
+def execute(stdio: list[int], fields: list[bytes], told: int) -> None:
+    """In the child: become the command. Only returns by exiting."""
+    try:
+        os.setsid()
+        signal.set_wakeup_fd(-1)
+        for number in (*SERVER_SIGNALS, signal.SIGCHLD, signal.SIGPIPE, signal.SIGXFSZ):
+            signal.signal(number, signal.SIG_DFL)
+        for target, descriptor in enumerate(stdio):
+            os.dup2(descriptor, target)
+        folder, count = fields[0], int(fields[1])
+        argv = fields[2 : 2 + count]
+        environment = dict(entry.split(b"=", 1) for entry in fields[2 + count :])
+        os.chdir(folder)
+        os.execve(argv[0], argv, environment)  # noqa: S606
+    except OSError as error:
+        os.write(told, (error.strerror or "cannot be executed").encode())
+    finally:
+        os._exit(127)
+
+
+def supervise(control: socket.socket, stdio: list[int]) -> None:
+    become_subreaper()
+    wakeup = wakeups()
+    size = int.from_bytes(receive(control, 8), "big")
+    if size > MAX_REQUEST:
+        os._exit(0)
+    fields = receive(control, size).split(b"\0")
+    hears, told = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        execute(stdio, fields, told)
+    os.close(told)
+    for descriptor in stdio:
+        os.close(descriptor)
+    why = b"".join(iter(lambda: os.read(hears, 4096), b""))  # closed by a successful exec
+    command = Command(pid, control, wakeup)
+    if why:
+        command.tell(f"failed {why.decode('utf-8', 'replace')}")
+        os._exit(0)
+    command.tell(f"started {pid}")
+    if command.wait(None):
+        command.wait(LEAVE_SECONDS)
+    left = command.end()
+    command.tell(f"exited {137 if command.code is None else command.code}")
+    command.tell(f"ended {left}")
+
+
+def reap_supervisors(supervisors: set[int]) -> bool:
+    """Collect ended supervisors; true when no child is left.
+
+    A supervisor that was killed from outside leaves its command to this process,
+    which is a subreaper too: a child that is no supervisor is a stranger to end.
+    """
+    while True:
+        try:
+            pid, _status = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            return True
+        if pid == 0:
+            break
+        supervisors.discard(pid)
+    me = os.getpid()
+    strangers = {pid for pid, parent in parents().items() if parent == me} - supervisors
+    if strangers:
+        freeze_and_kill(strangers, with_roots=True)
+    return False
+
+
+def serve(server: socket.socket) -> None:
+    become_subreaper()
+    for number in SERVER_SIGNALS:
+        signal.signal(number, signal.SIG_IGN)
+    wakeup = wakeups()
+    supervisors: set[int] = set()
+    gc.disable()
+    gc.freeze()  # keeps the pages shared with the forks
+    while True:
+        asked = wait_readable([server.fileno()], None, wakeup)
+        reap_supervisors(supervisors)
+        if not asked:
+            continue
+        message, descriptors, _flags, _address = socket.recv_fds(server, 1, 4)
+        if not message:
+            break
+        for descriptor in descriptors:
+            os.set_inheritable(descriptor, False)
+        pid = fork() if len(descriptors) == 4 else -1
+        if pid == 0:
+            server.close()
+            os.close(wakeup)
+            try:
+                supervise(socket.socket(fileno=descriptors[0]), descriptors[1:])
+            finally:
+                os._exit(0)
+        if pid > 0:
+            supervisors.add(pid)
+        for descriptor in descriptors:
+            os.close(descriptor)
+    deadline = time.monotonic() + GIVE_UP_SECONDS + 1
+    while not reap_supervisors(supervisors) and time.monotonic() < deadline:
+        wait_readable([], 0.5, wakeup)
+
+
+def fork() -> int:
+    try:
+        return os.fork()
+    except OSError:
+        return -1  # no room for another process: closing the descriptors tells the server
+
+
+if __name__ == "__main__":
+    serve(socket.socket(fileno=int(sys.argv[1])))

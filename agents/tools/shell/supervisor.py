@@ -1,0 +1,89 @@
+"""The server's hold on the process that starts commands (``supervise.py``).
+
+One for each server process, started at the first command and again when it
+died. It knows descriptors, not commands: ``process.py`` speaks with each
+command's own supervisor.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+
+_SCRIPT = Path(__file__).with_name("supervise.py")
+
+
+class Supervisor:
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._socket: socket.socket | None = None
+        self._process: subprocess.Popen[bytes] | None = None
+        self._owner = os.getpid()
+
+    def ensure_started(self) -> None:
+        """Blocks for about 30 ms when it has to start; call it in a thread."""
+        with self._lock:
+            if self.running:
+                return
+            self._drop()
+            ours, theirs = socket.socketpair()
+            with theirs:
+                # An empty environment: any command can read its parent's, and the
+                # server's holds keys. Its own session: no terminal signal reaches it.
+                self._process = subprocess.Popen(
+                    [sys.executable, "-I", "-S", str(_SCRIPT), str(theirs.fileno())],
+                    pass_fds=[theirs.fileno()],
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.DEVNULL,
+                    cwd="/",
+                    env={},
+                    start_new_session=True,
+                )
+            ours.setblocking(False)
+            self._socket = ours
+            self._owner = os.getpid()
+
+    @property
+    def running(self) -> bool:
+        return (
+            self._owner == os.getpid()  # a forked server must not share its parent's
+            and self._process is not None
+            and self._process.poll() is None
+        )
+
+    def spawn(self, descriptors: Sequence[int]) -> None:
+        """Hand over control, stdin, stdout and stderr. Never blocks; raises ``OSError``."""
+        if self._socket is None:
+            raise BrokenPipeError
+        socket.send_fds(self._socket, [b"+"], list(descriptors))
+
+    def close(self) -> None:
+        """End it, and with it all that still runs."""
+        with self._lock:
+            self._drop()
+
+    def _drop(self) -> None:
+        if self._owner != os.getpid():
+            self._socket = self._process = None
+            return
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
+        if self._process is not None:
+            try:
+                self._process.wait(timeout=2)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait()
+            self._process = None
+
+
+SUPERVISOR = Supervisor()
+atexit.register(SUPERVISOR.close)

@@ -1,0 +1,148 @@
+"""Text files as tools see them: ``\\n`` lines, with what is needed to write them back alike.
+
+Encoding, byte order mark, line endings and mode survive an edit; what is not
+text is recognised. Blocks: call it in a thread. Which file may be touched is
+judged elsewhere.
+"""
+
+from __future__ import annotations
+
+import codecs
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from agents.tools import placing
+from agents.tools.contract import FileMark, ToolRefusal
+from agents.tools.paths import is_kernel_path
+
+_MARKS = (  # the longer first: UTF-32's begins like UTF-16's
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF32_LE, "utf-32-le"),
+    (codecs.BOM_UTF32_BE, "utf-32-be"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+)
+_SNIFF = 8_192
+_CONTROLS = bytes(set(range(32)) - {9, 10, 12, 13, 27}) + b"\x7f"
+_READ_TRIES = 3
+
+
+class NotText(ToolRefusal):
+    """The file is binary."""
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """How text lies in the file's bytes."""
+
+    encoding: str = "utf-8"
+    bom: bytes = b""
+    newline: str = "\n"  # "\r\n" only when every line ends so
+
+    def encode(self, text: str) -> bytes:
+        if self.newline != "\n":
+            text = text.replace("\n", self.newline)
+        return self.bom + text.encode(self.encoding)
+
+
+@dataclass(frozen=True, slots=True)
+class TextFile:
+    text: str
+    mark: FileMark
+    form: Form
+
+
+def read(path: Path, *, max_bytes: int) -> TextFile:
+    """Raises ``FileNotFoundError``, or ``ToolRefusal`` with a sentence for anything else."""
+    raw, mark = read_bytes(path, max_bytes=max_bytes)
+    return decode(path, raw, mark)
+
+
+def decode(path: Path, raw: bytes, mark: FileMark) -> TextFile:
+    bom, encoding = next(((m, e) for m, e in _MARKS if raw.startswith(m)), (b"", ""))
+    if encoding:
+        try:
+            text = raw[len(bom) :].decode(encoding)
+        except UnicodeDecodeError:
+            raise NotText(f"{path} is a binary file, or its {encoding} text is broken.") from None
+    elif b"\0" in raw:
+        raise NotText(f"{path} is a binary file, which cannot be shown or edited as text.")
+    else:
+        encoding, text = _guess(path, raw)
+    if "\0" in text:
+        raise NotText(f"{path} is a binary file, which cannot be shown or edited as text.")
+    endings = text.count("\r\n")
+    if endings and endings == text.count("\n"):
+        return TextFile(text.replace("\r\n", "\n"), mark, Form(encoding, bom, "\r\n"))
+    return TextFile(text, mark, Form(encoding, bom))
+
+
+def mark(path: Path) -> FileMark:
+    """The file's present state. Raises as ``read``."""
+    if is_kernel_path(path):
+        raise ToolRefusal(f"{path} is not a file on a disk; this tool does not touch it.")
+    try:
+        with placing.opened(path) as (_descriptor, status):
+            return placing.mark_of(status)
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise ToolRefusal(f"{path} cannot be read: {error.strerror}.") from None
+
+
+def read_bytes(path: Path, *, max_bytes: int) -> tuple[bytes, FileMark]:
+    """The content and the state it belongs to. Raises as ``read``."""
+    if is_kernel_path(path):
+        raise ToolRefusal(f"{path} is not a file on a disk; it cannot be read with this tool.")
+    try:
+        for _ in range(_READ_TRIES):
+            with placing.opened(path) as (descriptor, status):
+                if status.st_size > max_bytes:
+                    raise ToolRefusal(
+                        f"{path} is too large: {status.st_size:,} bytes; {max_bytes:,} are allowed."
+                    )
+                raw = _read_all(descriptor, max_bytes)
+                mark = placing.mark_of(os.fstat(descriptor))
+            if mark == placing.mark_of(status) and len(raw) == mark.size:
+                return raw, mark
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise ToolRefusal(f"{path} cannot be read: {error.strerror}.") from None
+    raise ToolRefusal(f"{path} is being written to right now. Try again when that is done.")
+
+
+def write(path: Path, text: str, form: Form, *, expected: FileMark | None) -> FileMark:
+    """Raises ``ToolRefusal`` with a sentence. ``expected`` is ``None`` for a new file."""
+    if is_kernel_path(path):
+        raise ToolRefusal(f"{path} is not a file on a disk; it cannot be written.")
+    try:
+        content = form.encode(text)
+    except UnicodeEncodeError as error:
+        letter = text[error.start]
+        raise ToolRefusal(f"{path} is {form.encoding} text, which has no {letter!r}.") from None
+    try:
+        return placing.place(path, content, expected=expected)
+    except OSError as error:
+        raise ToolRefusal(f"{path} cannot be written: {error.strerror}.") from None
+
+
+def _guess(path: Path, raw: bytes) -> tuple[str, str]:
+    try:
+        return "utf-8", raw.decode()
+    except UnicodeDecodeError:
+        sample = raw[:_SNIFF]
+        if len(sample) - len(sample.translate(None, _CONTROLS)) > len(sample) // 100:
+            raise NotText(f"{path} is a binary file, not text.") from None
+        # Every byte has its letter in Latin-1, so what is not edited comes back as it was.
+        return "latin-1", raw.decode("latin-1")
+
+
+def _read_all(descriptor: int, max_bytes: int) -> bytes:
+    chunks: list[bytes] = []
+    size = 0
+    while size <= max_bytes and (chunk := os.read(descriptor, 1 << 20)):
+        chunks.append(chunk)
+        size += len(chunk)
+    return b"".join(chunks)

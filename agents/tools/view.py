@@ -1,0 +1,157 @@
+"""Shows lines of a text file, numbered, or an image."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import difflib
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from agents.llm.contract import ToolSpec
+from agents.tools import arguments, limits, textfile
+from agents.tools.contract import FileMark, Question, ToolContext, ToolOutcome, ToolRefusal
+from agents.tools.description import beside
+from agents.tools.paths import is_inside, resolve
+
+_IMAGES = (
+    (b"\x89PNG\r\n\x1a\n", 0, "image/png"),
+    (b"\xff\xd8\xff", 0, "image/jpeg"),
+    (b"GIF87a", 0, "image/gif"),
+    (b"GIF89a", 0, "image/gif"),
+    (b"WEBP", 8, "image/webp"),
+)
+_NAMES_LOOKED_AT = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class ViewArgs:
+    file_path: str
+    offset: int = 0
+    limit: int = limits.VIEW_LINES
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    path: Path
+    mark: FileMark
+    outcome: ToolOutcome
+
+
+class View:
+    parallel = True
+    spec = ToolSpec(
+        name="view",
+        description=beside(__file__),
+        schema={
+            "type": "object",
+            "properties": {
+                "file_path": {"type": "string", "description": "The file to read."},
+                "offset": {"type": "integer", "description": "Lines to skip (default 0)."},
+                "limit": {
+                    "type": "integer",
+                    "description": f"Lines to show (default {limits.VIEW_LINES}).",
+                },
+            },
+            "required": ["file_path"],
+        },
+    )
+
+    def parse(self, given: Mapping[str, Any]) -> ViewArgs:
+        most = limits.MAX_VIEW_LINES
+        return ViewArgs(
+            arguments.text(given, "file_path", max_bytes=limits.MAX_PATH_BYTES, blank=False),
+            arguments.count(given, "offset", default=0, most=limits.MAX_VIEW_BYTES),
+            arguments.count(given, "limit", default=0, most=most) or limits.VIEW_LINES,
+        )
+
+    async def question(self, args: ViewArgs, context: ToolContext) -> Question | None:
+        path = await asyncio.to_thread(resolve, args.file_path, context)
+        if is_inside(path, context.working_dir):
+            return None
+        # Whether it exists is only told after the answer.
+        return Question(
+            tool_name=self.spec.name,
+            action="read",
+            path=str(path),
+            description=f"Read file outside of the working directory: {path}",
+            params={"file_path": args.file_path, "offset": args.offset, "limit": args.limit},
+        )
+
+    async def run(self, args: ViewArgs, context: ToolContext) -> ToolOutcome:
+        seen = await asyncio.to_thread(_look, args, context)
+        await context.files.record_read(str(seen.path), seen.mark)
+        return seen.outcome
+
+
+def _look(args: ViewArgs, context: ToolContext) -> _Seen:
+    path = resolve(args.file_path, context)
+    try:
+        raw, mark = textfile.read_bytes(path, max_bytes=limits.MAX_VIEW_BYTES)
+    except FileNotFoundError:
+        raise ToolRefusal(f"{path} does not exist.{_suggested(path)}") from None
+    image = next((m for magic, at, m in _IMAGES if raw.startswith(magic, at)), None)
+    if image is not None:
+        return _Seen(path, mark, _picture(path, raw, image))
+    return _Seen(path, mark, _numbered(path, textfile.decode(path, raw, mark).text, args))
+
+
+def _picture(path: Path, raw: bytes, mime_type: str) -> ToolOutcome:
+    if len(raw) > limits.MAX_IMAGE_BYTES:
+        raise ToolRefusal(
+            f"{path} is too large an image: {len(raw):,} bytes; {limits.MAX_IMAGE_BYTES:,} are allowed."
+        )
+    return ToolOutcome(
+        f"The image {path} ({mime_type}, {len(raw):,} bytes).",
+        metadata={"file_path": str(path), "content": ""},
+        data=base64.b64encode(raw).decode("ascii"),
+        mime_type=mime_type,
+    )
+
+
+def _numbered(path: Path, text: str, args: ViewArgs) -> ToolOutcome:
+    lines = text.removesuffix("\n").split("\n") if text else []
+    total = len(lines)
+    if args.offset and args.offset >= total:
+        raise ToolRefusal(
+            f"{path} has {total:,} lines; an offset of {args.offset:,} is past its end."
+        )
+    shown: list[str] = []
+    size = 0
+    for line in lines[args.offset : args.offset + args.limit]:
+        cut = limits.cut_line(line.removesuffix("\r"), limits.VIEW_LINE_CHARS)
+        size += len(cut)
+        if shown and size > limits.VIEW_CHARS:
+            break
+        shown.append(cut)
+    last = args.offset + len(shown)
+    numbered = "\n".join(f"{n:>6}|{line}" for n, line in enumerate(shown, start=args.offset + 1))
+    content = f"<file>\n{numbered}\n</file>" if shown else f"{path} is empty."
+    if last < total:
+        content += f"\n\n({total - last:,} more lines follow; use offset {last} to go on.)"
+    return ToolOutcome(content, metadata={"file_path": str(path), "content": "\n".join(shown)})
+
+
+def _suggested(path: Path) -> str:
+    """Names in the same folder that the model may have meant."""
+    try:
+        with os.scandir(path.parent) as entries:
+            names = [entry.name for entry in islice(entries, _NAMES_LOOKED_AT)]
+    except OSError:
+        return " Its folder does not exist either."
+    asked = path.name.lower()
+    by_lower = {name.lower(): name for name in sorted(names)}
+    close = difflib.get_close_matches(asked, by_lower, n=3, cutoff=0.6)
+    close += [
+        n
+        for n in by_lower
+        if n not in close and min(len(n), len(asked)) > 2 and (asked in n or n in asked)
+    ]
+    if not close:
+        return ""
+    found = ", ".join(str(path.parent / by_lower[name]) for name in close[:3])
+    return f" Did you mean: {found}?"
