@@ -1,0 +1,113 @@
+"""How a program's arguments are proven harmless: the options it may be given.
+
+Rules name what is allowed, never what is forbidden: an option that is not
+named, an abbreviation of one, or a word that could turn into one is a ``Doubt``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from permissions.policy.words import Doubt, Shape, Word
+
+Rule = Callable[[tuple[Word, ...]], None]
+"""Returns when the arguments cannot make the program write; else raises ``Doubt``."""
+
+_NUMBER = re.compile(r"-[0-9]+[A-Za-z]*")
+
+
+def anything(_args: tuple[Word, ...]) -> None:
+    """For programs which have no option that writes, runs or connects."""
+
+
+def names(*groups: str) -> frozenset[str]:
+    return frozenset(name for group in groups for name in group.split())
+
+
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    operands: tuple[Word, ...]
+    options: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """Options in the manner of getopt; called, it is a ``Rule``.
+
+    Each word that begins with a dash is checked, also where it seems to be
+    another option's value: so a wrong belief about which options take one can
+    only refuse too much.
+    """
+
+    flags: str = ""
+    valued: str = ""
+    long: frozenset[str] = frozenset()
+    long_valued: frozenset[str] = frozenset()  # take the next word when there is no ``=``
+    operands: int | None = None
+    operand: re.Pattern[str] | None = None
+
+    def __call__(self, args: tuple[Word, ...]) -> None:
+        found = self.parse(args).operands
+        if self.operands is not None and len(found) > self.operands:
+            raise Doubt("It is given a name that it may write to.")
+        for word in found:
+            if self.operands is not None and word.shape > Shape.ONE:
+                raise Doubt("It is given names that are not known.")
+            if self.operand and not (word.exact is not None and self.operand.fullmatch(word.text)):
+                raise Doubt("It is given an argument that is not known to be harmless.")
+
+    def parse(self, args: Iterable[Word]) -> Parsed:
+        found: list[Word] = []
+        options: set[str] = set()
+        pending = ended = False
+        for word in args:
+            if ended:
+                found.append(word)
+            elif word.exact == "--" and not pending:
+                ended = True
+            elif word.is_operand:
+                if not pending or word.shape > Shape.ONE:
+                    found.append(word)
+                pending = False
+            elif pending and word.exact and _NUMBER.fullmatch(word.text):
+                pending = False
+            elif word.text.startswith("--"):
+                pending = self._long(word, options)
+            elif word.exact is not None:
+                pending = self._short(word.text, options)
+            else:
+                raise Doubt("It is given a word that may turn into an option.")
+        return Parsed(tuple(found), frozenset(options))
+
+    def _long(self, word: Word, options: set[str]) -> bool:
+        name, equals, _ = word.text[2:].partition("=")
+        # ``--name="$value"`` is one word; without quotes its value may become several.
+        if word.exact is None and not (equals and word.shape is Shape.ONE):
+            raise Doubt("It is given a word that may turn into an option.")
+        if name not in self.long and name not in self.long_valued:
+            raise Doubt(f"It is given --{name}, which is not known to be harmless."[:200])
+        options.add(name)
+        return name in self.long_valued and not equals
+
+    def _short(self, text: str, options: set[str]) -> bool:
+        for place, letter in enumerate(text[1:], start=2):
+            if letter in self.valued:
+                options.add(letter)
+                return place == len(text)
+            if letter not in self.flags:
+                raise Doubt(f"It is given {text}, which is not known to be harmless."[:200])
+            options.add(letter)
+        return False
+
+
+def only(*spellings: str) -> Rule:
+    """Exactly one argument, spelt like this: for ``--version`` of programs that do anything else."""
+    allowed = frozenset(spellings)
+
+    def rule(args: tuple[Word, ...]) -> None:
+        if len(args) != 1 or args[0].exact not in allowed:
+            raise Doubt("It runs a program that can do anything.")
+
+    return rule

@@ -1,0 +1,121 @@
+"""Programs that run the program named behind them, and the variables set for one.
+
+What they run is judged in their place, by the judge that they are given.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from permissions.policy.options import Options, names
+from permissions.policy.words import LOOSE, Doubt, Word
+
+Judge = Callable[[tuple[Word, ...]], None]
+
+_LOCALE = re.compile(r"LANG|LANGUAGE|LC_[A-Z]+")
+_PLAIN = re.compile(r"[A-Za-z0-9_.@,:+-]*")  # no slash: a locale may be loaded from a path
+_ZONE = re.compile(r"[A-Za-z0-9_+-]+(?:/[A-Za-z0-9_+-]+)*")
+_SWITCHES = names("NO_COLOR CLICOLOR CLICOLOR_FORCE FORCE_COLOR COLUMNS LINES GIT_OPTIONAL_LOCKS")
+_PAGERS = names("PAGER GIT_PAGER")
+_LOCAL = re.compile(r"[a-z_][a-z0-9_]{0,40}|[A-Z]")
+_DURATION = re.compile(r"[0-9]+(?:\.[0-9]+)?[smhd]?")
+_BUFFER = re.compile(r"-[ioe](?:0|L|[0-9]+[KMG]?)")
+
+
+def check_environment(name: str, value: Word) -> None:
+    """A variable that the program will see: only ones that change how it prints."""
+    text = value.exact
+    if text is not None and (
+        (_LOCALE.fullmatch(name) and _PLAIN.fullmatch(text))
+        or (name in _SWITCHES and _PLAIN.fullmatch(text))
+        or (name == "TZ" and _ZONE.fullmatch(text))
+        or (name in _PAGERS and text in {"", "cat"})
+    ):
+        return
+    raise Doubt(f"It sets {name[:60]}, which may change what runs.")
+
+
+def check_local(name: str) -> None:
+    """A variable of the shell: one that no program takes to mean something."""
+    if not _LOCAL.fullmatch(name):
+        raise Doubt(f"It sets {name[:60]}, which may change what runs.")
+
+
+def env(args: tuple[Word, ...], judge: Judge) -> None:
+    rest = args
+    while rest and rest[0].exact is not None and re.match(r"[A-Za-z_]\w*=", rest[0].text):
+        name, _, value = rest[0].text.partition("=")
+        check_environment(name, Word(value))
+        rest = rest[1:]
+    if not rest:
+        return
+    if not rest[0].is_operand:
+        raise Doubt("It changes the environment of what it runs.")
+    judge(rest)
+
+
+def timeout(args: tuple[Word, ...], judge: Judge) -> None:
+    rest = args
+    while rest and rest[0].exact in {"--foreground", "--preserve-status"}:
+        rest = rest[1:]
+    while len(rest) > 1 and rest[0].exact in {"-k", "-s"} and rest[1].exact:
+        rest = rest[2:]
+    if not rest or not _DURATION.fullmatch(rest[0].exact or ""):
+        raise Doubt("Its time limit is not understood.")
+    judge(rest[1:])
+
+
+def nice(args: tuple[Word, ...], judge: Judge) -> None:
+    rest = args
+    if len(rest) > 1 and rest[0].exact == "-n" and re.fullmatch(r"-?[0-9]+", rest[1].exact or ""):
+        rest = rest[2:]
+    judge(rest)
+
+
+def stdbuf(args: tuple[Word, ...], judge: Judge) -> None:
+    rest = args
+    while rest and _BUFFER.fullmatch(rest[0].exact or ""):
+        rest = rest[1:]
+    judge(rest)
+
+
+def time(args: tuple[Word, ...], judge: Judge) -> None:
+    # ``-p`` alone: the program of this name has ``-o FILE``.
+    judge(args[1:] if args and args[0].exact == "-p" else args)
+
+
+def command(args: tuple[Word, ...], judge: Judge) -> None:
+    """``command -v NAME…`` looks a program up; without an option it runs one."""
+    if not args or args[0].exact not in {"-v", "-V"}:
+        judge(args)
+
+
+_XARGS_FLAGS = re.compile(r"-(?:0|r|0r|r0|t|x|[nLP][0-9]+|d.|d\\[nt0])")
+_XARGS_VALUED = names("-n -L -P -d")
+_PLACEHOLDERS = names("{} % @")  # none of which may stand in the name of the program
+_XARGS_LONG = names("--null --no-run-if-empty --verbose")
+
+
+def xargs(args: tuple[Word, ...], judge: Judge) -> None:
+    """What it reads becomes arguments: only programs for which any argument is harmless pass."""
+    rest, replaces = args, False
+    while rest and (text := rest[0].exact) is not None and text.startswith("-"):
+        if text == "-I" and len(rest) > 1 and rest[1].exact in _PLACEHOLDERS:
+            replaces, rest = True, rest[2:]
+        elif text.startswith("-I") and text[2:] in _PLACEHOLDERS:
+            replaces, rest = True, rest[1:]
+        elif text in _XARGS_VALUED and len(rest) > 1 and rest[1].exact:
+            rest = rest[2:]
+        elif _XARGS_FLAGS.fullmatch(text) or text in _XARGS_LONG:
+            rest = rest[1:]
+        else:
+            raise Doubt(f"It is given {text[:60]}, which is not known to be harmless.")
+    if not rest:
+        return
+    arguments = (LOOSE,) * len(rest[1:]) if replaces else rest[1:]
+    judge((rest[0], *arguments, LOOSE))
+
+
+READ = Options(flags="rs", valued="d", operand=_LOCAL)
+"""``read`` into names that mean nothing to a program."""

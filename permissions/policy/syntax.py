@@ -1,0 +1,311 @@
+"""From a command line to the list of simple commands that it may run.
+
+The parser's tree gives the structure, but is not believed: every byte must be
+accounted for, the words are read again by the shell's rules, and any node not
+named here is a ``Doubt``. Nesting and order are dropped, because a command line
+only reads when every single command anywhere in it only reads.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cache
+from typing import TYPE_CHECKING
+
+from permissions.policy.words import Doubt, Word, read_words
+
+if TYPE_CHECKING:
+    from tree_sitter import Language, Node
+
+MAX_LENGTH = 10_000
+MAX_DEPTH = 25
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    name: str
+    value: Word
+
+
+@dataclass(frozen=True, slots=True)
+class Simple:
+    """One command as the shell runs it: ``NAME=value… program argument…``."""
+
+    assignments: tuple[Assignment, ...] = ()
+    words: tuple[Word, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """A name that a ``for`` loop gives values to."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Test:
+    """One clause of ``[[ … ]]``."""
+
+    words: tuple[Word, ...]
+
+
+Step = Simple | Loop | Test
+
+# Which tokens may stand directly in a node that holds commands; newlines are told by the gaps.
+_BLOCKS = {
+    "program": {";"},
+    "list": {"&&", "||"},
+    "pipeline": {"|", "|&"},
+    "negated_command": {"!"},
+    "subshell": {"(", ")", ";"},
+    "compound_statement": {"{", "}", ";"},
+    "if_statement": {"if", "then", "fi", ";"},
+    "elif_clause": {"elif", "then", ";"},
+    "else_clause": {"else", ";"},
+    "while_statement": {"while", "until", ";"},
+    "do_group": {"do", "done", ";"},
+    "command_substitution": {"$(", "`", ")", ";"},
+    "process_substitution": {"<(", ")", ";"},
+    "redirected_statement": set[str](),
+}
+_ONE_LINE = {"redirected_statement", "negated_command"}
+_WORDS = {
+    "word", "number", "string", "raw_string", "ansi_c_string", "concatenation",
+    "simple_expansion", "expansion", "arithmetic_expansion", "command_substitution",
+    "process_substitution",
+}  # fmt: skip
+_GAP = re.compile(r"(?:[ \t\n]|\\\n)*")
+_ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=")
+_REDIRECT = re.compile(r"(?:[0-9]*(?:<|>|>>|>\||<&|>&)|&>|&>>)(?![<>&|])[ \t]*")
+_CLOSE = re.compile(r"[0-9]*[<>]&-")
+
+
+@cache
+def _language() -> Language:
+    # Loaded with the first command that is judged: most processes never judge one.
+    import tree_sitter  # noqa: PLC0415
+    import tree_sitter_bash  # noqa: PLC0415
+
+    return tree_sitter.Language(tree_sitter_bash.language())
+
+
+def read_steps(command: str) -> tuple[Step, ...]:
+    """Everything that running ``command`` may run. Raises ``Doubt``, and nothing else."""
+    if len(command) > MAX_LENGTH:
+        raise Doubt(f"It is longer than {MAX_LENGTH:,} characters.")
+    if any(_is_deceptive(char) for char in command):
+        raise Doubt("It holds characters that cannot be seen.")
+    from tree_sitter import Parser  # noqa: PLC0415
+
+    data = command.encode()
+    root = Parser(_language()).parse(data).root_node
+    if root.has_error:
+        raise Doubt("It is not understood.")
+    reader = _Reader(data.decode("latin-1"))
+    reader.index(root)
+    reader.gap(0, root.start_byte)
+    reader.gap(root.end_byte, len(data))
+    reader.block(root)
+    return tuple(reader.steps)
+
+
+def _is_deceptive(char: str) -> bool:
+    if char.isascii():
+        return not char.isprintable() and char not in "\n\t"
+    return unicodedata.category(char)[0] in "CZ"
+
+
+@dataclass(slots=True)
+class _Reader:
+    source: str  # one character a byte, so that the tree's offsets fit
+    steps: list[Step] = field(default_factory=list)
+    substitutions: dict[int, Node] = field(default_factory=dict)
+    depth: int = 0
+
+    def index(self, root: Node) -> None:
+        waiting = [root]
+        while waiting:
+            node = waiting.pop()
+            if node.type in {"command_substitution", "process_substitution"}:
+                self.substitutions[node.start_byte] = node
+            waiting.extend(node.children)
+
+    def gap(self, start: int, end: int, *, lines: bool = True) -> str:
+        """Nothing but blanks may stand between two nodes; a broken line needs a blank beside it."""
+        text = self.source[start:end]
+        if not _GAP.fullmatch(text):
+            raise Doubt("It is not understood.")
+        if "\\" in text and not re.search(r"[ \t]", text):
+            raise Doubt("It breaks a word over two lines.")
+        if not lines and "\n" in text.replace("\\\n", ""):
+            raise Doubt("It is not understood.")
+        return text
+
+    def children(self, node: Node, *, lines: bool) -> Iterator[Node]:
+        at = node.start_byte
+        for child in node.children:
+            self.gap(at, child.start_byte, lines=lines)
+            if child.is_missing or child.end_byte < at:
+                raise Doubt("It is not understood.")
+            yield child
+            at = child.end_byte
+        self.gap(at, node.end_byte, lines=lines)
+
+    def block(self, node: Node) -> None:
+        self.depth += 1
+        if self.depth > MAX_DEPTH:
+            raise Doubt("It is nested too deeply.")
+        if self.source.startswith(("((", "$((", "<(("), node.start_byte):
+            raise Doubt("It may calculate, which can run code.")
+        tokens = _BLOCKS[node.type]
+        separated, last = True, node.start_byte
+        for child in self.children(node, lines=node.type not in _ONE_LINE):
+            # Two commands need something between them, else the shell reads them as one.
+            separated |= "\n" in self.source[last : child.start_byte].replace("\\\n", "")
+            last = child.end_byte
+            if child.type in tokens and not child.is_named:
+                if child.type == "{" and self.source[child.end_byte] not in " \t\n":
+                    raise Doubt("It is not understood.")  # ``{a`` is a word, not a group
+                separated = True
+            elif child.type == "comment":
+                self.comment(child)
+            elif child.type in {"file_redirect", "herestring_redirect"}:
+                self.redirect(child)
+            elif not separated:
+                raise Doubt("It is not understood.")
+            else:
+                self.statement(child)
+                # A nested list keeps its own last separator.
+                separated = self.source[child.end_byte - 1] in ";\n"
+        self.depth -= 1
+
+    def statement(self, node: Node) -> None:
+        match node.type:
+            case "command":
+                self.command(node)
+            case "variable_assignment":
+                self.steps.append(Simple((self.assignment(node),)))
+            case "test_command":
+                self.test(node)
+            case "for_statement":
+                self.loop(node)
+            case "command_substitution" | "process_substitution" | "program":
+                raise Doubt("It runs a command whose name is computed.")
+            case kind if kind in _BLOCKS:
+                self.block(node)
+            case "heredoc_redirect":
+                raise Doubt("It holds a here-document.")
+            case "function_definition":
+                raise Doubt("It defines a function.")
+            case "&":
+                raise Doubt("It leaves a command running in the background.")
+            case _:
+                raise Doubt("It uses a part of the shell that is not judged.")
+
+    def words(self, start: int, end: int) -> tuple[Word, ...]:
+        return read_words(self.source, start, end, substitution=self.substitution)
+
+    def word(self, start: int, end: int) -> Word:
+        found = self.words(start, end)
+        if len(found) != 1:
+            raise Doubt("It is not understood.")
+        return found[0]
+
+    def substitution(self, start: int) -> int:
+        node = self.substitutions.get(start)
+        if node is None or (node.text and node.text.startswith(b"`") and b"\\" in node.text):
+            raise Doubt("It holds a substitution that is not understood.")
+        self.block(node)
+        return node.end_byte
+
+    def comment(self, node: Node) -> None:
+        before = self.source[node.start_byte - 1] if node.start_byte else "\n"
+        end = self.source.find("\n", node.start_byte)
+        if before not in " \t\n;" or node.end_byte != (end if end >= 0 else len(self.source)):
+            raise Doubt("It holds a comment that is not understood.")
+
+    def command(self, node: Node) -> None:
+        assignments: list[Assignment] = []
+        words: list[Word] = []
+        last = -1
+        for child in self.children(node, lines=False):
+            if child.start_byte == last:
+                raise Doubt("It is not understood.")  # two words with nothing between are one
+            last = child.end_byte
+            if child.type == "variable_assignment" and not words:
+                assignments.append(self.assignment(child))
+            elif child.type in {"file_redirect", "herestring_redirect"}:
+                self.redirect(child)
+            elif child.type in _WORDS or child.type == "command_name":
+                words.append(self.word(child.start_byte, child.end_byte))
+            else:
+                raise Doubt("It uses a part of the shell that is not judged.")
+        self.steps.append(Simple(tuple(assignments), tuple(words)))
+
+    def assignment(self, node: Node) -> Assignment:
+        match = _ASSIGNMENT.match(self.source, node.start_byte, node.end_byte)
+        if match is None:
+            raise Doubt("It sets a variable in a way that is not judged.")
+        if match.end() == node.end_byte:
+            return Assignment(match.group(1), Word(""))
+        return Assignment(match.group(1), self.word(match.end(), node.end_byte))
+
+    def redirect(self, node: Node) -> None:
+        source, start, end = self.source, node.start_byte, node.end_byte
+        if _CLOSE.fullmatch(source, start, end):
+            return
+        if node.type == "herestring_redirect":
+            if not source.startswith("<<<", start):
+                raise Doubt("It is not understood.")
+            self.word(start + 3, end)
+            return
+        match = _REDIRECT.match(source, start, end)
+        if match is None:
+            raise Doubt("It redirects in a way that is not judged.")
+        operator = match.group().strip(" \t0123456789")
+        target = self.word(match.end(), end).exact
+        if target is None:
+            raise Doubt("It redirects to or from a name that is computed.")
+        if operator in {"<&", ">&"} and target.isdigit():
+            return
+        if operator == "<":
+            # Bash itself opens these two as network connections.
+            if target.startswith(("/dev/tcp", "/dev/udp")):
+                raise Doubt("It reads from the network.")
+        elif target != "/dev/null":
+            raise Doubt("It redirects output into a file.")
+
+    def test(self, node: Node) -> None:
+        start, end = node.start_byte, node.end_byte
+        if self.source.startswith("[[", start) and self.source.endswith("]]", start, end):
+            for part in self.clauses(start + 2, end - 2):
+                self.steps.append(Test(part))
+        elif self.source.startswith("[", start) and self.source.endswith("]", start, end):
+            self.steps.append(Simple(words=(Word("["), *self.words(start + 1, end))))
+        else:
+            raise Doubt("It calculates, which can run code.")
+
+    def clauses(self, start: int, end: int) -> Iterator[tuple[Word, ...]]:
+        # Quoted ``&&`` would only split a word in the wrong place, which is then a Doubt.
+        at = start
+        for part in re.split(r"(&&|\|\|)", self.source[start:end]):
+            if part not in {"&&", "||"}:
+                yield self.words(at, at + len(part))
+            at += len(part)
+
+    def loop(self, node: Node) -> None:
+        parts = list(self.children(node, lines=True))
+        if parts[0].type != "for" or len(parts) < 2 or parts[1].type != "variable_name":
+            raise Doubt("It uses a kind of loop that is not judged.")
+        name = parts[1]
+        self.steps.append(Loop(self.source[name.start_byte : name.end_byte]))
+        for part in parts[2:]:
+            if part.type == "do_group":
+                self.block(part)
+            elif part.type in _WORDS:
+                self.word(part.start_byte, part.end_byte)
+            elif part.type not in {"in", ";"}:
+                raise Doubt("It uses a kind of loop that is not judged.")

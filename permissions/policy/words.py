@@ -1,0 +1,220 @@
+"""Shell words: what a piece of a command line can become before a program sees it.
+
+Reads one stretch of source by the shell's own rules for quotes, escapes and
+expansions, and says how much of each word is certain. It knows no program.
+Whatever it does not fully understand is a ``Doubt``: never a guess.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import IntEnum
+
+
+class Doubt(Exception):
+    """Why a command cannot be proven read-only: one sentence, shown to people."""
+
+
+class Shape(IntEnum):
+    """What a word may become, from the most certain to the least."""
+
+    EXACT = 0  # one argument, known
+    ONE = 1  # one argument of which only the prefix is known
+    EACH = 2  # any number of arguments (a glob, braces); each begins with the prefix
+    LOOSE = 3  # any number of arguments of any text: an unquoted variable
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    text: str  # the whole argument when it is exact, else its certain beginning
+    shape: Shape = Shape.EXACT
+
+    @property
+    def exact(self) -> str | None:
+        return self.text if self.shape is Shape.EXACT else None
+
+    @property
+    def is_operand(self) -> bool:
+        """Can never be taken for an option, whatever it becomes."""
+        if self.shape is Shape.EXACT:
+            return self.text == "-" or not self.text.startswith("-")
+        return self.shape is not Shape.LOOSE and self.text[:1] not in {"", "-", "+", "(", "!"}
+
+
+LOOSE = Word("", Shape.LOOSE)
+
+_VARIABLE = re.compile(r"\$(?:[A-Za-z_][A-Za-z0-9_]*|[0-9?#$@*!-])")
+# No default that assigns, no indirection, no offset (arithmetic) and no ``@P``: those can run code.
+_BRACED = re.compile(r"\$\{#?[A-Za-z_][A-Za-z0-9_]*(?:(?:%%?|##?|:-)[A-Za-z0-9_./*-]*)?\}")
+# Digits alone: a name in arithmetic may hold ``a[$(command)]``, which bash runs.
+_ARITHMETIC = re.compile(r"\$\(\([0-9 +*/%()-]*\)\)")
+_ANSI = re.compile(r"\$'((?:[^'\\\n]|\\[nt\\'])*)'")
+_ANSI_ESCAPE = {"\\n": "\n", "\\t": "\t", "\\\\": "\\", "\\'": "'"}
+_META = frozenset(";&|<>()\n")
+# Nothing that passes may set these, so they begin as paths do; a folder's name may hold blanks.
+_ABSOLUTE = frozenset({"HOME", "PWD"})
+
+
+@dataclass(slots=True)
+class _Draft:
+    text: list[str] = field(default_factory=list)
+    bare: list[str] = field(default_factory=list)  # the same, quoted characters blotted out
+    certain: int | None = None  # how many characters stand before the first expansion
+    shape: Shape = Shape.EXACT
+    begun: bool = False
+
+    def add(self, text: str, *, quoted: bool) -> None:
+        self.begun = True
+        self.text.extend(text)
+        self.bare.extend("\0" * len(text) if quoted else text)
+
+    def expand(self, shape: Shape) -> None:
+        self.begun = True
+        self.shape = max(self.shape, shape)
+        if self.certain is None:
+            self.certain = len(self.text)
+
+    def word(self) -> Word:
+        bare = "".join(self.bare)
+        marks = [bare.find(mark) for mark in "*?["]
+        if "," in bare or ".." in bare:
+            marks.append(bare.find("{"))
+        pattern = min((mark for mark in marks if mark >= 0), default=None)
+        certain = self.certain
+        if pattern is not None:
+            certain = pattern if certain is None else min(certain, pattern)
+            self.shape = max(self.shape, Shape.EACH)
+        # The source was read as one character a byte; the text is what those bytes say.
+        return Word("".join(self.text[:certain]).encode("latin-1").decode(), self.shape)
+
+
+@dataclass(slots=True)
+class _Lexer:
+    source: str
+    end: int
+    substitution: Callable[[int], int]
+    at: int
+    words: list[Word] = field(default_factory=list)
+    draft: _Draft = field(default_factory=_Draft)
+
+    def run(self) -> tuple[Word, ...]:
+        while self.at < self.end:
+            self.step()
+        if self.at != self.end:
+            raise Doubt("A quote or an expansion in it does not end where it should.")
+        self.close()
+        return tuple(self.words)
+
+    def close(self) -> None:
+        if self.draft.begun:
+            self.words.append(self.draft.word())
+            self.draft = _Draft()
+
+    def step(self) -> None:
+        char = self.source[self.at]
+        if char in " \t":
+            self.close()
+            self.at += 1
+        elif char == "\\":
+            self.escape()
+        elif char == "'":
+            close = self.find("'", self.at + 1)
+            self.draft.add(self.source[self.at + 1 : close], quoted=True)
+            self.at = close + 1
+        elif char == '"':
+            self.double()
+        elif char in "$`":
+            self.dollar(quoted=False)
+        elif char in "<>" and self.source.startswith("(", self.at + 1):
+            self.process()
+        elif char in _META or (char == "#" and not self.draft.begun) or char > "~":
+            raise Doubt("It holds a character that the shell may read in more than one way.")
+        else:
+            self.draft.add(char, quoted=False)
+            self.at += 1
+
+    def find(self, mark: str, start: int) -> int:
+        found = self.source.find(mark, start, self.end)
+        if found < 0:
+            raise Doubt("A quote in it is never closed.")
+        return found
+
+    def escape(self) -> None:
+        following = self.source[self.at + 1 : min(self.at + 2, self.end)]
+        if not following or following == "\n" or following > "~":
+            raise Doubt("It breaks a word over two lines.")
+        self.draft.add(following, quoted=True)
+        self.at += 2
+
+    def double(self) -> None:
+        self.draft.add("", quoted=True)
+        self.at += 1
+        while self.at < self.end:
+            char = self.source[self.at]
+            if char == '"':
+                self.at += 1
+                return
+            if char in "$`":
+                self.dollar(quoted=True)
+            elif char == "\\":
+                following = self.source[self.at + 1 : self.at + 2]
+                if following == "\n":
+                    raise Doubt("It breaks a word over two lines.")
+                escaped = following if following in {"$", "`", '"', "\\"} else "\\" + following
+                self.draft.add(escaped, quoted=True)
+                self.at += 2
+            else:
+                self.draft.add(char, quoted=True)
+                self.at += 1
+        raise Doubt("A quote in it is never closed.")
+
+    def dollar(self, *, quoted: bool) -> None:
+        source, at = self.source, self.at
+        shape = Shape.ONE if quoted else Shape.LOOSE
+        if match := _ARITHMETIC.match(source, at, self.end):
+            self.draft.expand(Shape.ONE)
+            self.at = match.end()
+        elif source[at] == "`" or source.startswith("$(", at):
+            self.draft.expand(shape)
+            self.at = self.substitution(at)
+        elif match := _VARIABLE.match(source, at, self.end) or _BRACED.match(source, at, self.end):
+            name = match.group().strip("${}")
+            if name in _ABSOLUTE and (quoted or name == "HOME"):
+                self.draft.add("/", quoted=True)
+                shape = Shape.ONE
+            self.draft.expand(Shape.LOOSE if name == "@" else shape)
+            self.at = match.end()
+        elif not quoted and (match := _ANSI.match(source, at, self.end)):
+            plain = re.sub(r"\\.", lambda found: _ANSI_ESCAPE[found.group()], match.group(1))
+            self.draft.add(plain, quoted=True)
+            self.at = match.end()
+        elif (
+            at + 1 == self.end
+            or source[at + 1] in " \t/.,:%|)"
+            or (quoted and source[at + 1] in '"\\')
+        ):
+            self.draft.add("$", quoted=True)
+            self.at += 1
+        else:
+            raise Doubt("It holds an expansion that can do more than read a variable.")
+
+    def process(self) -> None:
+        if self.source[self.at] == ">":
+            raise Doubt("It writes into another command.")
+        if not self.draft.begun:
+            self.draft.add("/dev/fd/", quoted=True)
+        self.draft.expand(Shape.ONE)
+        self.at = self.substitution(self.at)
+
+
+def read_words(
+    source: str, start: int, end: int, *, substitution: Callable[[int], int]
+) -> tuple[Word, ...]:
+    """The words between two offsets; ``source`` holds one character a byte.
+
+    ``substitution`` judges the command substitution that begins at an offset
+    and returns the offset behind it, or raises ``Doubt``.
+    """
+    return _Lexer(source, end, substitution, start).run()

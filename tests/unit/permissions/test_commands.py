@@ -1,0 +1,72 @@
+"""Only commands that cannot write are read-only, and anything unclear is asked about."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from permissions.policy.commands import Verdict, is_read_only, judge
+from tests.unit.permissions.command_table import ASKED, READ_ONLY
+
+READS = [command for group in READ_ONLY.values() for command in group]
+WRITES = [command for group in ASKED.values() for command in group]
+
+
+@pytest.mark.parametrize("command", READS)
+def test_it_lets_a_command_pass_that_only_reads(command):
+    assert judge(command) == Verdict(True, "Everything that it runs only reads.")
+
+
+@pytest.mark.parametrize("command", WRITES)
+def test_it_asks_about_a_command_that_may_do_more(command):
+    verdict = judge(command)
+    assert not verdict.read_only
+    assert verdict.reason.startswith("It ") or verdict.reason.startswith(("Its ", "A "))
+    assert verdict.reason.endswith(".")
+
+
+def test_the_table_is_wide_and_has_no_command_twice():
+    assert len(READS) + len(WRITES) >= 400
+    assert len(set(READS + WRITES)) == len(READS + WRITES)
+
+
+ADDED = ["; rm x", " > f", " | tee f", " && touch f", " $(touch f)", "\ntouch f", " `touch f`",
+         " >> f", " || rm x", " | sh", "\n> f"]  # fmt: skip
+
+
+@pytest.mark.parametrize("added", ADDED)
+def test_a_write_added_to_any_read_is_asked_about(added):
+    # A remark swallows what is added to its line.
+    reads = [read for read in READS if read.strip() and not read.startswith("#")]
+    assert [read for read in reads if is_read_only(read + added)] == []
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.sampled_from(READS), st.sampled_from([";", "&&", "||", "|", "\n"]), st.sampled_from(WRITES)
+)
+def test_a_write_behind_any_read_is_asked_about(read, joint, write):
+    if not read.strip() or read.startswith("#"):
+        read = "ls"
+    assert not is_read_only(f"{read} {joint} {write}")
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.text(max_size=60) | st.text(alphabet="ls rm$(){}[]<>|&;'\"`\\\n#!=*-", max_size=60))
+def test_it_never_raises(garbage):
+    verdict = judge(garbage)
+    assert verdict.reason
+
+
+def test_it_never_raises_on_lone_surrogates():
+    assert not is_read_only("echo \ud800")
+
+
+def test_it_is_quick_to_give_up_on_a_long_line():
+    assert judge("ls;" * 5_000).reason == "It is longer than 10,000 characters."
+
+
+def test_it_names_what_it_does_not_know():
+    assert judge("frobnicate -x").reason == "It runs 'frobnicate', which is not known to only read."
+    assert "--output" in judge("git diff --output=f").reason
