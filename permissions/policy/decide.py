@@ -1,0 +1,72 @@
+"""May a tool go on, or must a person be asked?
+
+Pure: everything that the answer depends on is given. Paths are compared as they
+are; the caller has made them absolute and followed their links.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from enum import Enum
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a tool wants to do, and for which session."""
+
+    session_id: str
+    tool_name: str
+    action: str
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """What a person allowed for the rest of a session."""
+
+    session_id: str
+    tool_name: str
+    action: str
+    path: str
+
+    def covers(self, asked: Asked) -> bool:
+        return (self.session_id, self.tool_name, self.action, self.path) == (
+            asked.session_id,
+            asked.tool_name,
+            asked.action,
+            asked.path,
+        )
+
+
+class Outcome(Enum):
+    ALLOW = "allow"
+    DENY = "deny"
+    ASK = "ask"
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    outcome: Outcome
+    reason: str  # a sentence, for the record of what was decided
+
+
+def decide(
+    question: Asked, *, skip: bool, allowed_tools: frozenset[str], grants: Collection[Grant]
+) -> Decision:
+    """``skip`` is the workspace's wish never to be asked; ``allowed_tools`` is configuration.
+
+    A tool in ``allowed_tools`` may do everything, ``tool:action`` one thing. A
+    question that names no session or no tool comes from no turn: it is denied.
+    """
+    if not question.session_id or not question.tool_name:
+        return Decision(Outcome.DENY, "The request names no session or no tool.")
+    if skip:
+        return Decision(Outcome.ALLOW, "This workspace asks for nothing.")
+    if question.tool_name in allowed_tools:
+        return Decision(Outcome.ALLOW, "The configuration allows this tool.")
+    if f"{question.tool_name}:{question.action}" in allowed_tools:
+        return Decision(Outcome.ALLOW, "The configuration allows this tool to do this.")
+    if any(grant.covers(question) for grant in grants):
+        return Decision(Outcome.ALLOW, "It was allowed for this session.")
+    return Decision(Outcome.ASK, "Nothing allows it yet.")

@@ -1,0 +1,67 @@
+"""What is allowed without asking, and what a grant covers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from permissions.policy.decide import Asked, Decision, Grant, Outcome, decide
+
+QUESTION = Asked(session_id="s1", tool_name="edit", action="write", path="/home/a/x.py")
+GRANT = Grant(session_id="s1", tool_name="edit", action="write", path="/home/a/x.py")
+
+
+def outcome(question=QUESTION, *, skip=False, allowed=(), grants=()):
+    return decide(question, skip=skip, allowed_tools=frozenset(allowed), grants=grants).outcome
+
+
+def test_it_asks_when_nothing_allows_it():
+    assert decide(QUESTION, skip=False, allowed_tools=frozenset(), grants=()) == Decision(
+        Outcome.ASK, "Nothing allows it yet."
+    )
+
+
+def test_it_asks_nothing_when_the_workspace_skips_questions():
+    assert outcome(skip=True) is Outcome.ALLOW
+
+
+@pytest.mark.parametrize("allowed", ["edit", "edit:write"])
+def test_it_allows_a_tool_that_the_configuration_names(allowed):
+    assert outcome(allowed=[allowed]) is Outcome.ALLOW
+
+
+@pytest.mark.parametrize(
+    "allowed", ["", "ed", "edit:", "edit:read", "Edit", "write", "edit:write:x", "*"]
+)
+def test_it_asks_when_the_configuration_names_something_else(allowed):
+    assert outcome(allowed=[allowed]) is Outcome.ASK
+
+
+def test_a_grant_allows_exactly_what_was_granted():
+    assert outcome(grants=[replace(GRANT, path="/other"), GRANT]) is Outcome.ALLOW
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"session_id": "s2"},
+        {"tool_name": "write"},
+        {"action": "read"},
+        {"path": "/home/a"},
+        {"path": "/home/a/x.py/"},
+        {"path": ""},
+    ],
+)
+def test_a_grant_for_anything_else_allows_nothing(other):
+    assert outcome(grants=[replace(GRANT, **other)]) is Outcome.ASK
+
+
+def test_a_question_of_no_session_is_denied_even_when_questions_are_skipped():
+    assert outcome(replace(QUESTION, session_id=""), skip=True) is Outcome.DENY
+    assert outcome(replace(QUESTION, tool_name=""), skip=True, allowed=[""]) is Outcome.DENY
+
+
+def test_a_tool_that_carries_a_colon_in_its_name_does_not_borrow_anothers_leave():
+    question = replace(QUESTION, tool_name="mcp_a:b", action="execute")
+    assert outcome(question, allowed=["mcp_a"]) is Outcome.ASK
