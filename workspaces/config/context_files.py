@@ -21,12 +21,17 @@ _ENTRIES_LIMIT = 500  # of all folders together
 _DEPTH_LIMIT = 4
 
 _KNOWN = ("AGENTS", "CRUSH", "CLAUDE", "GEMINI")
-KNOWN_NAMES = tuple(
-    f"{form}{suffix}"
-    for name in _KNOWN
-    for suffix in (".md", ".local.md")
-    for form in (name, name.capitalize(), name.lower())
-) + (".cursorrules", ".cursor/rules/", ".github/copilot-instructions.md")
+KNOWN_NAMES = (
+    *(
+        f"{form}{suffix}"
+        for name in _KNOWN
+        for suffix in (".md", ".local.md")
+        for form in (name, name.capitalize(), name.lower())
+    ),
+    ".cursorrules",
+    ".cursor/rules/",
+    ".github/copilot-instructions.md",
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,116 @@
+import pytest
+
+from workspaces.config.masking import (
+    MASK,
+    Scrubber,
+    is_secret_name,
+    masked,
+    masked_address,
+    masked_within,
+    without_secrets,
+)
+
+
+@pytest.mark.parametrize("text", ["$KEY", "${KEY}", "${KEY:-}", "Bearer $KEY", "Token ${KEY}", ""])
+def test_a_reference_is_shown_as_it_was_written(text: str):
+    assert masked(text) == text
+
+
+@pytest.mark.parametrize(
+    "text", ["sk-1", "$KEY-tail", "x$KEY", "${KEY:-sk-1}", "Bearer sk-1", "$$KEY", "$1", "$A$B", "\n$KEY"]
+)
+def test_everything_else_is_eight_stars(text: str):
+    assert masked(text) == MASK
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["api_key", "apiKey", "X-API-Key", "Authorization", "access_token", "client_secret", "PASSWORD", "--token"],
+)
+def test_these_names_are_secret(name: str):
+    assert is_secret_name(name)
+
+
+@pytest.mark.parametrize(
+    "name", ["max_tokens", "default_max_tokens", "author", "model", "prompt_cache", "budget_tokens"]
+)
+def test_these_names_are_not(name: str):
+    assert not is_secret_name(name)
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("https://host/v1", "https://host/v1"),
+        ("https://user:pass@host/v1", f"https://{MASK}:{MASK}@host/v1"),
+        ("https://token@host", f"https://{MASK}@host"),
+        ("https://$USER:$PASS@host", "https://$USER:$PASS@host"),
+        ("https://user:$PASS@host", f"https://{MASK}:$PASS@host"),
+        ("http://[bad:x@host", MASK),
+    ],
+)
+def test_an_account_in_an_address_is_masked(url: str, shown: str):
+    assert masked_address(url) == shown
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("API_TOKEN=abc run", f"API_TOKEN={MASK} run"),
+        ("curl -H 'Authorization: Bearer abc' x", f"curl -H 'Authorization: {MASK}' x"),
+        ("--api-key=abc", f"--api-key={MASK}"),
+        ("API_TOKEN=$T run", "API_TOKEN=$T run"),
+        ("https://h/?api_key=abc&x=1", f"https://h/?api_key={MASK}&x=1"),
+        ("echo hello", "echo hello"),
+        ("see http://u:p@h/x now", f"see http://{MASK}:{MASK}@h/x now"),
+    ],
+)
+def test_secrets_inside_a_command_are_masked(text: str, shown: str):
+    assert masked_within(text) == shown
+
+
+def test_free_form_objects_are_masked_by_name_at_every_depth():
+    value = {"a": [{"api_key": "x", "n": 1}], "token": {"deep": ["y"]}, "max_tokens": 5, "t": "text"}
+    assert without_secrets(value) == {
+        "a": [{"api_key": MASK, "n": 1}],
+        "token": {"deep": [MASK]},
+        "max_tokens": 5,
+        "t": "text",
+    }
+
+
+def test_the_item_after_a_secret_flag_is_masked():
+    shown = without_secrets(["run", "--token", "abc", "--verbose", "x", "--key", "$K"])
+    assert shown == ["run", "--token", MASK, "--verbose", "x", "--key", "$K"]
+
+
+def test_a_number_under_a_secret_name_is_masked_too():
+    assert without_secrets({"pwd": 123456, "auth": True, "token": None}) == {
+        "pwd": MASK,
+        "auth": True,
+        "token": None,
+    }
+
+
+def test_a_known_secret_is_taken_out_wherever_it_was_written():
+    scrubber = Scrubber.of(["secret-value"], public=[])
+    assert scrubber.scrub({"a": ["x secret-value y", "secret-value"]}) == {"a": [f"x {MASK} y", MASK]}
+
+
+def test_short_secrets_are_only_taken_out_whole():
+    scrubber = Scrubber.of(["none", "x"], public=[])
+    assert scrubber.scrub(["none", "nonesuch", "x"]) == [MASK, "nonesuch", "x"]
+
+
+def test_a_key_that_is_also_an_id_or_a_folder_is_no_secret():
+    scrubber = Scrubber.of(["ollama", "/home/dev"], public=["ollama", "/home/dev/project"])
+    assert scrubber.scrub(["ollama", "/home/dev/AGENTS.md"]) == ["ollama", "/home/dev/AGENTS.md"]
+
+
+def test_ids_stay_what_clients_look_them_up_by():
+    scrubber = Scrubber.of(["secret-value"], public=[])
+    assert scrubber.scrub({"id": "secret-value"}) == {"id": "secret-value"}
+
+
+def test_a_scrubber_does_not_print_its_secrets():
+    assert "secret-value" not in repr(Scrubber.of(["secret-value"], public=[]))
