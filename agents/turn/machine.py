@@ -8,6 +8,7 @@ from them after a crash, with every call that has no result waiting again.
 from __future__ import annotations
 
 import hashlib
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -103,9 +104,9 @@ def advance(turn: Turn, happened: Input) -> Step:
             end = End(Outcome.FAILED, FinishReason.ERROR, happened.error, happened.error)
             return _ended(turn), (SaveReply(FinishReason.ERROR), end)
         case Allowed():
-            return _moved(turn, happened.call_id, Progress.RUNNING, RunTool(happened.call_id))
+            return _allowed(turn, happened)
         case AnswerNeeded():
-            return _moved(turn, happened.call_id, Progress.ASKED)
+            return _answer_needed(turn, happened)
         case Denied():
             return _denied(turn, happened)
         case ToolEnded():
@@ -118,33 +119,34 @@ def advance(turn: Turn, happened: Input) -> Step:
             assert_never(happened)
 
 
-def rebuild(
-    steps: Sequence[Sequence[Asked]], results: Sequence[tuple[str, str]], *, begun: bool
-) -> Turn:
-    """The turn that wrote these messages.
+def rebuild(steps: Sequence[Sequence[Asked]], results: Sequence[tuple[str, str]]) -> Turn:
+    """The turn that wrote these messages and has not ended.
 
     ``steps``: the calls of each finished reply, in order. ``results``: call id
-    and content of each result. ``begun``: whether a reply was ever finished
-    without calls is no matter here, since such a turn has ended.
+    and content of each result so far, in order.
     """
-    contents = dict(results)
-    turn = Turn(steps=len(steps))
+    # A call's id is unique in its reply alone: the next reply may use it again.
+    contents: dict[str, deque[str]] = {}
+    for call_id, content in results:
+        contents.setdefault(call_id, deque()).append(content)
+    open_calls: tuple[Call, ...] = ()
     trail: list[str] = []
     for step in steps:
-        calls = tuple(
-            Call(asked, Progress.DONE, _digest(contents[asked.id]))
-            if asked.id in contents
+        open_calls = tuple(
+            Call(asked, Progress.DONE, _digest(contents[asked.id].popleft()))
+            if contents.get(asked.id)
             else Call(asked)
             for asked in step
         )
-        turn = replace(turn, calls=calls)
-        if all(call.progress is Progress.DONE for call in calls):
-            trail.append(_trace(calls))
-            turn = replace(turn, calls=())
-    turn = replace(turn, trail=tuple(trail[-LOOP_WINDOW:]))
-    if turn.calls:
-        return replace(turn, phase=Phase.TOOLS)
-    return replace(turn, phase=Phase.FRESH if not begun or not steps else Phase.TOOLS)
+        if open_calls and all(call.progress is Progress.DONE for call in open_calls):
+            trail.append(_trace(open_calls))
+            open_calls = ()
+    return Turn(
+        phase=Phase.TOOLS if steps else Phase.FRESH,
+        calls=open_calls,
+        steps=len(steps),
+        trail=tuple(trail[-LOOP_WINDOW:]),
+    )
 
 
 def _begin(turn: Turn) -> Step:
@@ -162,21 +164,29 @@ def _replied(turn: Turn, reply: Replied) -> Step:
         return turn, ()
     turn = replace(turn, steps=turn.steps + 1)
     if not reply.calls:
-        end = End(Outcome.COMPLETED)
-        return _ended(turn), (SaveReply(reply.reason), end)
+        # Some providers say that they call a tool and then call none: that is an end too.
+        calls_none = reply.reason is FinishReason.TOOL_USE
+        reason = FinishReason.END_TURN if calls_none else reply.reason
+        return _ended(turn), (SaveReply(reason), End(Outcome.COMPLETED))
     calls = tuple(Call(asked) for asked in reply.calls)
     turn = replace(turn, phase=Phase.TOOLS, calls=calls)
     turn, effects = _go_on(turn)
     return turn, (SaveReply(FinishReason.TOOL_USE), *effects)
 
 
-def _moved(turn: Turn, call_id: str, progress: Progress, *effects: Effect) -> Step:
-    call = _call(turn, call_id)
-    if call is None or call.progress not in {Progress.JUDGED, Progress.ASKED} or turn.is_denied:
+def _allowed(turn: Turn, allowed: Allowed) -> Step:
+    call = _call(turn, allowed.call_id)
+    if call is None or call.progress not in {Progress.JUDGED, Progress.ASKED}:
         return turn, ()
-    turn = _with(turn, call_id, progress)
-    turn, more = _go_on(turn)
-    return turn, (*effects, *more)
+    turn, more = _go_on(_with(turn, allowed.call_id, Progress.RUNNING))
+    return turn, (RunTool(allowed.call_id), *more)
+
+
+def _answer_needed(turn: Turn, needed: AnswerNeeded) -> Step:
+    call = _call(turn, needed.call_id)
+    if call is None or call.progress is not Progress.JUDGED:
+        return turn, ()
+    return _go_on(_with(turn, needed.call_id, Progress.ASKED))
 
 
 def _denied(turn: Turn, denied: Denied) -> Step:
@@ -217,7 +227,11 @@ def _cancelled(turn: Turn) -> Step:
 
 def _hand_over(turn: Turn) -> Step:
     turn = replace(turn, hands_over=True)
-    if turn.phase is Phase.FRESH:
+    # Nothing is begun: the run is new, or was taken on again and not gone on with.
+    untouched = turn.phase is Phase.TOOLS and all(
+        call.progress in {Progress.WAITING, Progress.DONE} for call in turn.calls
+    )
+    if turn.phase is Phase.FRESH or untouched:
         return _ended(turn), (Release(),)
     return turn, ()
 
