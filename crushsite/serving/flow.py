@@ -1,0 +1,84 @@
+"""Whether a connection takes what is written to it.
+
+Told by the transport that its buffer is full or has drained. Writers wait; a
+peer that takes nothing at all for the patience is cut off. A slow peer that
+takes a little each time is not.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Any
+
+logger = logging.getLogger(__name__)
+
+LOOKS = 6  # how often within the patience we look for progress
+
+
+class Flow:
+    __slots__ = (
+        "_left",
+        "_loop",
+        "_patience",
+        "_since",
+        "_timer",
+        "_transport",
+        "_waiters",
+        "is_full",
+    )
+
+    def __init__(self, transport: Any, *, patience_seconds: float) -> None:
+        self.is_full = False
+        self._transport = transport
+        self._patience = patience_seconds
+        self._loop = asyncio.get_running_loop()
+        self._waiters: list[asyncio.Future[None]] = []
+        self._timer: asyncio.TimerHandle | None = None
+        self._left = 0
+        self._since = 0.0
+
+    def pause(self) -> None:
+        if not self.is_full:
+            self.is_full = True
+            self._since = self._loop.time()
+            self._left = self._unsent()
+            self._look_later()
+
+    def resume(self) -> None:
+        """The buffer is empty, or the connection is gone: nobody waits any longer."""
+        self.is_full = False
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        waiters, self._waiters = self._waiters, []
+        for waiter in waiters:
+            if not waiter.done():
+                waiter.set_result(None)
+
+    async def drained(self) -> None:
+        while self.is_full:
+            waiter: asyncio.Future[None] = self._loop.create_future()
+            self._waiters.append(waiter)
+            await waiter
+
+    def _look_later(self) -> None:
+        self._timer = self._loop.call_later(self._patience / LOOKS, self._look)
+
+    def _look(self) -> None:
+        left = self._unsent()
+        if left < self._left:
+            self._since = self._loop.time()
+        elif self._loop.time() - self._since >= self._patience:
+            logger.info("a connection took nothing for %d s and is closed", self._patience)
+            self._timer = None
+            self._transport.abortConnection()
+            self.resume()
+            return
+        self._left = left
+        self._look_later()
+
+    def _unsent(self) -> int:
+        transport = self._transport
+        unsent: int = len(transport.dataBuffer) - transport.offset + transport._tempDataLen
+        return unsent

@@ -1,0 +1,203 @@
+"""Daphne's HTTP side with bounds: a body has a largest size, a response a pace.
+
+The channel is one connection, the request one exchange on it. HTTP/1.1 alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from http import HTTPStatus
+from typing import Any
+
+import orjson
+from daphne.http_protocol import HTTPFactory, WebRequest
+from twisted.web import http
+from typing_extensions import override
+
+from crushsite.serving.flow import Flow
+
+_HTTPChannel: Any = http.HTTPChannel
+
+# After a refusal we go on reading for a moment, or the peer may never see the answer.
+REFUSED_SECONDS = 2.0
+
+
+def error_body(sentence: str) -> bytes:
+    return orjson.dumps({"message": sentence})
+
+
+class Request(WebRequest):  # type: ignore[misc]  # Daphne is untyped
+    def __init__(self, channel: Channel, *args: Any, **kwargs: Any) -> None:
+        super().__init__(channel, *args, **kwargs)
+        self.flow = channel.flow
+        self._received = 0
+
+    @override
+    def gotLength(self, length: int | None) -> None:
+        if length is not None and length > self.server.body_limit:
+            self.channel.refuse_body()
+            length = 0
+        super().gotLength(length)
+
+    @override
+    def handleContentChunk(self, data: bytes) -> None:
+        self._received += len(data)
+        if self._received > self.server.body_limit:
+            self.channel.refuse_body()
+        else:
+            super().handleContentChunk(data)
+
+    @property
+    def is_streaming(self) -> bool:
+        return bool(self._response_started and self.startedWriting and not self.finished)
+
+    @override
+    def handle_exception(self, exception: BaseException) -> None:
+        self.application_ended("internal server error")
+
+    def application_ended(self, sentence: str) -> None:
+        """The application is through and the response is not: it will never be."""
+        if self.finished or self.channel is None:
+            return
+        if self._response_started:
+            # Cut short where the client can see it: no closing chunk.
+            self.channel.transport.abortConnection()
+        else:
+            self.basic_error(500, b"Internal Server Error", sentence)
+
+    @override
+    def basic_error(self, status: int, status_text: bytes, body: str) -> None:
+        if self._response_started:
+            return
+        encoded = error_body(body)
+        self.handle_reply(
+            {
+                "type": "http.response.start",
+                "status": status,
+                "headers": [
+                    (b"Content-Type", b"application/json"),
+                    (b"Content-Length", b"%d" % len(encoded)),
+                ],
+            }
+        )
+        self.handle_reply({"type": "http.response.body", "body": encoded})
+
+    def end_stream(self) -> None:
+        """The server stops: the application is told as if its client had left."""
+        if self.application_queue is not None:
+            self.send_disconnect()
+
+    # Identity is enough, and quicker than Daphne's own.
+    __hash__ = object.__hash__
+    __eq__ = object.__eq__
+
+
+class Channel(_HTTPChannel):  # type: ignore[misc]  # Twisted is untyped here
+    requestFactory = Request  # noqa: N815  Twisted's name
+    is_refused = False
+
+    @override
+    def connectionMade(self) -> None:
+        server = self.factory.server
+        self.flow = Flow(self.transport, patience_seconds=server.patience_seconds)
+        server.channels.add(self)
+        super().connectionMade()
+
+    @override
+    def connectionLost(self, reason: Any) -> None:
+        self.factory.server.channels.discard(self)
+        self.flow.resume()
+        super().connectionLost(reason)
+
+    # -- the transport's buffer
+
+    @override
+    def pauseProducing(self) -> None:
+        self.flow.pause()
+        super().pauseProducing()
+
+    @override
+    def resumeProducing(self) -> None:
+        self.flow.resume()
+        super().resumeProducing()
+
+    # -- refusals
+
+    @override
+    def dataReceived(self, data: bytes) -> None:
+        if not self.is_refused:
+            super().dataReceived(data)
+
+    @override
+    def rawDataReceived(self, data: bytes) -> None:
+        if not self.is_refused:
+            super().rawDataReceived(data)
+
+    @override
+    def lineReceived(self, line: bytes) -> None:
+        if not self.is_refused:
+            super().lineReceived(line)
+
+    @override
+    def _send100Continue(self) -> None:
+        if not self.is_refused:
+            super()._send100Continue()
+
+    def refuse_body(self) -> None:
+        limit = self.factory.server.body_limit
+        self._refuse(413, f"the body is larger than {limit} bytes")
+
+    @override
+    def _respondToBadRequestAndDisconnect(self) -> None:
+        self._refuse(400, "malformed request")
+
+    def _refuse(self, status: int, sentence: str) -> None:
+        if self.is_refused:
+            return
+        self.is_refused = True
+        self.setTimeout(None)
+        body = error_body(sentence)
+        self.transport.write(
+            b"HTTP/1.1 %d %s\r\nServer: crush\r\nContent-Type: application/json\r\n"
+            b"Content-Length: %d\r\nConnection: close\r\n\r\n%s"
+            % (status, HTTPStatus(status).phrase.encode(), len(body), body)
+        )
+        self.unregister()
+        self.transport.loseWriteConnection()
+        asyncio.get_running_loop().call_later(REFUSED_SECONDS, self._cut)
+
+    def _cut(self) -> None:
+        self.transport.abortConnection()
+
+    # -- the end
+
+    def unregister(self) -> None:
+        self._networkProducer.unregisterProducer()
+
+    def close_when_idle(self) -> None:
+        """No further request on this connection."""
+        self.persistent = 0
+        if not self.requests:
+            self.loseConnection()
+
+
+class Factory(HTTPFactory):  # type: ignore[misc]  # Daphne is untyped
+    # Daphne's is a proxy that could switch to HTTP/2; ours needs none.
+    protocol = Channel
+    noisy = False
+
+    @override
+    def buildProtocol(self, addr: Any) -> Channel:
+        channel = Channel()
+        channel.factory = self
+        channel.callLater = self.reactor.callLater
+        channel.timeOut = self.timeOut
+        return channel
+
+    @override
+    def startFactory(self) -> None:
+        """No access log, and no clock for its lines."""
+
+    @override
+    def stopFactory(self) -> None:
+        """See ``startFactory``."""
