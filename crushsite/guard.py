@@ -1,0 +1,233 @@
+"""The gate before everything: whose requests are answered, and how large they may be.
+
+Pure ASGI around the whole application, for HTTP and WebSockets alike. A page
+of another site must not reach a server on loopback, neither by a name that it
+made resolve here (``Host``) nor across origins (``Origin``). It knows no user,
+no session and no path.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Awaitable, Callable, Collection, MutableMapping
+from dataclasses import dataclass
+from typing import Any
+
+Message = MutableMapping[str, Any]
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+Application = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+MAX_BODY_BYTES = 32 * 1024 * 1024
+
+_SOCKET_NAME = "api.crush.localhost"
+_OCTET = r"(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)"
+# Written out as browsers send them: other spellings of loopback have no honest use.
+_LOOPBACK = re.compile(rf"localhost|\[::1\]|127(?:\.{_OCTET}){{3}}", re.ASCII)
+_AUTHORITY = re.compile(r"([a-z0-9._-]+|\[[0-9a-f:.]+\])(?::(\d{1,5}))?", re.ASCII)
+_DEFAULT_PORT = {"http": "80", "ws": "80", "https": "443", "wss": "443"}
+_SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
+_JUDGED = frozenset({b"host", b"origin", b"content-length", b"sec-fetch-site"})
+_NOSNIFF = (b"x-content-type-options", b"nosniff")
+_MAX_HEADER = 300
+_MAX_CACHED = 256
+
+
+@dataclass(frozen=True, slots=True)
+class _Refusal:
+    """An answer that is ready to be sent."""
+
+    status: int
+    headers: tuple[tuple[bytes, bytes], ...]
+    body: bytes
+
+    async def answer(self, send: Send) -> None:
+        # New messages each time: servers may write into them.
+        await send(
+            {"type": "http.response.start", "status": self.status, "headers": [*self.headers]}
+        )
+        await send({"type": "http.response.body", "body": self.body})
+
+
+def _refusal(status: int, sentence: str) -> _Refusal:
+    body = json.dumps({"message": sentence}, ensure_ascii=False).encode()
+    length = b"%d" % len(body)
+    headers = ((b"content-type", b"application/json"), (b"content-length", length), _NOSNIFF)
+    return _Refusal(status, headers, body)
+
+
+# The sentences never repeat what was sent.
+_REPEATED = _refusal(
+    400, "Host, Origin, Content-Length and Sec-Fetch-Site: may each be sent only once."
+)
+_BAD_LENGTH = _refusal(400, "Content-Length: must be a number of bytes.")
+_NO_HOST = _refusal(403, "Host: is missing.")
+_FOREIGN_HOST = _refusal(403, "Host: is not a name of this server.")
+_FOREIGN_ORIGIN = _refusal(403, "Origin: requests from other sites are refused.")
+_CROSS_SITE = _refusal(403, "Sec-Fetch-Site: requests from other sites are refused.")
+
+
+class _BodyTooLarge(Exception):
+    """Raised into an application that reads on behind the limit."""
+
+
+class Guard:
+    """Wraps an ASGI application.
+
+    Over TCP only loopback names pass, with any port, and ``extra_hosts`` (names
+    without a port). ``unix`` says that the server listens on a socket file,
+    which no browser reaches: there a Host may be missing, and the name that
+    clients use on it is valid too.
+    """
+
+    def __init__(
+        self,
+        app: Application,
+        *,
+        unix: bool = False,
+        extra_hosts: Collection[str] = (),
+        max_body_bytes: int = MAX_BODY_BYTES,
+    ) -> None:
+        self._app = app
+        self._unix = unix
+        self._names = frozenset(name.lower() for name in extra_hosts)
+        if unix:
+            self._names |= {_SOCKET_NAME}
+        self._limit = max_body_bytes
+        self._too_large = _refusal(
+            413, f"The body is larger than the limit of {max_body_bytes} bytes."
+        )
+        # Judging costs more than looking up, and clients send the same few values for ever.
+        self._hosts: dict[bytes, bool] = {}
+        self._origins: dict[tuple[bytes, bytes], bool] = {}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        kind = scope["type"]
+        if kind == "http":
+            if refusal := self._judge(scope, scope["method"] not in _SAFE_METHODS):
+                await refusal.answer(send)
+            else:
+                await self._pass_http(scope, receive, send)
+        elif kind == "websocket" and self._judge(scope, True):
+            await receive()  # the handshake; closing in answer to it is a 403
+            await send({"type": "websocket.close", "code": 1008})
+        else:
+            await self._app(scope, receive, send)
+
+    def _judge(self, scope: Scope, unsafe: bool) -> _Refusal | None:
+        sent: dict[bytes, bytes] = {}
+        for name, value in scope["headers"]:
+            if name in _JUDGED:
+                if name in sent:
+                    return _REPEATED
+                sent[name] = value
+        host, origin = sent.get(b"host"), sent.get(b"origin")
+        if host is None:
+            if not self._unix:
+                return _NO_HOST
+        elif not self._is_ours(host):
+            return _FOREIGN_HOST
+        if origin is not None and (host is None or not self._is_same(origin, host)):
+            return _FOREIGN_ORIGIN
+        if unsafe and sent.get(b"sec-fetch-site", b"").strip().lower() == b"cross-site":
+            return _CROSS_SITE
+        return self._judge_length(sent.get(b"content-length"))
+
+    def _judge_length(self, length: bytes | None) -> _Refusal | None:
+        if length is None:
+            return None
+        if not length.isdigit():
+            return _BAD_LENGTH
+        # By its digits first: a huge number is slow to convert.
+        return self._too_large if len(length) > 18 or int(length) > self._limit else None
+
+    def _is_ours(self, host: bytes) -> bool:
+        known = self._hosts.get(host)
+        if known is None:
+            authority = _parse_authority(host)
+            known = authority is not None and (
+                authority[0] in self._names or _LOOPBACK.fullmatch(authority[0]) is not None
+            )
+            _keep(self._hosts, host, known)
+        return known
+
+    def _is_same(self, origin: bytes, host: bytes) -> bool:
+        known = self._origins.get((origin, host))
+        if known is None:
+            known = _is_same_origin(origin, host)
+            _keep(self._origins, (origin, host), known)
+        return known
+
+    async def _pass_http(self, scope: Scope, receive: Receive, send: Send) -> None:
+        exchange = _Exchange(receive, send, self._limit)
+        try:
+            await self._app(scope, exchange.receive, exchange.send)
+        except Exception:
+            # Ours, or what the application made of it. Half an answer cannot be
+            # taken back: then the server ends the connection.
+            if exchange.started or not exchange.refused:
+                raise
+        if exchange.refused and not exchange.started:
+            await self._too_large.answer(send)
+
+
+class _Exchange:
+    """One request and its answer: counts what comes in, and marks what goes out."""
+
+    __slots__ = ("_left", "_receive", "_send", "refused", "started")
+
+    def __init__(self, receive: Receive, send: Send, limit: int) -> None:
+        self._receive, self._send, self._left = receive, send, limit
+        self.refused = self.started = False
+
+    async def receive(self) -> Message:
+        message = await self._receive()
+        if message["type"] == "http.request":
+            self._left -= len(message.get("body", b""))
+            if self._left < 0:
+                self.refused = True
+                raise _BodyTooLarge("The body is larger than the limit.")
+        return message
+
+    async def send(self, message: Message) -> None:
+        # An application may have caught our exception, and answers in its own way.
+        if self.refused and not self.started:
+            return
+        if message["type"] == "http.response.start":
+            self.started = True
+            # Plain loops here and above: every request of every client passes.
+            headers = message.get("headers", ())
+            for name, _ in headers:
+                if name.lower() == b"x-content-type-options":
+                    break
+            else:
+                message["headers"] = [*headers, _NOSNIFF]
+        await self._send(message)
+
+
+def _keep(known: dict[Any, bool], key: object, value: bool) -> None:
+    if len(known) >= _MAX_CACHED:
+        known.clear()
+    known[key] = value
+
+
+def _parse_authority(value: bytes) -> tuple[str, str] | None:
+    """Name and port, the port empty when there is none."""
+    if len(value) > _MAX_HEADER:
+        return None
+    match = _AUTHORITY.fullmatch(value.decode("latin-1").strip(" \t").lower())
+    if match is None or int(match.group(2) or 0) > 65_535:
+        return None
+    return match.group(1), match.group(2) or ""
+
+
+def _is_same_origin(origin: bytes, host: bytes) -> bool:
+    scheme, separator, rest = origin.partition(b"://")
+    default = _DEFAULT_PORT.get(scheme.decode("latin-1").strip(" \t").lower())
+    theirs, ours = _parse_authority(rest), _parse_authority(host)
+    if not separator or default is None or theirs is None or ours is None:
+        return False
+    # The scheme is the browser's: with TLS ended before us, ours would be another.
+    return (theirs[0], theirs[1] or default) == (ours[0], ours[1] or default)

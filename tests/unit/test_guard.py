@@ -1,0 +1,382 @@
+"""Who is answered, and how large a body may be: the guard called as plain ASGI."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crushsite.guard import MAX_BODY_BYTES, Guard
+
+NOSNIFF = (b"x-content-type-options", b"nosniff")
+
+
+class Echo:
+    """Reads the whole body, then answers with its length."""
+
+    def __init__(self, headers=()):
+        self.calls = []
+        self.headers = headers
+
+    async def __call__(self, scope, receive, send):
+        self.calls.append(scope)
+        if scope["type"] == "websocket":
+            await receive()
+            await send({"type": "websocket.accept"})
+            return
+        if scope["type"] != "http":
+            return
+        size, more = 0, True
+        while more:
+            message = await receive()
+            size += len(message.get("body", b""))
+            more = message.get("more_body", False)
+        start = {"type": "http.response.start", "status": 200, "headers": list(self.headers)}
+        await send(start)
+        await send({"type": "http.response.body", "body": str(size).encode()})
+
+
+def headers_of(headers):
+    return [(name.lower().encode(), value.encode("latin-1")) for name, value in headers]
+
+
+async def call(guard, headers, *, method="GET", kind="http", body=(b"",)):
+    """Returns what the guard sent."""
+    scope = {"type": kind, "headers": headers_of(headers), "path": "/"}
+    waiting = [
+        {"type": "http.request", "body": chunk, "more_body": place < len(body)}
+        for place, chunk in enumerate(body, start=1)
+    ]
+    if kind == "http":
+        scope["method"] = method
+    else:
+        waiting = [{"type": "websocket.connect"}]
+    sent = []
+
+    async def receive():
+        return waiting.pop(0)
+
+    async def send(message):
+        sent.append(message)
+
+    await guard(scope, receive, send)
+    return sent
+
+
+async def status_of(headers, *, app=None, method="GET", body=(b"",), **options):
+    app = app or Echo()
+    start, answer = await call(Guard(app, **options), headers, method=method, body=body)
+    if start["status"] != 200:
+        # Whoever is refused is told why, in the manner of the interface, and nothing ran.
+        assert app.calls == [] or start["status"] == 413
+        assert json.loads(answer["body"])["message"].endswith(".")
+        fields = dict(start["headers"])
+        assert fields[b"content-type"] == b"application/json"
+        assert int(fields[b"content-length"]) == len(answer["body"])
+    return start["status"]
+
+
+LOOPBACK = [
+    "localhost", "localhost:8000", "LocalHost:1", "127.0.0.1", "127.0.0.1:65535", "127.255.0.3:80",
+    "[::1]", "[::1]:8000", "localhost:0",
+]  # fmt: skip
+FOREIGN = [
+    "", " ", "evil.example", "evil.example:8000", "localhost.evil.example", "127.0.0.1.evil.example",
+    "evil.localhost", "localhost.", "10.0.0.1", "0.0.0.0", "128.0.0.1", "127.0.0.256", "127.1",
+    "127.0.0.01", "2130706433", "0x7f.0.0.1", "[::]", "[::2]", "::1", "[::1", "localhost:", "localhost:x",
+    "localhost:65536", "localhost:999999", "localhost:80:80", "user@localhost", "localhost/",
+    "localhost,evil.example", "localhost evil", "localhost\x00", "localhost\n", "lоcalhost".encode().decode("latin-1"),
+    "١٢٧.0.0.1".encode().decode("latin-1"), "api.crush.localhost", "a" * 400, "127.0.0.1\u00b2",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("host", LOOPBACK)
+async def test_it_answers_to_loopback_names_with_any_port(host):
+    assert await status_of([("Host", host)]) == 200
+
+
+@pytest.mark.parametrize("host", FOREIGN)
+async def test_it_refuses_every_other_name(host):
+    assert await status_of([("Host", host)]) == 403
+
+
+async def test_it_judges_a_name_the_same_the_second_time():
+    guard = Guard(Echo())
+    for _ in range(3):
+        assert (await call(guard, [("Host", "evil.example")]))[0]["status"] == 403
+        assert (await call(guard, [("Host", "localhost:1")]))[0]["status"] == 200
+
+
+async def test_it_forgets_old_names_rather_than_growing():
+    guard = Guard(Echo())
+    for number in range(2_000):
+        await call(guard, [("Host", f"h{number}.example")])
+        await call(guard, [("Host", "localhost"), ("Origin", f"http://h{number}")])
+    assert len(guard._hosts) <= 256
+    assert len(guard._origins) <= 256
+    assert (await call(guard, [("Host", "localhost")]))[0]["status"] == 200
+
+
+async def test_it_refuses_a_missing_host_over_tcp():
+    assert await status_of([]) == 403
+
+
+async def test_it_answers_to_names_that_were_configured():
+    names = {"extra_hosts": ["Crush.example", "10.0.0.1"]}
+    assert await status_of([("Host", "crush.example:8000")], **names) == 200
+    assert await status_of([("Host", "CRUSH.example")], **names) == 200
+    assert await status_of([("Host", "10.0.0.1")], **names) == 200
+    assert await status_of([("Host", "a.crush.example")], **names) == 403
+    assert await status_of([("Host", "10.0.0.2")], **names) == 403
+
+
+@pytest.mark.parametrize(
+    "headers", [[], [("Host", "api.crush.localhost")], [("Host", "localhost")]]
+)
+async def test_a_socket_file_takes_its_own_name_or_none(headers):
+    assert await status_of(headers, unix=True) == 200
+
+
+async def test_a_socket_file_takes_no_foreign_name():
+    assert await status_of([("Host", "evil.example")], unix=True) == 403
+
+
+@pytest.mark.parametrize("name", ["Host", "Origin", "Content-Length", "Sec-Fetch-Site"])
+@pytest.mark.parametrize("value", ["localhost", "1"])
+async def test_it_refuses_a_header_that_is_sent_twice(name, value):
+    headers = [("Host", "localhost"), (name, value), (name, value)]
+    assert await status_of(headers) == 400
+
+
+@pytest.mark.parametrize(
+    ("host", "origin"),
+    [
+        ("localhost:8000", "http://localhost:8000"),
+        ("localhost:8000", "HTTP://LOCALHOST:8000"),
+        ("localhost", "http://localhost"),
+        ("localhost", "http://localhost:80"),
+        ("localhost:80", "http://localhost"),
+        ("localhost", "https://localhost"),
+        ("localhost:443", "https://localhost"),
+        ("127.0.0.1:1", "http://127.0.0.1:1"),
+        ("[::1]:1", "http://[::1]:1"),
+        ("localhost:1", "ws://localhost:1"),
+        ("localhost:1", "wss://localhost:1"),
+    ],
+)
+@pytest.mark.parametrize("method", ["GET", "POST"])
+async def test_it_answers_its_own_pages(host, origin, method):
+    assert await status_of([("Host", host), ("Origin", origin)], method=method) == 200
+
+
+@pytest.mark.parametrize(
+    "origin",
+    [
+        "null", "", "http://evil.example", "http://localhost:8001", "http://localhost", "https://localhost",
+        "http://127.0.0.1:8000", "http://[::1]:8000", "file://", "http://", "localhost:8000",
+        "chrome-extension://localhost:8000", "http://localhost:8000/", "http://localhost:8000.evil.example",
+        "http://localhost:8000@evil.example", "http://evil.example#http://localhost:8000",
+        "http://localhost:8000 http://evil.example", "ftp://localhost:8000", "//localhost:8000", "http:localhost:8000",
+        "http://" + "a" * 400,
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("method", ["GET", "POST", "OPTIONS"])
+async def test_it_refuses_pages_of_any_other_origin(origin, method):
+    headers = [("Host", "localhost:8000"), ("Origin", origin)]
+    assert await status_of(headers, method=method) == 403
+
+
+async def test_it_refuses_an_origin_where_there_is_no_host_to_compare():
+    assert await status_of([("Origin", "http://localhost")], unix=True) == 403
+
+
+@pytest.mark.parametrize(
+    ("site", "method", "status"),
+    [
+        ("cross-site", "POST", 403),
+        ("Cross-Site ", "DELETE", 403),
+        ("cross-site", "PROPFIND", 403),
+        ("cross-site", "GET", 200),
+        ("same-origin", "POST", 200),
+        ("none", "POST", 200),
+    ],
+)
+async def test_it_refuses_changes_that_another_site_asks_for(site, method, status):
+    headers = [("Host", "localhost"), ("Sec-Fetch-Site", site)]
+    assert await status_of(headers, method=method) == status
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        [],
+        [("Host", "evil.example")],
+        [("Host", "localhost"), ("Host", "localhost")],
+        [("Host", "localhost"), ("Origin", "null")],
+        [("Host", "localhost"), ("Origin", "http://evil.example")],
+        [("Host", "localhost"), ("Sec-Fetch-Site", "cross-site")],
+    ],
+)
+async def test_it_closes_a_websocket_before_it_is_accepted(headers):
+    app = Echo()
+    sent = await call(Guard(app), headers, kind="websocket")
+    assert [message["type"] for message in sent] == ["websocket.close"]
+    assert app.calls == []
+
+
+async def test_it_lets_its_own_websockets_pass():
+    headers = [("Host", "localhost:8000"), ("Origin", "http://localhost:8000")]
+    sent = await call(Guard(Echo()), headers, kind="websocket")
+    assert sent == [{"type": "websocket.accept"}]
+
+
+@pytest.mark.parametrize("kind", ["lifespan", "channel", "something new"])
+async def test_it_does_not_touch_what_is_no_request(kind):
+    app = Echo()
+
+    async def unused(*_):
+        raise AssertionError
+
+    scope = {"type": kind}
+    await Guard(app)(scope, unused, unused)
+    assert app.calls == [scope]
+
+
+HOST = ("Host", "localhost")
+
+
+@pytest.mark.parametrize(
+    ("length", "status"),
+    [
+        ("0", 200), ("100", 200), ("101", 413), ("9" * 50, 413), ("9" * 5_000, 413),
+        ("", 400), ("-1", 400), ("+1", 400), ("1x", 400), ("1, 1", 400), (" 1", 400), ("\u00b2", 400),
+    ],
+)  # fmt: skip
+async def test_it_refuses_by_the_announced_length(length, status):
+    headers = [HOST, ("Content-Length", length)]
+    assert await status_of(headers, method="POST", max_body_bytes=100) == status
+
+
+async def test_it_names_the_limit():
+    guard = Guard(Echo())
+    headers = [HOST, ("Content-Length", str(MAX_BODY_BYTES + 1))]
+    _, body = await call(guard, headers, method="POST")
+    assert str(MAX_BODY_BYTES) in json.loads(body["body"])["message"]
+
+
+@pytest.mark.parametrize("method", ["POST", "GET"])
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        ([b"a" * 100], 200),
+        ([b"a" * 50, b"a" * 50, b""], 200),
+        ([b"a" * 101], 413),
+        ([b"a" * 50, b"a" * 50, b"a"], 413),
+        ([b"a"] * 101, 413),
+    ],
+)
+async def test_it_counts_a_body_of_unknown_length(body, status, method):
+    assert await status_of([HOST], method=method, body=body, max_body_bytes=100) == status
+
+
+async def test_it_stops_reading_at_the_limit():
+    waiting = [{"type": "http.request", "body": b"a" * 60, "more_body": True}] * 50
+    left = list(waiting)
+
+    async def receive():
+        return left.pop()
+
+    sent = []
+
+    async def send(message):
+        sent.append(message)
+
+    scope = {"type": "http", "method": "POST", "headers": headers_of([HOST])}
+    await Guard(Echo(), max_body_bytes=100)(scope, receive, send)
+    assert len(left) == 48
+    assert sent[0]["status"] == 413
+
+
+async def swallows(scope, receive, send):
+    for _ in range(3):
+        try:
+            await receive()
+        except Exception:
+            continue
+    await send({"type": "http.response.start", "status": 500, "headers": []})
+    await send({"type": "http.response.body", "body": b"oops"})
+
+
+async def translates(scope, receive, send):
+    try:
+        await receive()
+    except Exception as error:
+        raise RuntimeError from error
+
+
+@pytest.mark.parametrize("app", [swallows, translates])
+async def test_its_refusal_stands_whatever_the_application_makes_of_it(app):
+    sent = await call(Guard(app, max_body_bytes=1), [HOST], method="POST", body=[b"aa"])
+    assert [message["type"] for message in sent] == ["http.response.start", "http.response.body"]
+    assert sent[0]["status"] == 413
+    assert b"limit" in sent[1]["body"]
+
+
+async def test_an_answer_that_has_begun_is_broken_off():
+    async def early(scope, receive, send):
+        await send({"type": "http.response.start", "status": 200})
+        await receive()
+
+    with pytest.raises(Exception, match="larger than the limit"):
+        await call(Guard(early, max_body_bytes=1), [HOST], method="POST", body=[b"aa"])
+
+
+async def test_it_hides_no_error_of_the_application():
+    async def broken(scope, receive, send):
+        raise ValueError("mine")
+
+    with pytest.raises(ValueError, match="mine"):
+        await call(Guard(broken), [HOST])
+
+
+async def test_it_hands_on_the_clients_leaving():
+    seen = []
+
+    async def app(scope, receive, send):
+        seen.append(await receive())
+
+    async def receive():
+        return {"type": "http.disconnect"}
+
+    scope = {"type": "http", "method": "GET", "headers": headers_of([HOST])}
+    await Guard(app)(scope, receive, None)
+    assert seen == [{"type": "http.disconnect"}]
+
+
+async def test_it_forbids_guessing_the_kind_of_an_answer():
+    for headers in ([HOST], []):
+        start, _ = await call(Guard(Echo([(b"a", b"b")])), headers)
+        assert NOSNIFF in start["headers"]
+
+
+async def test_it_forbids_guessing_only_once():
+    given_already = [(b"X-Content-Type-Options", b"nosniff")]
+    start, _ = await call(Guard(Echo(given_already)), [HOST])
+    assert start["headers"] == given_already
+
+
+@given(st.binary(max_size=40), st.binary(max_size=40))
+async def test_it_never_raises_on_any_header(host, origin):
+    sent = []
+
+    async def send(message):
+        sent.append(message)
+
+    async def receive():
+        return {"type": "http.request", "body": b""}
+
+    scope = {"type": "http", "method": "GET", "headers": [(b"host", host), (b"origin", origin)]}
+    await Guard(Echo())(scope, receive, send)
+    assert sent[0]["status"] == 403
