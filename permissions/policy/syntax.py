@@ -20,7 +20,7 @@ from permissions.policy.words import Doubt, Word, read_words
 if TYPE_CHECKING:
     from tree_sitter import Language, Node
 
-MAX_LENGTH = 10_000
+MAX_LENGTH = 4_000  # longer ones write; and the parser needs a moment for each character
 MAX_DEPTH = 25
 
 

@@ -64,7 +64,7 @@ def test_it_never_raises_on_lone_surrogates():
 
 
 def test_it_is_quick_to_give_up_on_a_long_line():
-    assert judge("ls;" * 5_000).reason == "It is longer than 10,000 characters."
+    assert judge("ls;" * 5_000).reason == "It is longer than 4,000 characters."
 
 
 def test_it_names_what_it_does_not_know():
