@@ -51,7 +51,10 @@ def find_context_files(
     for path in global_context_paths[:_PATHS_LIMIT]:
         if os.path.isabs(path):  # noqa: PTH117
             collected.add(path, within=None)
-    inside = os.path.realpath(workspace)
+    try:
+        inside = os.path.realpath(workspace)
+    except ValueError:
+        return tuple(collected.files)  # a NUL: no such folder
     for path in dict.fromkeys((*KNOWN_NAMES, *context_paths[:_PATHS_LIMIT])):
         collected.add(os.path.join(workspace, path), within=inside)  # noqa: PTH118
     return tuple(collected.files)

@@ -24,7 +24,7 @@ _SECRET_NAME = re.compile(
 )
 # Names that hold one of those words and no secret.
 _HARMLESS_NAME = re.compile(
-    r"tokens$|^max_.*token|token_budget$|^author|_budget_tokens$|^cache_key$|^token_type$|^key_?path$",
+    r"tokens$|^max_.*token|token_budget$|^author(s|_name|_email)?$|_budget_tokens$|^cache_key$|^token_type$|^key_?path$",
     re.IGNORECASE,
 )
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^\s\"'<>]+")
@@ -40,19 +40,15 @@ def masked(text: str) -> str:
     return text if not text or _REFERENCE.fullmatch(text) else MASK
 
 
-def masked_map(values: dict[str, Any]) -> dict[str, Any]:
-    """An object whose every text is secret: headers, environments, tokens."""
-    return {key: _masked_all(value) for key, value in values.items()}
-
-
-def _masked_all(value: Any) -> Any:
+def masked_all(value: Any) -> Any:
+    """A value whose every text is secret: headers, environments, tokens."""
     match value:
         case str():
             return masked(value)
         case dict():
-            return masked_map(value)
+            return {key: masked_all(item) for key, item in value.items()}
         case list():
-            return [_masked_all(item) for item in value]
+            return [masked_all(item) for item in value]
         case _:
             return value
 
@@ -69,7 +65,7 @@ def without_secrets(value: Any) -> Any:
             return masked_within(value)
         case dict():
             return {
-                key: _masked_all(item) if is_secret_name(key) else without_secrets(item)
+                key: masked_all(item) if is_secret_name(key) else without_secrets(item)
                 for key, item in value.items()
             }
         case list():

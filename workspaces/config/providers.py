@@ -16,7 +16,7 @@ from workspaces.config.expand import Expanded, Lookup, expand
 from workspaces.config.masking import (
     masked,
     masked_address,
-    masked_map,
+    masked_all,
     secrets_in,
     texts_in,
     without_secrets,
@@ -313,7 +313,7 @@ def _shown_extras(entry: Mapping[str, Any]) -> Tree:
     shown: Tree = {}
     for name in ("extra_headers", "oauth"):
         if entry.get(name):
-            shown[name] = masked_map(entry[name])
+            shown[name] = masked_all(entry[name])
     for name in ("extra_body", "provider_options", "system_prompt_prefix"):
         if entry.get(name):
             shown[name] = without_secrets(entry[name])

@@ -11,11 +11,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from workspaces.config.choose import Chosen
-from workspaces.config.masking import Scrubber, masked_map, secrets_in, texts_in, without_secrets
+from workspaces.config.masking import (
+    Scrubber,
+    masked_all,
+    masked_within,
+    secrets_in,
+    texts_in,
+    without_secrets,
+)
 from workspaces.config.parse import Tree
 from workspaces.config.settings import ModelChoice
 
-_COMMANDS = ("command", "args", "url")
 _SECRET_MAPS = ("env", "headers")
 
 
@@ -32,15 +38,21 @@ class Places:
 def public_config(tree: Tree, *, chosen: Chosen, options: Tree, places: Places) -> Tree:
     shown: Tree = {}
     if tree.get("$schema"):
-        shown["$schema"] = tree["$schema"]
+        shown["$schema"] = masked_within(tree["$schema"])
     shown["models"] = _models(tree, chosen)
     shown["options"] = without_secrets(options)
     shown["providers"] = {
         provider_id: resolved.shown for provider_id, resolved in chosen.providers.items()
     }
-    for name in ("permissions", "hooks", "recent_models"):
-        if tree.get(name):
-            shown[name] = without_secrets(tree[name])
+    if tree.get("hooks"):
+        shown["hooks"] = without_secrets(tree["hooks"])
+    if tree.get("permissions"):
+        shown["permissions"] = tree["permissions"]
+    if tree.get("recent_models"):
+        shown["recent_models"] = {
+            kind: [_choice(choice) for choice in choices]
+            for kind, choices in tree["recent_models"].items()
+        }
     for name in ("mcp", "lsp"):
         if tree.get(name):
             shown[name] = {key: _server(server) for key, server in tree[name].items()}
@@ -52,15 +64,20 @@ def public_config(tree: Tree, *, chosen: Chosen, options: Tree, places: Places) 
 
 def _models(tree: Tree, chosen: Chosen) -> Tree:
     models = {
-        kind: without_secrets(choice)
-        for kind, choice in (tree.get("models") or {}).items()
-        if choice
+        kind: _choice(choice) for kind, choice in (tree.get("models") or {}).items() if choice
     }
     for kind, choice in (("large", chosen.large), ("small", chosen.small)):
         written = models.get(kind) or {}
         if (written.get("provider"), written.get("model")) != (choice.provider, choice.model):
             models[kind] = shown_choice(choice)
     return models
+
+
+def _choice(written: Mapping[str, Any]) -> Tree:
+    """Only its options may hold a secret: ``token-model:8b`` is a model's name."""
+    options = written.get("provider_options")
+    hidden = {"provider_options": without_secrets(options)} if options else {}
+    return dict(written) | hidden
 
 
 def shown_choice(choice: ModelChoice) -> Tree:
@@ -78,7 +95,7 @@ def shown_choice(choice: ModelChoice) -> Tree:
 
 def _server(server: Mapping[str, Any]) -> Tree:
     """One language or MCP server: what it is given is secret, all of it."""
-    secret = {name: masked_map(server[name]) for name in _SECRET_MAPS if server.get(name)}
+    secret = {name: masked_all(server[name]) for name in _SECRET_MAPS if server.get(name)}
     rest = {name: value for name, value in server.items() if name not in _SECRET_MAPS}
     shown: Tree = without_secrets(rest)
     return shown | secret

@@ -32,7 +32,7 @@ class ProviderSettings:
     id: str
     name: str
     kind: str  # the ``type`` of the file: openai, openai-compat, anthropic, offline, …
-    base_url: str
+    base_url: str = field(repr=False)  # it may hold an account
     api_key: str = field(default="", repr=False)
     extra_headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     extra_body: Mapping[str, Any] = field(default_factory=dict, repr=False)

@@ -5,7 +5,11 @@ import pytest
 from workspaces.config.choose import Chosen, choose
 from workspaces.config.defaults import Discovery
 
-CUSTOM = {"base_url": "http://127.0.0.1:1/v1", "api_key": "k", "models": [{"id": "m1"}, {"id": "m2"}]}
+CUSTOM = {
+    "base_url": "http://127.0.0.1:1/v1",
+    "api_key": "k",
+    "models": [{"id": "m1"}, {"id": "m2"}],
+}
 
 
 def chosen(tree: dict[str, Any], **env: str) -> Chosen:
@@ -50,7 +54,9 @@ def test_a_key_in_the_environment_is_enough(env: dict[str, str], provider: str):
 
 
 def test_the_small_model_comes_from_the_large_ones_provider():
-    result = chosen({"models": {"large": {"provider": "openai", "model": "gpt-4o"}}}, OPENAI_API_KEY="k")
+    result = chosen(
+        {"models": {"large": {"provider": "openai", "model": "gpt-4o"}}}, OPENAI_API_KEY="k"
+    )
     assert result.small.provider == "openai"
     assert result.small.model != "gpt-4o"
 
@@ -208,7 +214,10 @@ def test_turned_off_defaults_still_leave_a_client_configured():
 
 
 def test_turned_off_defaults_mean_that_nothing_is_inherited():
-    tree = {"options": {"disable_default_providers": True}, "providers": {"openai": {"api_key": "k"}}}
+    tree = {
+        "options": {"disable_default_providers": True},
+        "providers": {"openai": {"api_key": "k"}},
+    }
     result = chosen(tree)
     assert "openai" not in result.providers
     assert any("providers.openai" in line for line in told(result))
@@ -246,7 +255,11 @@ def test_a_token_of_an_oauth_sign_in_is_a_key():
 
 
 def test_what_large_and_small_name_is_always_a_listed_model():
-    for tree in ({}, {"providers": {"a": CUSTOM}}, {"models": {"large": {"provider": "x", "model": "y"}}}):
+    for tree in (
+        {},
+        {"providers": {"a": CUSTOM}},
+        {"models": {"large": {"provider": "x", "model": "y"}}},
+    ):
         result = chosen(tree)
         for choice in (result.large, result.small):
             assert result.providers[choice.provider].settings.model(choice.model)

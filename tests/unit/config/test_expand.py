@@ -105,7 +105,8 @@ def test_the_clients_variables_come_before_the_servers():
 
 
 @pytest.mark.parametrize(
-    "name", ["DATABASE_URL", "REDIS_URL", "SECRET_KEY", "CRUSH_SECRET_KEY", "DJANGO_SETTINGS_MODULE"]
+    "name",
+    ["DATABASE_URL", "REDIS_URL", "SECRET_KEY", "CRUSH_SECRET_KEY", "DJANGO_SETTINGS_MODULE"],
 )
 def test_the_servers_own_secrets_are_not_variables(name: str):
     assert variables({}, {name: "secret"})(name) is None

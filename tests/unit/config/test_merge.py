@@ -9,8 +9,10 @@ TREES = st.dictionaries(
     st.sampled_from(["models", "options", "large", "a", "b"]),
     st.recursive(
         st.none() | st.integers() | st.text(max_size=3),
-        lambda below: st.lists(below, max_size=3)
-        | st.dictionaries(st.sampled_from(["a", "large", "model"]), below, max_size=3),
+        lambda below: (
+            st.lists(below, max_size=3)
+            | st.dictionaries(st.sampled_from(["a", "large", "model"]), below, max_size=3)
+        ),
         max_leaves=8,
     ),
     max_size=4,

@@ -12,7 +12,9 @@ JSON = st.recursive(
     | st.integers()
     | st.floats(allow_nan=False, allow_infinity=False)
     | st.text(max_size=8),
-    lambda below: st.lists(below, max_size=4) | st.dictionaries(st.text(max_size=8), below, max_size=4),
+    lambda below: (
+        st.lists(below, max_size=4) | st.dictionaries(st.text(max_size=8), below, max_size=4)
+    ),
     max_leaves=12,
 )
 
@@ -42,14 +44,20 @@ def keys_of(tree) -> list[str]:
         ({"options": {"context_paths": "x"}}, "options.context_paths"),
         ({"options": {"context_paths": ["a", 2]}}, "options.context_paths[1]"),
         ({"options": {"tui": []}}, "options.tui"),
-        ({"options": {"tui": {"completions": {"max_depth": -1}}}}, "options.tui.completions.max_depth"),
+        (
+            {"options": {"tui": {"completions": {"max_depth": -1}}}},
+            "options.tui.completions.max_depth",
+        ),
         ({"models": {"large": {"max_tokens": True}}}, "models.large.max_tokens"),
         ({"models": {"large": {"temperature": 3}}}, "models.large.temperature"),
         ({"models": {"large": {"top_p": -0.1}}}, "models.large.top_p"),
         ({"providers": []}, "providers"),
         ({"providers": {"x": {"api_key": 5}}}, "providers.x.api_key"),
         ({"providers": {"x": {"models": [{"id": 1}]}}}, "providers.x.models[0].id"),
-        ({"providers": {"x": {"models": [{"cost_per_1m_in": -1}]}}}, "providers.x.models[0].cost_per_1m_in"),
+        (
+            {"providers": {"x": {"models": [{"cost_per_1m_in": -1}]}}},
+            "providers.x.models[0].cost_per_1m_in",
+        ),
         ({"providers": {"x": {"extra_headers": {"H": 1}}}}, "providers.x.extra_headers.H"),
         ({"mcp": {"x": {"args": {}}}}, "mcp.x.args"),
         ({"lsp": {"x": {"disabled": "yes"}}}, "lsp.x.disabled"),

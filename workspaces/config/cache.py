@@ -1,0 +1,110 @@
+"""Loaded configuration, kept while its files and the workspace's environment stay the same."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from types import MappingProxyType
+
+from django.db import connection
+
+from workspaces.config.find import Fingerprint, fingerprint
+from workspaces.config.load import LoadedConfig, load_config
+from workspaces.storage.errors import WorkspaceUnknown
+from workspaces.storage.reader import read
+from workspaces.storage.secret_box import box
+
+LOOK_SECONDS = 1.0  # a changed file is seen after this long at the latest
+KEPT = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """What a workspace's row says of its configuration."""
+
+    path: str
+    data_dir: str
+    sealed_env: str = field(repr=False)
+
+
+@dataclass(slots=True)
+class _Entry:
+    place: Place
+    config: LoadedConfig
+    env: Mapping[str, str] = field(repr=False)
+    mark: Fingerprint
+    looked_at: float
+
+
+class ConfigCache:
+    def __init__(self) -> None:
+        self._entries: dict[str, _Entry] = {}
+        self._loading: dict[str, asyncio.Task[_Entry]] = {}
+
+    async def config_of(self, workspace_id: str) -> LoadedConfig:
+        """Raises ``WorkspaceUnknown``. Reads files and the row only when it must."""
+        return (await self._entry(workspace_id)).config
+
+    async def env_of(self, workspace_id: str) -> Mapping[str, str]:
+        """The environment that the workspace's clients gave; never to be shown."""
+        return (await self._entry(workspace_id)).env
+
+    def known(self, workspace_id: str) -> LoadedConfig | None:
+        """What is loaded already, without a look: for what is asked many times a second."""
+        entry = self._entries.get(workspace_id)
+        return entry.config if entry is not None else None
+
+    def forget(self, workspace_id: str) -> None:
+        """The workspace was opened anew or its stored choices changed."""
+        self._entries.pop(workspace_id, None)
+
+    async def _entry(self, workspace_id: str) -> _Entry:
+        entry = self._entries.get(workspace_id)
+        if entry is not None and time.monotonic() - entry.looked_at < LOOK_SECONDS:
+            return entry
+        task = self._loading.get(workspace_id)
+        if task is None:
+            task = asyncio.create_task(self._look(workspace_id, entry), name="config-load")
+            self._loading[workspace_id] = task
+            task.add_done_callback(lambda _: self._loading.pop(workspace_id, None))
+        return await asyncio.shield(task)
+
+    async def _look(self, workspace_id: str, entry: _Entry | None) -> _Entry:
+        entry = await read(_reload, workspace_id, entry)
+        while len(self._entries) >= KEPT:
+            self._entries.pop(next(iter(self._entries)))
+        self._entries[workspace_id] = entry
+        return entry
+
+
+def _reload(workspace_id: str, entry: _Entry | None) -> _Entry:
+    place = _place(workspace_id)
+    now = time.monotonic()
+    if entry is not None and entry.place == place:
+        mark = fingerprint(entry.config.files)
+        if mark == entry.mark:
+            return _Entry(place, entry.config, entry.env, mark, now)
+    env = MappingProxyType(box().open_env(place.sealed_env) if place.sealed_env else {})
+    config = load_config(place.path, data_dir=place.data_dir, env=env)
+    return _Entry(place, config, env, fingerprint(config.files), now)
+
+
+def _place(workspace_id: str) -> Place:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT path, data_dir, sealed_env FROM workspaces_workspace WHERE id = %s",
+            [workspace_id],
+        )
+        row = cursor.fetchone()
+    if row is None:
+        raise WorkspaceUnknown
+    return Place(*row)
+
+
+@cache
+def configs() -> ConfigCache:
+    """The process's own."""
+    return ConfigCache()
