@@ -12,10 +12,10 @@ from typing import Any
 
 from agents.llm.contract import ToolSpec
 from agents.tools import arguments, limits
-from agents.tools.contract import Question, ToolContext, ToolOutcome, ToolRefusal
+from agents.tools.contract import BadArguments, Question, ToolContext, ToolOutcome, ToolRefusal
 from agents.tools.description import beside
 from agents.tools.paths import is_inside, is_kernel_path, resolve
-from agents.tools.search.patterns import Pattern
+from agents.tools.search.patterns import BadPattern, Pattern
 
 # Shown, but not gone into: what is in them is made by programs, and much.
 _CLOSED = frozenset(
@@ -46,6 +46,7 @@ _MAX_IGNORE = 100
 class LsArgs:
     path: str = ""
     ignore: tuple[str, ...] = ()
+    ignored: tuple[Pattern, ...] = ()  # the same, understood
     depth: int = 0  # 0: as deep as it goes
 
 
@@ -76,13 +77,14 @@ class Ls:
     )
 
     def parse(self, given: Mapping[str, Any]) -> LsArgs:
-        return LsArgs(
-            arguments.text(given, "path", default="", max_bytes=limits.MAX_PATH_BYTES),
-            arguments.texts(
-                given, "ignore", max_items=_MAX_IGNORE, max_bytes=limits.MAX_PATTERN_CHARS
-            ),
-            arguments.count(given, "depth", default=0, most=_MAX_DEPTH),
-        )
+        path = arguments.text(given, "path", default="", max_bytes=limits.MAX_PATH_BYTES)
+        depth = arguments.count(given, "depth", default=0, most=_MAX_DEPTH)
+        most = limits.MAX_PATTERN_CHARS
+        ignore = arguments.texts(given, "ignore", max_items=_MAX_IGNORE, max_bytes=most)
+        try:
+            return LsArgs(path, ignore, tuple(Pattern(one) for one in ignore), depth)
+        except BadPattern as bad:
+            raise BadArguments(f"ignore: {bad}") from None
 
     async def question(self, args: LsArgs, context: ToolContext) -> Question | None:
         path = await asyncio.to_thread(resolve, args.path, context)
@@ -104,7 +106,6 @@ def _tree(args: LsArgs, context: ToolContext) -> ToolOutcome:
     root = _Folder(resolve(args.path, context), ())
     if is_kernel_path(root.path):
         raise ToolRefusal(f"{root.path} is not a folder on a disk; it cannot be listed.")
-    ignored = [Pattern(pattern) for pattern in args.ignore]
     depth = args.depth or _MAX_DEPTH
     count, truncated = 0, False
     waiting = deque([root])
@@ -114,7 +115,7 @@ def _tree(args: LsArgs, context: ToolContext) -> ToolOutcome:
         truncated |= more
         for entry in names:
             parts = (*here.parts, entry.name)
-            if any(pattern.matches(parts) for pattern in ignored):
+            if any(pattern.matches(parts) for pattern in args.ignored):
                 continue
             if count >= limits.LIST_ENTRIES:
                 truncated = True

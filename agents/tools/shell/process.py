@@ -24,6 +24,8 @@ from agents.tools.shell.supervisor import SUPERVISOR
 MAX_ARGUMENT_BYTES = 128 * 1024 - 1  # Linux takes no longer single argument
 _SETTLE_SECONDS = 12.0  # the supervisor itself gives up after 10
 _DRAIN_SECONDS = 2.0
+_TRIES = 50
+_START_SECONDS = 30.0
 _KILLED = 137
 
 
@@ -70,20 +72,19 @@ class Process:
     ) -> Process:
         """Raises ``ProcessFailed``. The descriptors stay the caller's, to close after this."""
         request = _encode(argv, cwd, env)
-        ours = await _spawn(stdin, stdout, stderr)
-        ours.setblocking(False)
-        reader, writer = await asyncio.open_connection(sock=ours)
-        process = cls(reader, writer, env.get(PROCESS_MARK, ""))
+        process = cls(*await _supervised(stdin, stdout, stderr), env.get(PROCESS_MARK, ""))
+        writer = process._writer
         try:
             writer.write(len(request).to_bytes(8, "big") + request)
-            await writer.drain()
-            word, value = await process._next()
+            with contextlib.suppress(ConnectionError):
+                await writer.drain()
+            word, value = await _next(process._reader)
         except BaseException:
             writer.close()  # which also ends what may have been started meanwhile
             raise
         if word != "started":
             writer.close()
-            why = value or "the system has no room for another process"
+            why = value or "it was killed while it started"
             raise ProcessFailed(f"{argv[0]} could not be started in {cwd}: {why}")
         process.pid = int(value)
         return process
@@ -91,7 +92,7 @@ class Process:
     async def wait(self) -> int:
         """The exit code, once the command and everything it started are gone."""
         while not self._over:
-            word, value = await self._next()
+            word, value = await _next(self._reader)
             if word == "exited":
                 self.exit_code = int(value)
             elif word == "ended":
@@ -122,14 +123,6 @@ class Process:
             if not waiting.done():
                 waiting.add_done_callback(lambda _done: self._writer.close())
 
-    async def _next(self) -> tuple[str, str]:
-        try:
-            line = await self._reader.readline()
-        except ConnectionError:
-            line = b""
-        word, _, value = line.decode("utf-8", errors="replace").rstrip("\n").partition(" ")
-        return word, value
-
 
 async def run(
     argv: Sequence[str],
@@ -151,14 +144,17 @@ async def run(
     pump = Pump(reads, sink)  # owns ``reads`` from here on
     try:
         try:
-            process = await Process.start(
-                argv,
-                cwd=cwd,
-                env=env,
-                stdin=empty,
-                stdout=writes,
-                stderr=writes if stderr is None else stderr,
-            )
+            async with asyncio.timeout(_START_SECONDS):
+                process = await Process.start(
+                    argv,
+                    cwd=cwd,
+                    env=env,
+                    stdin=empty,
+                    stdout=writes,
+                    stderr=writes if stderr is None else stderr,
+                )
+        except TimeoutError:
+            raise ProcessFailed("The system takes too long to start a process.") from None
         finally:
             os.close(writes)
             if stdin is None:
@@ -194,26 +190,52 @@ async def _follow(process: Process, pump: Pump, timeout_seconds: float) -> Finis
     return finished
 
 
-async def _spawn(stdin: int, stdout: int, stderr: int) -> socket.socket:
-    """A control socket to a fresh supervisor."""
+async def _supervised(
+    stdin: int, stdout: int, stderr: int
+) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """A conversation with a fresh supervisor, which waits for its command."""
+    for attempt in range(_TRIES):
+        ours = await _asked(stdin, stdout, stderr)
+        if ours is not None:
+            reader, writer = await asyncio.open_connection(sock=ours)
+            try:
+                word, _ = await _next(reader)
+            except BaseException:
+                writer.close()
+                raise
+            if word == "ready":
+                return reader, writer
+            writer.close()
+        # Its parent has died, or has no room for it, or hundreds are waiting before us.
+        await asyncio.sleep(0.002 * (attempt + 1))
+    raise ProcessFailed("The system starts no more processes at the moment.")
+
+
+async def _asked(stdin: int, stdout: int, stderr: int) -> socket.socket | None:
+    if not SUPERVISOR.running:
+        await asyncio.to_thread(SUPERVISOR.ensure_started)
     ours, theirs = socket.socketpair()
+    ours.setblocking(False)
+    with theirs:
+        try:
+            SUPERVISOR.spawn([theirs.fileno(), stdin, stdout, stderr])
+        except (BlockingIOError, ConnectionError):
+            ours.close()
+            return None
+        except BaseException:
+            ours.close()
+            raise
+    return ours
+
+
+async def _next(reader: asyncio.StreamReader) -> tuple[str, str]:
+    """The supervisor's next word and its value; empty when it is gone."""
     try:
-        with theirs:
-            for attempt in range(50):
-                if not SUPERVISOR.running:
-                    await asyncio.to_thread(SUPERVISOR.ensure_started)
-                try:
-                    SUPERVISOR.spawn([theirs.fileno(), stdin, stdout, stderr])
-                except BlockingIOError:  # hundreds at once: it is still forking the others
-                    await asyncio.sleep(0.002 * (attempt + 1))
-                except ConnectionError:  # it died between the look and the word
-                    await asyncio.sleep(0.002)
-                else:
-                    return ours
-        raise ProcessFailed("The system starts no more processes at the moment.")
-    except BaseException:
-        ours.close()
-        raise
+        line = await reader.readline()
+    except ConnectionError:
+        line = b""
+    word, _, value = line.decode("utf-8", errors="replace").rstrip("\n").partition(" ")
+    return word, value
 
 
 def _encode(argv: Sequence[str], cwd: Path, env: Mapping[str, str]) -> bytes:

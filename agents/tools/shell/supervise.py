@@ -13,7 +13,7 @@ From the server: one byte with four descriptors (control, stdin, stdout,
 stderr); then, on the control socket, an 8-byte length and NUL-separated fields:
 working folder, number of arguments, arguments, environment. Closing its side
 of the control socket means "end it". The supervisor answers in lines:
-``started PID``, ``failed WHY``, ``exited CODE``, ``ended LEFT``.
+``ready``, ``started PID``, ``failed WHY``, ``exited CODE``, ``ended LEFT``.
 """
 
 import contextlib
@@ -205,6 +205,7 @@ def execute(stdio: list[int], fields: list[bytes], told: int) -> None:
 def supervise(control: socket.socket, stdio: list[int]) -> None:
     become_subreaper()
     wakeup = wakeups()
+    control.sendall(b"ready\n")  # only after this the server sends the command: nothing runs twice
     size = int.from_bytes(receive(control, 8), "big")
     if size > MAX_REQUEST:
         os._exit(0)

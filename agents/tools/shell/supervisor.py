@@ -58,6 +58,10 @@ class Supervisor:
             and self._process.poll() is None
         )
 
+    @property
+    def pid(self) -> int | None:
+        return self._process.pid if self._process is not None else None
+
     def spawn(self, descriptors: Sequence[int]) -> None:
         """Hand over control, stdin, stdout and stderr. Never blocks; raises ``OSError``."""
         if self._socket is None:

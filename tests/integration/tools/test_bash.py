@@ -1,0 +1,167 @@
+"""The bash tool over real processes."""
+
+import asyncio
+import itertools
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from agents.tools.bash import Bash
+from agents.tools.contract import BadArguments, ToolOutcome, ToolRefusal
+from tests.doubles.tool_context import Desk, make_desk
+from tests.integration.tools.living import Word, daemon_command, until
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Desk:
+    return make_desk(tmp_path)
+
+
+async def call(desk: Desk, command: str, **more: object) -> ToolOutcome:
+    tool = Bash(timeout_seconds=float(str(more.pop("timeout", 60))))
+    args = tool.parse({"command": command, "description": "d", **more})
+    return await tool.run(args, desk.context)
+
+
+async def test_it_asks_as_clients_expect(desk: Desk) -> None:
+    tool = Bash()
+    args = tool.parse({"command": "touch made.txt", "description": "make"})
+    question = await tool.question(args, desk.context)
+    assert question is not None
+    assert (question.tool_name, question.action) == ("bash", "execute")
+    assert question.path == str(desk.context.working_dir)
+    assert question.description == "Execute command: touch made.txt"
+    assert question.params == {
+        "auto_background_after": 0,
+        "command": "touch made.txt",
+        "description": "make",
+        "run_in_background": False,
+        "working_dir": "",
+    }
+
+
+async def test_it_does_not_ask_for_reading(desk: Desk) -> None:
+    tool = Bash()
+    args = tool.parse({"command": "ls -la", "description": ""})
+    assert await tool.question(args, desk.context) is None
+
+
+async def test_it_asks_for_the_folder_where_links_lead(desk: Desk, tmp_path: Path) -> None:
+    (tmp_path / "way").symlink_to("/usr")
+    tool = Bash()
+    args = tool.parse({"command": "touch x", "description": "", "working_dir": "way"})
+    question = await tool.question(args, desk.context)
+    assert question is not None
+    assert question.path == str(Path("/usr").resolve())
+
+
+async def test_it_tells_what_was_printed(desk: Desk, tmp_path: Path) -> None:
+    before = time.time_ns() // 1_000_000
+    outcome = await call(desk, "echo out; echo err >&2")
+    assert outcome.content == "out\nerr"
+    assert not outcome.is_error
+    metadata = dict(outcome.metadata or {})
+    assert before <= metadata.pop("start_time") <= metadata.pop("end_time")
+    assert metadata == {
+        "output": "out\nerr",
+        "description": "d",
+        "working_directory": str(tmp_path.resolve()),
+    }
+
+
+async def test_it_says_that_nothing_was_printed(desk: Desk) -> None:
+    outcome = await call(desk, "true")
+    assert outcome.content == "no output"
+    assert outcome.metadata is not None
+    assert outcome.metadata["output"] == ""
+
+
+async def test_it_tells_an_exit_code_without_calling_it_an_error(desk: Desk) -> None:
+    outcome = await call(desk, "echo out; exit 7")
+    assert (outcome.content, outcome.is_error) == ("out\n\nExit code 7", False)
+    assert (await call(desk, "exit 7")).content == "no output\n\nExit code 7"
+
+
+async def test_it_tells_a_timeout_with_the_output_so_far(desk: Desk) -> None:
+    outcome = await call(desk, "echo before; sleep 600", timeout=1)
+    assert outcome.content.startswith("before\n\nThe command was ended after 1 seconds")
+
+
+async def test_it_keeps_head_and_tail_of_long_output(desk: Desk) -> None:
+    outcome = await call(desk, "seq 1 200000")
+    assert len(outcome.content) < 31_000
+    assert outcome.content.startswith("1\n2\n")
+    assert outcome.content.endswith("\n200000")
+    assert "bytes left out" in outcome.content
+
+
+async def test_it_makes_binary_output_readable(desk: Desk) -> None:
+    assert (await call(desk, r"printf 'a\0b\377c'")).content == "a\ufffdb\ufffdc"
+
+
+async def test_it_runs_where_it_is_asked(desk: Desk, tmp_path: Path) -> None:
+    (tmp_path / "sub").mkdir()
+    assert (await call(desk, "pwd", working_dir="sub")).content == str(tmp_path.resolve() / "sub")
+    with pytest.raises(ToolRefusal, match="is not there"):
+        await call(desk, "pwd", working_dir="nowhere")
+
+
+async def test_it_gives_the_environment_and_opens_no_pager_or_editor(tmp_path: Path) -> None:
+    desk = make_desk(tmp_path, env={"MINE": "yes", "PAGER": "less", "CRUSH_SERVER_MARK": "m"})
+    command = 'echo "$MINE $PAGER $GIT_EDITOR $CRUSH_PROCESS_MARK $CRUSH_SERVER_MARK"'
+    mark = desk.context.process_mark
+    assert (await call(desk, command)).content == f"yes cat true {mark} m"
+
+
+async def test_it_shows_nothing_of_the_servers_environment(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "very-secret")
+    outcome = await call(desk, "env; cat /proc/$PPID/environ 2>/dev/null")
+    assert "very-secret" not in outcome.content
+
+
+async def test_it_refuses_background_jobs_for_now(desk: Desk) -> None:
+    with pytest.raises(ToolRefusal, match="not available yet"):
+        await call(desk, "true", run_in_background=True)
+    assert (await call(desk, "echo hi", auto_background_after=1)).content == "hi"
+
+
+@pytest.mark.parametrize(
+    "given",
+    [{}, {"command": ""}, {"command": 1}, {"command": "x" * 100_001}, {"command": "a\0"}],
+)
+def test_it_refuses_arguments_that_do_not_fit(given: dict[str, object]) -> None:
+    with pytest.raises(BadArguments, match="command"):
+        Bash().parse(given)
+
+
+async def test_it_tells_those_who_watch_at_most_ten_times_a_second(tmp_path: Path) -> None:
+    told: list[tuple[float, str]] = []
+    desk = make_desk(tmp_path, progress=lambda text: told.append((time.monotonic(), text)))
+    await call(desk, "for i in $(seq 50); do echo $i; sleep 0.01; done")
+    times = [at for at, _ in told]
+    assert told[0][1].startswith("1\n")
+    assert len(told) >= 3
+    assert all(b - a > 0.09 for a, b in itertools.pairwise(times))
+
+
+async def test_it_tells_nothing_after_its_end(tmp_path: Path) -> None:
+    desk = make_desk(tmp_path)
+    await call(desk, "echo a")
+    told = len(desk.progress)
+    await asyncio.sleep(0.15)
+    assert len(desk.progress) == told
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere only the process group is ended")
+async def test_its_cancel_ends_a_daemon_too(desk: Desk, tmp_path: Path) -> None:
+    word = Word()
+    task = asyncio.ensure_future(call(desk, f"{daemon_command(tmp_path, word)}; sleep 600"))
+    await asyncio.to_thread(until, word.pids)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert not word.pids()

@@ -1,0 +1,323 @@
+"""Edit, multiedit and write on real files."""
+
+import asyncio
+import dataclasses
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agents.tools.contract import BadArguments, FileMark, Question, ToolOutcome, ToolRefusal
+from agents.tools.edit import Edit
+from agents.tools.multiedit import MultiEdit
+from agents.tools.view import View
+from agents.tools.write import Write, WriteArgs
+from tests.doubles.ledger import MemoryFileLedger
+from tests.doubles.tool_context import Desk, make_desk
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    folder = (tmp_path / "project").resolve()
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def desk(root: Path) -> Desk:
+    return make_desk(root)
+
+
+async def view(desk: Desk, path: object) -> None:
+    await View().run(View().parse({"file_path": str(path)}), desk.context)
+
+
+async def ask(tool: Any, desk: Desk, **given: Any) -> Question | None:
+    question: Question | None = await tool.question(tool.parse(given), desk.context)
+    return question
+
+
+async def call(tool: Any, desk: Desk, **given: Any) -> ToolOutcome:
+    outcome: ToolOutcome = await tool.run(tool.parse(given), desk.context)
+    return outcome
+
+
+EVERY = [
+    (Edit(), {"old_string": "one", "new_string": "two"}),
+    (MultiEdit(), {"edits": [{"old_string": "one", "new_string": "two"}]}),
+    (Write(), {"content": "two\n"}),
+]
+
+
+@pytest.mark.parametrize(("tool", "given"), EVERY)
+async def test_it_asks_with_old_and_new(tool: Any, given: Any, desk: Desk, root: Path) -> None:
+    (root / "f").write_text("one\n")
+    await view(desk, "f")
+    question = await ask(tool, desk, file_path="f", **given)
+    assert question is not None
+    assert (question.tool_name, question.action) == (tool.spec.name, "write")
+    assert question.path == str(root)
+    assert question.params == {
+        "file_path": str(root / "f"),
+        "old_content": "one\n",
+        "new_content": "two\n",
+    }
+    assert (root / "f").read_text() == "one\n"
+
+
+@pytest.mark.parametrize(("tool", "given"), EVERY)
+async def test_it_changes_and_records(tool: Any, given: Any, desk: Desk, root: Path) -> None:
+    (root / "f").write_text("one\n")
+    await view(desk, "f")
+    outcome = await call(tool, desk, file_path="f", **given)
+    assert not outcome.is_error
+    assert (root / "f").read_text() == "two\n"
+    assert desk.files.versions == [(str(root / "f"), "one\n", "two\n")]
+    status = (root / "f").stat()
+    assert desk.files.marks[str(root / "f")] == FileMark(status.st_mtime_ns, status.st_size)
+
+
+@pytest.mark.parametrize(("tool", "given"), EVERY)
+async def test_it_refuses_a_file_not_read(tool: Any, given: Any, desk: Desk, root: Path) -> None:
+    (root / "f").write_text("one\n")
+    for step in (ask, call):
+        with pytest.raises(ToolRefusal, match="has not been read"):
+            await step(tool, desk, file_path="f", **given)
+
+
+@pytest.mark.parametrize(("tool", "given"), EVERY)
+async def test_it_refuses_a_file_changed_since(
+    tool: Any, given: Any, desk: Desk, root: Path
+) -> None:
+    (root / "f").write_text("one\n")
+    await view(desk, "f")
+    await ask(tool, desk, file_path="f", **given)
+    (root / "f").write_text("one\nmore\n")
+    for step in (ask, call):
+        with pytest.raises(ToolRefusal, match="has changed since"):
+            await step(tool, desk, file_path="f", **given)
+    assert (root / "f").read_text() == "one\nmore\n"
+
+
+@pytest.mark.parametrize(("tool", "given"), EVERY)
+async def test_it_may_change_again_what_it_changed(
+    tool: Any, given: Any, desk: Desk, root: Path
+) -> None:
+    (root / "f").write_text("one\n")
+    await view(desk, "f")
+    await call(tool, desk, file_path="f", **given)
+    await call(Edit(), desk, file_path="f", old_string="two", new_string="three")
+    assert (root / "f").read_text() == "three\n"
+
+
+@pytest.mark.parametrize(
+    ("tool", "given"),
+    [
+        (Edit(), {"old_string": "", "new_string": "new\n"}),
+        (MultiEdit(), {"edits": [{"old_string": "", "new_string": "new\n"}]}),
+        (Write(), {"content": "new\n"}),
+    ],
+)
+async def test_it_creates_without_reading(tool: Any, given: Any, desk: Desk, root: Path) -> None:
+    question = await ask(tool, desk, file_path="a/b/f", **given)
+    assert question is not None
+    assert question.params["old_content"] == ""
+    assert not (root / "a").exists()
+    await call(tool, desk, file_path="a/b/f", **given)
+    assert (root / "a/b/f").read_text() == "new\n"
+    assert desk.files.versions == [(str(root / "a/b/f"), None, "new\n")]
+
+
+@pytest.mark.parametrize(("tool", "given"), EVERY)
+async def test_it_asks_for_the_file_itself_outside(
+    tool: Any, given: Any, desk: Desk, root: Path
+) -> None:
+    outside = root.parent / "outside"
+    outside.write_text("one\n")
+    (root / "link").symlink_to(outside)
+    await view(desk, "link")
+    question = await ask(tool, desk, file_path="link", **given)
+    assert question is not None
+    assert question.path == str(outside)
+    await call(tool, desk, file_path="link", **given)
+    assert outside.read_text() == "two\n"
+    assert (root / "link").is_symlink()
+
+
+async def test_edit_tells_what_changed(desk: Desk, root: Path) -> None:
+    (root / "f").write_text("a\nb\nc\n")
+    await view(desk, "f")
+    outcome = await call(Edit(), desk, file_path="f", old_string="b\n", new_string="x\ny\n")
+    assert outcome.metadata == {
+        "additions": 2,
+        "removals": 1,
+        "old_content": "a\nb\nc\n",
+        "new_content": "a\nx\ny\nc\n",
+    }
+
+
+async def test_edit_deletes_text(desk: Desk, root: Path) -> None:
+    (root / "f").write_text("a\nb\n")
+    await view(desk, "f")
+    question = await ask(Edit(), desk, file_path="f", old_string="a\n", new_string="")
+    assert question is not None
+    assert question.description.startswith("Delete text from file ")
+    await call(Edit(), desk, file_path="f", old_string="a\n", new_string="")
+    assert (root / "f").read_text() == "b\n"
+
+
+async def test_edit_keeps_how_the_file_is_written(desk: Desk, root: Path) -> None:
+    (root / "f").write_bytes(b"\xef\xbb\xbfone\r\ntwo\r\n")
+    (root / "f").chmod(0o600)
+    await view(desk, "f")
+    await call(Edit(), desk, file_path="f", old_string="one\ntwo", new_string="1\n2\n3")
+    assert (root / "f").read_bytes() == b"\xef\xbb\xbf1\r\n2\r\n3\r\n"
+    assert (root / "f").stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ({"old_string": "x", "new_string": "y"}, "not found"),
+        ({"old_string": "one", "new_string": "y"}, "found 2 times"),
+        ({"old_string": "", "new_string": "y"}, "exists already"),
+    ],
+)
+async def test_edit_says_why_it_refuses(
+    desk: Desk, root: Path, given: dict[str, str], sentence: str
+) -> None:
+    (root / "f").write_text("one one\n")
+    await view(desk, "f")
+    with pytest.raises(ToolRefusal, match=sentence):
+        await ask(Edit(), desk, file_path="f", **given)
+
+
+async def test_edit_says_that_a_file_is_not_there(desk: Desk) -> None:
+    with pytest.raises(ToolRefusal, match="does not exist"):
+        await ask(Edit(), desk, file_path="f", old_string="a", new_string="b")
+
+
+async def test_multiedit_applies_what_fits_and_tells_the_rest(desk: Desk, root: Path) -> None:
+    (root / "f").write_text("a b c\n")
+    await view(desk, "f")
+    edits = [
+        {"old_string": "a", "new_string": "x"},
+        {"old_string": "nowhere", "new_string": "y"},
+        {"old_string": "x b", "new_string": "z"},
+    ]
+    outcome = await call(MultiEdit(), desk, file_path="f", edits=edits)
+    assert (root / "f").read_text() == "z c\n"
+    assert not outcome.is_error
+    metadata = dict(outcome.metadata or {})
+    [failed] = metadata.pop("edits_failed")
+    assert failed["index"] == 2
+    assert "not found" in failed["error"]
+    assert failed["edit"] == {**edits[1], "replace_all": False}
+    assert metadata == {
+        "additions": 1,
+        "removals": 1,
+        "old_content": "a b c\n",
+        "new_content": "z c\n",
+        "edits_applied": 2,
+    }
+
+
+async def test_multiedit_is_an_error_when_nothing_fits(desk: Desk, root: Path) -> None:
+    (root / "f").write_text("a\n")
+    await view(desk, "f")
+    edits = [{"old_string": "x", "new_string": "y"}]
+    assert await ask(MultiEdit(), desk, file_path="f", edits=edits) is None
+    outcome = await call(MultiEdit(), desk, file_path="f", edits=edits)
+    assert outcome.is_error
+    assert "Edit 1 failed" in outcome.content
+    assert desk.files.versions == []
+
+
+async def test_multiedit_goes_on_in_a_file_it_creates(desk: Desk, root: Path) -> None:
+    edits = [{"old_string": "", "new_string": "a b"}, {"old_string": "a", "new_string": "x"}]
+    await call(MultiEdit(), desk, file_path="f", edits=edits)
+    assert (root / "f").read_text() == "x b"
+
+
+async def test_write_tells_its_diff(desk: Desk, root: Path) -> None:
+    (root / "f").write_text("a\n")
+    await view(desk, "f")
+    outcome = await call(Write(), desk, file_path="f", content="b\nc\n")
+    assert outcome.metadata == {
+        "diff": "--- a/f\n+++ b/f\n@@ -1 +1,2 @@\n-a\n+b\n+c\n",
+        "additions": 2,
+        "removals": 1,
+    }
+
+
+async def test_write_refuses_what_is_there_already(desk: Desk, root: Path) -> None:
+    (root / "f").write_text("a\n")
+    await view(desk, "f")
+    with pytest.raises(ToolRefusal, match="exactly this already"):
+        await ask(Write(), desk, file_path="f", content="a\n")
+
+
+async def test_write_refuses_what_is_no_place_for_a_file(desk: Desk, root: Path) -> None:
+    (root / "file").write_text("")
+    for path in (".", "file/inner", "/proc/self/comm"):
+        with pytest.raises(ToolRefusal):
+            await ask(Write(), desk, file_path=path, content="a")
+
+
+@pytest.mark.parametrize(
+    ("tool", "given"),
+    [
+        (Edit(), {"file_path": "f", "old_string": "a"}),
+        (Edit(), {"file_path": "", "old_string": "a", "new_string": "b"}),
+        (MultiEdit(), {"file_path": "f", "edits": []}),
+        (MultiEdit(), {"file_path": "f", "edits": [{"old_string": "a"}]}),
+        (MultiEdit(), {"file_path": "f", "edits": "none"}),
+        (Write(), {"file_path": "f"}),
+        (Write(), {"file_path": "f", "content": "x" * 3_000_000}),
+    ],
+)
+def test_it_refuses_arguments_that_do_not_fit(tool: Any, given: dict[str, Any]) -> None:
+    with pytest.raises(BadArguments):
+        tool.parse(given)
+
+
+async def test_a_change_once_begun_is_recorded_even_when_cancelled(root: Path) -> None:
+    class SlowLedger(MemoryFileLedger):
+        async def record_change(self, *args: Any, **options: Any) -> None:
+            written.set()
+            await go_on.wait()
+            await super().record_change(*args, **options)
+
+    written, go_on = asyncio.Event(), asyncio.Event()
+    ledger = SlowLedger()
+    context = dataclasses.replace(make_desk(root).context, files=ledger)
+    task = asyncio.ensure_future(Write().run(WriteArgs("f", "new"), context))
+    await written.wait()
+    task.cancel()
+    await asyncio.sleep(0)
+    task.cancel()
+    go_on.set()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert (root / "f").read_text() == "new"
+    assert ledger.versions == [(str(root / "f"), None, "new")]
+
+
+async def test_a_small_edit_is_asked_about_in_a_few_milliseconds(desk: Desk, root: Path) -> None:
+    (root / "f").write_text("line\n" * 2_000 + "one\n")
+    await view(desk, "f")
+    took: list[float] = []
+    for _ in range(20):
+        began = time.perf_counter()
+        await ask(Edit(), desk, file_path="f", old_string="one", new_string="two")
+        took.append(time.perf_counter() - began)
+    assert min(took) < 0.02
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+async def test_it_says_that_it_may_not_write(desk: Desk, root: Path) -> None:
+    root.chmod(0o500)
+    with pytest.raises(ToolRefusal, match="cannot be written: Permission denied"):
+        await call(Write(), desk, file_path="f", content="a")

@@ -1,0 +1,219 @@
+"""View, ls and todos."""
+
+import base64
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agents.tools.contract import BadArguments, Todo, ToolOutcome, ToolRefusal
+from agents.tools.ls import Ls
+from agents.tools.todos import Todos
+from agents.tools.view import View
+from tests.doubles.tool_context import Desk, make_desk
+
+PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 20
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    folder = (tmp_path / "project").resolve()
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def desk(root: Path) -> Desk:
+    return make_desk(root)
+
+
+async def call(tool: Any, desk: Desk, **given: Any) -> ToolOutcome:
+    outcome: ToolOutcome = await tool.run(tool.parse(given), desk.context)
+    return outcome
+
+
+async def test_view_numbers_lines(desk: Desk, root: Path) -> None:
+    (root / "f").write_text("a\nb\n")
+    outcome = await call(View(), desk, file_path="f")
+    assert outcome.content == "<file>\n     1|a\n     2|b\n</file>"
+    assert outcome.metadata == {"file_path": str(root / "f"), "content": "a\nb"}
+    assert desk.files.reads == [str(root / "f")]
+
+
+async def test_view_shows_a_part_and_where_to_go_on(desk: Desk, root: Path) -> None:
+    (root / "f").write_text("".join(f"{n}\n" for n in range(1, 1_001)))
+    outcome = await call(View(), desk, file_path="f")
+    assert "   200|200\n</file>\n\n(800 more lines follow; use offset 200" in outcome.content
+    outcome = await call(View(), desk, file_path="f", offset=998, limit=50)
+    assert outcome.content == "<file>\n   999|999\n  1000|1000\n</file>"
+    with pytest.raises(ToolRefusal, match="past its end"):
+        await call(View(), desk, file_path="f", offset=1_000)
+
+
+async def test_view_cuts_long_lines_and_long_files(desk: Desk, root: Path) -> None:
+    (root / "f").write_text(("x" * 5_000 + "\n") * 1_000)
+    outcome = await call(View(), desk, file_path="f", limit=5_000)
+    assert "[3,000 more characters in this line]" in outcome.content
+    assert "more lines follow" in outcome.content
+    assert len(outcome.content) < 250_000
+
+
+async def test_view_says_that_a_file_is_empty(desk: Desk, root: Path) -> None:
+    (root / "f").write_text("")
+    assert (await call(View(), desk, file_path="f")).content.endswith("is empty.")
+
+
+async def test_view_refuses_binary_files(desk: Desk, root: Path) -> None:
+    (root / "f").write_bytes(b"\x7fELF\0\0")
+    with pytest.raises(ToolRefusal, match="binary"):
+        await call(View(), desk, file_path="f")
+    assert desk.files.reads == []
+
+
+async def test_view_shows_images(desk: Desk, root: Path) -> None:
+    (root / "f").write_bytes(PNG)
+    outcome = await call(View(), desk, file_path="f")
+    assert outcome.mime_type == "image/png"
+    assert base64.b64decode(outcome.data) == PNG
+    (root / "f").write_bytes(PNG + b"\0" * 4_000_000)
+    with pytest.raises(ToolRefusal, match="too large an image"):
+        await call(View(), desk, file_path="f")
+
+
+async def test_view_suggests_similar_names(desk: Desk, root: Path) -> None:
+    for name in ("settings.py", "Makefile", "other"):
+        (root / name).write_text("")
+    with pytest.raises(ToolRefusal, match=r"does not exist\. Did you mean: .*/settings\.py\?"):
+        await call(View(), desk, file_path="setings.py")
+    with pytest.raises(ToolRefusal, match=r"Did you mean: .*/Makefile\?"):
+        await call(View(), desk, file_path="makefile")
+    with pytest.raises(ToolRefusal, match=r"does not exist\.$"):
+        await call(View(), desk, file_path="zzz")
+    with pytest.raises(ToolRefusal, match="folder does not exist"):
+        await call(View(), desk, file_path="no/f")
+
+
+async def test_view_asks_only_outside(desk: Desk, root: Path) -> None:
+    (root / "way").symlink_to(root.parent)
+    (root / "back").symlink_to(root / "f")
+    tool = View()
+    assert await tool.question(tool.parse({"file_path": "f"}), desk.context) is None
+    assert await tool.question(tool.parse({"file_path": "back"}), desk.context) is None
+    for path in ("way/f", "../f", str(root.parent / "f"), f"{root}-neighbour"):
+        question = await tool.question(tool.parse({"file_path": path}), desk.context)
+        assert question is not None
+        assert (question.action, question.params) == (
+            "read",
+            {"file_path": path, "offset": 0, "limit": 200},
+        )
+        assert Path(question.path).parent == root.parent
+
+
+async def test_ls_draws_a_tree(desk: Desk, root: Path) -> None:
+    for path in ("a/b/c.txt", "a/d.log", "node_modules/x/y.js", ".git/config", "z"):
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_text("")
+    (root / "way").symlink_to("/")
+    outcome = await call(Ls(), desk, ignore=["*.log"])
+    assert outcome.content.splitlines() == [
+        f"- {root}/",
+        "  - .git/ (not listed)",
+        "  - a/",
+        "    - b/",
+        "      - c.txt",
+        "  - node_modules/ (not listed)",
+        "  - way (link)",
+        "  - z",
+    ]
+    assert outcome.metadata == {"number_of_files": 7, "truncated": False}
+    shallow = await call(Ls(), desk, path="a", depth=1)
+    assert shallow.content.splitlines()[1:] == ["  - b/", "  - d.log"]
+
+
+async def test_ls_shows_the_upper_part_of_a_large_tree(desk: Desk, root: Path) -> None:
+    for n in range(1_500):
+        (root / "big").mkdir(exist_ok=True)
+        (root / "big" / f"{n:04}").write_text("")
+    (root / "small").mkdir()
+    outcome = await call(Ls(), desk)
+    assert outcome.metadata == {"number_of_files": 1_000, "truncated": True}
+    assert "  - small/" in outcome.content.splitlines()
+    assert "Only 1,000 entries" in outcome.content
+
+
+async def test_ls_survives_odd_names_and_depths(desk: Desk, root: Path) -> None:
+    (root / "a\nb").write_text("")
+    Path(os.fsdecode(os.fsencode(root) + b"/\xff")).write_text("")
+    deep = root
+    for _ in range(150):
+        deep = deep / "d"
+    deep.mkdir(parents=True)
+    outcome = await call(Ls(), desk)
+    outcome.content.encode()
+    assert r"  - a\nb" in outcome.content.splitlines()
+
+
+async def test_ls_asks_only_outside(desk: Desk, root: Path) -> None:
+    tool = Ls()
+    assert await tool.question(tool.parse({}), desk.context) is None
+    question = await tool.question(tool.parse({"path": ".."}), desk.context)
+    assert question is not None
+    assert (question.action, question.path) == ("list", str(root.parent))
+    assert question.params == {"path": "..", "ignore": [], "depth": 0}
+
+
+@pytest.mark.parametrize("path", ["nowhere", "f", "/proc/self"])
+async def test_ls_refuses_what_is_no_folder(desk: Desk, root: Path, path: str) -> None:
+    (root / "f").write_text("")
+    with pytest.raises(ToolRefusal):
+        await call(Ls(), desk, path=path)
+
+
+def test_ls_refuses_patterns_that_are_too_much() -> None:
+    with pytest.raises(BadArguments, match="ignore"):
+        Ls().parse({"ignore": ["{a,b}" * 20]})
+
+
+async def test_todos_tells_what_is_new(desk: Desk) -> None:
+    first = [
+        {"content": "A", "status": "in_progress", "active_form": "Doing A"},
+        {"content": "B", "status": "pending", "active_form": "Doing B"},
+    ]
+    outcome = await call(Todos(), desk, todos=first)
+    assert outcome.metadata == {
+        "is_new": True,
+        "todos": first,
+        "just_started": "Doing A",
+        "completed": 0,
+        "total": 2,
+    }
+    second = [{**first[0], "status": "completed"}, {**first[1], "status": "in_progress"}]
+    outcome = await call(Todos(), desk, todos=second)
+    assert outcome.metadata == {
+        "is_new": False,
+        "todos": second,
+        "just_completed": ["A"],
+        "just_started": "Doing B",
+        "completed": 1,
+        "total": 2,
+    }
+    assert desk.todos.todos[0] == Todo("A", "completed", "Doing A")
+    again = await call(Todos(), desk, todos=second)
+    assert again.metadata is not None
+    assert not {"just_completed", "just_started"} & again.metadata.keys()
+
+
+@pytest.mark.parametrize(
+    "todos",
+    [
+        None,
+        [{"content": "A"}],
+        [{"content": "A", "status": "done", "active_form": ""}],
+        [{"content": "", "status": "pending", "active_form": ""}],
+        [1],
+    ],
+)
+def test_todos_refuses_what_does_not_fit(todos: object) -> None:
+    with pytest.raises(BadArguments, match="todos"):
+        Todos().parse({"todos": todos})

@@ -1,0 +1,45 @@
+from pathlib import Path
+
+import pytest
+
+from agents.tools.contract import ToolRefusal
+from agents.tools.paths import is_inside, resolve, shown
+from tests.doubles.tool_context import make_desk
+
+
+def test_it_resolves_against_the_working_folder(tmp_path: Path) -> None:
+    context = make_desk(tmp_path).context
+    assert resolve("", context) == tmp_path.resolve()
+    assert resolve("a/../b", context) == tmp_path.resolve() / "b"
+    assert resolve("/a//b/", context) == Path("/a/b")
+    assert resolve("~/a", context) == tmp_path.resolve() / "a"
+
+
+def test_it_judges_a_path_where_its_links_lead(tmp_path: Path) -> None:
+    inside, outside = tmp_path / "inside", tmp_path / "outside"
+    inside.mkdir()
+    outside.mkdir()
+    (inside / "link").symlink_to(outside)
+    context = make_desk(inside).context
+    path = resolve("link/new/file", context)
+    assert path == outside.resolve() / "new" / "file"
+    assert not is_inside(path, context.working_dir)
+    assert shown(path, context) == str(path)
+    assert shown(resolve("new", context), context) == "new"
+
+
+def test_it_takes_no_neighbour_for_inside() -> None:
+    assert is_inside(Path("/a/b"), Path("/a/b"))
+    assert not is_inside(Path("/a/bc"), Path("/a/b"))
+
+
+@pytest.mark.parametrize("path", ["a\0b", "a/" * 3_000, "a" * 256, "\ud800"])
+def test_it_refuses_what_no_disk_takes(tmp_path: Path, path: str) -> None:
+    with pytest.raises(ToolRefusal):
+        resolve(path, make_desk(tmp_path).context)
+
+
+def test_it_survives_a_loop_of_links(tmp_path: Path) -> None:
+    (tmp_path / "a").symlink_to("b")
+    (tmp_path / "b").symlink_to("a")
+    assert resolve("a/c", make_desk(tmp_path).context).is_absolute()

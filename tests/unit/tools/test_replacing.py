@@ -1,0 +1,35 @@
+import pytest
+
+from agents.tools import replacing
+from agents.tools.contract import ToolRefusal
+from agents.tools.replacing import Replacement
+
+
+@pytest.mark.parametrize(
+    ("replacement", "sentence"),
+    [
+        (Replacement("x", "y"), "not found"),
+        (Replacement("a", "y"), "found 2 times"),
+        (Replacement("a", "a"), "the same"),
+        (Replacement("", "a"), "old_string is empty"),
+        (Replacement("a", "y" * 2_000_000, replace_all=True), "larger than"),
+    ],
+)
+def test_it_says_why_it_refuses(replacement: Replacement, sentence: str) -> None:
+    with pytest.raises(ToolRefusal, match=sentence):
+        replacing.apply("a b a", replacement)
+
+
+def test_it_replaces_once_or_everywhere() -> None:
+    assert replacing.apply("a b", Replacement("a", "c")) == "c b"
+    assert replacing.apply("a b a", Replacement("a", "c", replace_all=True)) == "c b c"
+    assert replacing.apply("a b", Replacement("a ", "")) == "b"
+
+
+def test_it_takes_either_line_end_for_a_file_with_carriage_returns() -> None:
+    edit = Replacement("a\r\nb", "c\r\nd")
+    assert replacing.apply("a\nb\n", edit, newline="\r\n") == "c\nd\n"
+
+
+def test_it_leaves_carriage_returns_alone_elsewhere() -> None:
+    assert replacing.apply("a\r\nb\n", Replacement("a\r\n", "c\r\n")) == "c\r\nb\n"

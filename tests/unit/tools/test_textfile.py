@@ -1,0 +1,136 @@
+import codecs
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from agents.tools import textfile
+from agents.tools.contract import FileMark, ToolRefusal
+from agents.tools.textfile import Form, NotText
+
+LIMIT = 1_000_000
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"",
+        b"plain\nlines\n",
+        b"no end",
+        b"one\r\ntwo\r\n",
+        b"mixed\r\nends\n",
+        b"old\rmac\r",
+        "é ü 漢\n".encode(),
+        codecs.BOM_UTF8 + b"marked\r\n",
+        codecs.BOM_UTF16_LE + "wide é\r\n".encode("utf-16-le"),
+        codecs.BOM_UTF16_BE + "wide\n".encode("utf-16-be"),
+        codecs.BOM_UTF32_LE + "wider\n".encode("utf-32-le"),
+        b"caf\xe9 and more latin text\r\n",
+    ],
+)
+def test_it_writes_back_the_bytes_it_read(tmp_path: Path, raw: bytes) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(raw)
+    file = textfile.read(path, max_bytes=LIMIT)
+    textfile.write(path, file.text, file.form, expected=file.mark)
+    assert path.read_bytes() == raw
+
+
+def test_it_shows_lines_without_carriage_returns(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"one\r\ntwo\r\n")
+    assert textfile.read(tmp_path / "file", max_bytes=LIMIT).text == "one\ntwo\n"
+
+
+@pytest.mark.parametrize(
+    "raw", [b"\x7fELF\0\0", b"\xff\xfe\xff", bytes(range(1, 256)), "a\0b".encode("utf-16")]
+)
+def test_it_recognises_binary_files(tmp_path: Path, raw: bytes) -> None:
+    (tmp_path / "file").write_bytes(raw)
+    with pytest.raises(NotText, match="binary"):
+        textfile.read(tmp_path / "file", max_bytes=LIMIT)
+
+
+def test_it_refuses_what_an_encoding_cannot_hold(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"caf\xe9 and more latin text\n")
+    file = textfile.read(tmp_path / "file", max_bytes=LIMIT)
+    with pytest.raises(ToolRefusal, match="latin-1"):
+        textfile.write(tmp_path / "file", "漢", file.form, expected=file.mark)
+    assert (tmp_path / "file").read_bytes().startswith(b"caf\xe9")
+
+
+def test_it_keeps_the_mode_and_leaves_nothing_behind(tmp_path: Path) -> None:
+    path = tmp_path / "script"
+    path.write_text("a")
+    path.chmod(0o751)
+    mark = textfile.write(path, "bb", Form(), expected=textfile.mark(path))
+    assert stat.S_IMODE(path.stat().st_mode) == 0o751
+    assert mark == textfile.mark(path) == FileMark(path.stat().st_mtime_ns, 2)
+    assert [entry.name for entry in tmp_path.iterdir()] == ["script"]
+
+
+def test_it_makes_a_new_file_with_its_folders(tmp_path: Path) -> None:
+    path = tmp_path / "a" / "b" / "file"
+    textfile.write(path, "new", Form(), expected=None)
+    assert path.read_text() == "new"
+    assert path.stat().st_nlink == 1
+
+
+def test_it_does_not_write_over_a_file_that_appeared(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("theirs")
+    with pytest.raises(ToolRefusal, match="changed in the meantime"):
+        textfile.write(tmp_path / "file", "ours", Form(), expected=None)
+    assert (tmp_path / "file").read_text() == "theirs"
+
+
+def test_it_does_not_write_over_a_change(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_text("old")
+    mark = textfile.mark(path)
+    path.write_text("theirs")
+    with pytest.raises(ToolRefusal, match="changed in the meantime"):
+        textfile.write(path, "ours", Form(), expected=mark)
+    path.unlink()
+    with pytest.raises(ToolRefusal, match="changed in the meantime"):
+        textfile.write(path, "ours", Form(), expected=mark)
+
+
+def test_it_follows_no_link_that_took_the_files_place(tmp_path: Path) -> None:
+    secret, path = tmp_path / "secret", tmp_path / "file"
+    secret.write_text("secret")
+    path.symlink_to(secret)
+    with pytest.raises(ToolRefusal):
+        textfile.read(path, max_bytes=LIMIT)
+    with pytest.raises(ToolRefusal):
+        textfile.write(path, "ours", Form(), expected=textfile.mark(secret))
+    assert secret.read_text() == "secret"
+
+
+def test_it_follows_no_link_that_took_a_folders_place(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "folder").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(ToolRefusal):
+        textfile.write(tmp_path / "folder" / "file", "ours", Form(), expected=None)
+    assert not list((tmp_path / "elsewhere").iterdir())
+
+
+def test_it_waits_for_no_pipe(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(ToolRefusal, match="not a regular file"):
+        textfile.read(tmp_path / "pipe", max_bytes=LIMIT)
+
+
+@pytest.mark.parametrize("path", ["/proc/self/environ", "/dev/zero", "/sys/kernel/notes"])
+def test_it_touches_nothing_of_the_kernels(path: str) -> None:
+    with pytest.raises(ToolRefusal, match="not a file on a disk"):
+        textfile.read(Path(path), max_bytes=LIMIT)
+    with pytest.raises(ToolRefusal, match="not a file on a disk"):
+        textfile.write(Path(path), "x", Form(), expected=None)
+
+
+def test_it_refuses_folders_and_what_is_too_large(tmp_path: Path) -> None:
+    with pytest.raises(ToolRefusal, match="is a directory"):
+        textfile.read(tmp_path, max_bytes=LIMIT)
+    (tmp_path / "file").write_text("12345")
+    with pytest.raises(ToolRefusal, match="5 bytes; 4 are allowed"):
+        textfile.read(tmp_path / "file", max_bytes=4)
