@@ -1,0 +1,1 @@
+"""Figures of the running server, measured from outside: `python -m tests.bench`."""

@@ -1,0 +1,1 @@
+"""How each kind of server is spoken to while it is measured."""
