@@ -8,6 +8,7 @@ for.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypedDict
 
@@ -72,8 +73,12 @@ class _Growing:
 class ReplyAssembly:
     """One reply. ``apply`` raises ``ReplyTooLarge`` and leaves what was there before."""
 
-    def __init__(self, *, limit: int = REPLY_LIMIT) -> None:
+    def __init__(
+        self, *, limit: int = REPLY_LIMIT, taken: Collection[str] = frozenset()
+    ) -> None:
+        """``taken``: call ids of earlier replies; some models begin to count anew in each."""
         self._limit = limit
+        self._taken = frozenset(taken)
         self.reset()
 
     def reset(self) -> None:
@@ -175,7 +180,7 @@ class ReplyAssembly:
         return Delta(call.index, 0, "", header)
 
     def _unique(self, call_id: str) -> str:
-        taken = {part.call_id for part in self._parts if part.kind == "tool_call"}
+        taken = {part.call_id for part in self._parts if part.kind == "tool_call"} | self._taken
         unique, number = call_id or "call", 1
         while unique in taken:
             number += 1

@@ -62,14 +62,25 @@ def repaired(messages: Sequence[Message]) -> list[Turn]:
             results = _results_after(messages, index)
             turn = _assistant_turn(message, results, used)
             if turn is not None:
-                turns.append(turn)
+                _append_reply(turns, turn)
         elif message.role is Role.USER:
             _append_user(turns, message.parts)
-    if turns and isinstance(turns[0], AssistantTurn):
-        turns.insert(0, UserTurn((Text("(The conversation goes on.)"),)))
-    if not turns or (isinstance(turns[-1], AssistantTurn) and not turns[-1].results):
+    if not turns or _is_finished_reply(turns[-1]):
         turns.append(UserTurn((Text("Please go on."),)))
     return turns
+
+
+def _is_finished_reply(turn: Turn) -> bool:
+    return isinstance(turn, AssistantTurn) and not turn.results
+
+
+def _append_reply(turns: list[Turn], reply: AssistantTurn) -> None:
+    """Never first, and never behind another reply that nobody answered."""
+    if not turns:
+        turns.append(UserTurn((Text("(The conversation goes on.)"),)))
+    elif _is_finished_reply(turns[-1]):
+        turns.append(UserTurn((Text("Please go on."),)))
+    turns.append(reply)
 
 
 def system_of(system: str, messages: Iterable[Message]) -> str:

@@ -72,7 +72,7 @@ class OfflineModel:
         pace_seconds: float = 0.005,
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
     ) -> None:
-        self._pace_seconds = pace_seconds
+        self.pace_seconds = pace_seconds
         self._sleep = sleep
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[list[ModelEvent]]:
@@ -80,7 +80,7 @@ class OfflineModel:
         words = 0
         for word in _words(text):
             # Also without a pace: a long reply must not hold the loop.
-            await self._sleep(self._pace_seconds)
+            await self._sleep(self.pace_seconds)
             yield [TextDelta(word)]
             words += 1
         usage = Usage(input=_size(request), output=max(words, 1))

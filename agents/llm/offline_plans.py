@@ -20,6 +20,7 @@ POLITE = re.compile(
     re.IGNORECASE,
 )
 THANKS = re.compile(r"[\s,]{1,9}(?:please|thanks|thank you)[\s.!]{0,9}$", re.IGNORECASE)
+QUOTED_END = re.compile(r"(?<=[`\"”])[.?!]$")
 FENCE = re.compile(r"```[\w+-]*\n(.*?)\n?```", re.DOTALL)
 QUOTES = {'"': '"', "'": "'", "`": "`", "“": "”", "‘": "’", "«": "»"}
 
@@ -55,7 +56,7 @@ def plan_for(prompt: str, working_dir: str = "") -> Plan | None:
     text = prompt.strip()
     for _ in range(5):
         text = POLITE.sub("", text)
-    text = THANKS.sub("", text)
+    text = QUOTED_END.sub("", THANKS.sub("", text))
     for shape, read in SHAPES:
         if (match := shape.fullmatch(text)) and (plan := read(match, working_dir)):
             return plan

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import random as _random
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from contextlib import aclosing
 
 from agents.llm.contract import ModelEvent, ModelRequest, Provider, Restarted, Stopped
 from agents.llm.errors import BrokenStream, ModelError
@@ -54,8 +55,9 @@ async def stream_with_retries(
     attempt = 0
     while True:
         try:
-            async for batch in _one_try(provider, request):
-                yield batch
+            async with aclosing(_one_try(provider, request)) as batches:
+                async for batch in batches:
+                    yield batch
             return
         except ModelError as error:
             attempt += 1
@@ -67,7 +69,7 @@ async def stream_with_retries(
         await sleep(delay)
 
 
-async def _one_try(provider: Provider, request: ModelRequest) -> AsyncIterator[list[ModelEvent]]:
+async def _one_try(provider: Provider, request: ModelRequest) -> AsyncGenerator[list[ModelEvent]]:
     """Nothing comes after ``Stopped``, and the stream is closed whatever happens."""
     stream = provider.stream(request)
     try:

@@ -1,0 +1,107 @@
+import subprocess
+import sys
+
+import pytest
+
+from agents.llm.addresses import anthropic_url, openai_url
+from agents.llm.errors import BadRequest, UnknownProviderKind
+from agents.llm.offline import OfflineModel
+from agents.llm.providers import provider_for
+from agents.llm.proxies import proxy_for
+from workspaces.config.settings import ProviderSettings
+
+
+def settings(kind: str, base_url: str = "http://127.0.0.1:9/v1") -> ProviderSettings:
+    return ProviderSettings("mine", "Mine", kind, base_url)
+
+
+@pytest.mark.parametrize(
+    ("kind", "wire"),
+    [
+        ("openai", "OpenAIWire"),
+        ("openai-compat", "OpenAIWire"),
+        ("anthropic", "AnthropicWire"),
+        ("offline", "OfflineModel"),
+    ],
+)
+def test_every_kind_has_its_wire(kind: str, wire: str) -> None:
+    assert type(provider_for(settings(kind), {})).__name__ == wire
+
+
+def test_an_unknown_kind_is_refused_with_those_that_work() -> None:
+    with pytest.raises(UnknownProviderKind, match="openai, openai-compat, anthropic and offline"):
+        provider_for(settings("vertexai"), {})
+
+
+def test_the_pace_of_the_offline_model_can_be_set() -> None:
+    for raw, seconds in (("0", 0.0), ("20", 0.02), ("x", 0.005), ("99999", 1.0)):
+        model = provider_for(settings("offline"), {"CRUSH_OFFLINE_PACE": raw})
+        assert isinstance(model, OfflineModel)
+        assert model.pace_seconds == seconds
+
+
+def test_nothing_heavy_is_imported_before_it_is_used() -> None:
+    code = "import sys, agents.llm.providers, agents.llm.retries; print('aiohttp' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"
+
+
+@pytest.mark.parametrize(
+    ("base_url", "url"),
+    [
+        ("", "https://api.openai.com/v1/chat/completions"),
+        ("http://127.0.0.1:9000/v1", "http://127.0.0.1:9000/v1/chat/completions"),
+        (" http://h/v1/ ", "http://h/v1/chat/completions"),
+        ("http://h/x/chat/completions?v=1", "http://h/x/chat/completions?v=1"),
+    ],
+)
+def test_openai_addresses_are_joined(base_url: str, url: str) -> None:
+    assert openai_url(base_url) == url
+
+
+@pytest.mark.parametrize(
+    ("base_url", "url"),
+    [
+        ("", "https://api.anthropic.com/v1/messages"),
+        ("http://h", "http://h/v1/messages"),
+        ("http://h/v1/", "http://h/v1/messages"),
+        ("http://h/api/anthropic", "http://h/api/anthropic/v1/messages"),
+        ("http://h/v1/messages", "http://h/v1/messages"),
+    ],
+)
+def test_anthropic_addresses_are_joined(base_url: str, url: str) -> None:
+    assert anthropic_url(base_url) == url
+
+
+@pytest.mark.parametrize("base_url", ["x", "ftp://h", "http://", "http://h:port", "http://["])
+def test_what_is_no_address_is_refused(base_url: str) -> None:
+    for kind in ("openai", "anthropic"):
+        with pytest.raises(BadRequest, match="base_url"):
+            provider_for(settings(kind, base_url), {})
+
+
+PROXIES = {"HTTPS_PROXY": "http://proxy:8", "NO_PROXY": "inside.example, .far.example:443"}
+
+
+@pytest.mark.parametrize(
+    ("url", "env", "proxy"),
+    [
+        ("https://api.example/v1", PROXIES, "http://proxy:8"),
+        ("https://api.example/v1", {"all_proxy": "http://all:1"}, "http://all:1"),
+        ("https://api.example/v1", {"https_proxy": "socks5://x"}, None),
+        ("http://api.example/v1", PROXIES, None),
+        ("https://inside.example/v1", PROXIES, None),
+        ("https://a.inside.example/v1", PROXIES, None),
+        ("https://very.far.example/v1", PROXIES, None),
+        ("https://notinside.example/v1", PROXIES, "http://proxy:8"),
+        ("https://api.example/v1", {**PROXIES, "NO_PROXY": "*"}, None),
+        ("https://127.0.0.1/v1", PROXIES, None),
+        ("https://[::1]/v1", PROXIES, None),
+        ("https://localhost/v1", PROXIES, None),
+        ("https://api.example/v1", {}, None),
+    ],
+)
+def test_a_proxy_is_used_where_it_is_named(
+    url: str, env: dict[str, str], proxy: str | None
+) -> None:
+    assert proxy_for(url, env) == proxy
