@@ -10,6 +10,7 @@ from agents.llm.anthropic_decode import AnthropicDecoder
 from agents.llm.anthropic_encode import encode
 from agents.llm.contract import ModelEvent, ModelRequest
 from agents.llm.error_answers import error_in_stream
+from agents.llm.headers import request_headers
 from agents.llm.http_stream import SILENCE_SECONDS, Post, stream_events
 from agents.llm.json_text import dump
 from agents.llm.proxies import proxy_for
@@ -30,19 +31,11 @@ class AnthropicWire:
         self._url = anthropic_url(settings.base_url)
         self._proxy = proxy_for(self._url, env or {})
         self._silence_seconds = silence_seconds
-        self._headers = {
-            "Content-Type": "application/json",
-            "Accept": "text/event-stream",
-            "Accept-Encoding": "identity",  # a packed stream comes in lumps
-            "User-Agent": "crush-server",
-            "anthropic-version": API_VERSION,
-        }
         key = settings.api_key.strip()
-        if key.startswith("Bearer "):
-            self._headers["Authorization"] = key
-        elif key:
-            self._headers["x-api-key"] = key
-        self._headers.update(settings.extra_headers)
+        own = {"anthropic-version": API_VERSION}
+        if key:
+            own["Authorization" if key.startswith("Bearer ") else "x-api-key"] = key
+        self._headers = request_headers(settings, own)
 
     def stream(self, request: ModelRequest) -> AsyncIterator[list[ModelEvent]]:
         settings, model = self._settings, request.model.id

@@ -73,9 +73,7 @@ class _Growing:
 class ReplyAssembly:
     """One reply. ``apply`` raises ``ReplyTooLarge`` and leaves what was there before."""
 
-    def __init__(
-        self, *, limit: int = REPLY_LIMIT, taken: Collection[str] = frozenset()
-    ) -> None:
+    def __init__(self, *, limit: int = REPLY_LIMIT, taken: Collection[str] = frozenset()) -> None:
         """``taken``: call ids of earlier replies; some models begin to count anew in each."""
         self._limit = limit
         self._taken = frozenset(taken)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 import time
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import aiohttp
@@ -41,9 +41,9 @@ class Post:
     settings: ProviderSettings
     model: str
     url: str
-    headers: Mapping[str, str]
-    body: bytes
-    proxy: str | None = None
+    headers: Mapping[str, str] = field(repr=False)
+    body: bytes = field(repr=False)
+    proxy: str | None = field(default=None, repr=False)
     silence_seconds: float = SILENCE_SECONDS
 
 
@@ -84,7 +84,10 @@ async def stream_events(post: Post, decoder: Decoder) -> AsyncIterator[list[Mode
 async def _open(post: Post) -> aiohttp.ClientResponse:
     data = post.body if len(post.body) < LARGE_BODY else io.BytesIO(post.body)
     timeout = aiohttp.ClientTimeout(
-        total=None, sock_connect=CONNECT_SECONDS, sock_read=post.silence_seconds
+        total=None,
+        connect=CONNECT_SECONDS * 3,  # with the name's lookup, which has no limit of its own
+        sock_connect=CONNECT_SECONDS,
+        sock_read=post.silence_seconds,
     )
     where = f"{post.settings.name} at {shown_url(post.settings.base_url)}"
     try:
@@ -113,10 +116,10 @@ async def _open(post: Post) -> aiohttp.ClientResponse:
             f"{where} cannot be reached ({reason}). Is it running, and is base_url right?"
         ) from None
     except (aiohttp.InvalidURL, ValueError):
-        # Not quoted: the address or the header may hold a key.
+        # Not quoted: an address may hold a key.
         raise BadRequest(
-            "bad request: base_url, api_key or extra_headers of provider "
-            f"'{post.settings.id}' in crush.json hold what HTTP cannot send."
+            f"bad request: base_url of provider '{post.settings.id}' in crush.json, or the proxy "
+            "in the environment, is no address."
         ) from None
     except (aiohttp.ClientError, OSError):
         raise Unreachable(f"{where} ended the connection without an answer.") from None

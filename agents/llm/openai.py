@@ -8,6 +8,7 @@ from functools import partial
 from agents.llm.addresses import openai_url
 from agents.llm.contract import ModelEvent, ModelRequest
 from agents.llm.error_answers import error_in_stream
+from agents.llm.headers import request_headers
 from agents.llm.http_stream import SILENCE_SECONDS, Post, stream_events
 from agents.llm.json_text import dump
 from agents.llm.openai_decode import OpenAIDecoder
@@ -28,17 +29,9 @@ class OpenAIWire:
         self._url = openai_url(settings.base_url)
         self._proxy = proxy_for(self._url, env or {})
         self._silence_seconds = silence_seconds
-        self._headers = {
-            "Content-Type": "application/json",
-            "Accept": "text/event-stream",
-            "Accept-Encoding": "identity",  # a packed stream comes in lumps
-            "User-Agent": "crush-server",
-        }
         key = settings.api_key.strip()
-        if key:
-            bearer = key if key.startswith("Bearer ") else f"Bearer {key}"
-            self._headers["Authorization"] = bearer
-        self._headers.update(settings.extra_headers)
+        bearer = key if key.startswith("Bearer ") else f"Bearer {key}"
+        self._headers = request_headers(settings, {"Authorization": bearer} if key else {})
 
     def stream(self, request: ModelRequest) -> AsyncIterator[list[ModelEvent]]:
         settings, model = self._settings, request.model.id

@@ -486,6 +486,7 @@ class ScriptedModel:
             "title": asked.title,
             "stream": bool(body.get("stream")),
             "dialect": dialect,
+            "peer": str(request.transport and request.transport.get_extra_info("peername")),
             "time": time.time(),
             "ended": "running",
         }

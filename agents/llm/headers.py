@@ -1,0 +1,39 @@
+"""The headers of a request, checked before they are sent. Pure.
+
+A key with a line break in it (a file read whole, say) would otherwise only fail
+once the connection stands, or smuggle a header.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from agents.llm.errors import BadRequest
+from workspaces.config.settings import ProviderSettings
+
+NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+VALUE = re.compile(r"[\x20-\x7e\x80-\xff\t]*")
+
+COMMON = {
+    "Content-Type": "application/json",
+    "Accept": "text/event-stream",
+    "Accept-Encoding": "identity",  # a packed stream comes in lumps
+    "User-Agent": "crush-server",
+}
+
+
+def request_headers(settings: ProviderSettings, own: Mapping[str, str]) -> dict[str, str]:
+    """The common ones, the dialect's own and the configured ones, of which the later win."""
+    headers = dict(COMMON)
+    for name, value in (*own.items(), *settings.extra_headers.items()):
+        if not NAME.fullmatch(name) or not VALUE.fullmatch(value):
+            # Neither is quoted: it may be, or hold, a key.
+            raise BadRequest(
+                f"bad request: api_key or extra_headers of provider '{settings.id}' in crush.json "
+                "hold characters that HTTP cannot send."
+            )
+        same = next((known for known in headers if known.lower() == name.lower()), name)
+        headers.pop(same, None)
+        headers[name] = value
+    return headers
