@@ -1,7 +1,81 @@
-"""The endpoints of both interfaces, without the admin: what the quick handler resolves."""
+"""The endpoints of both interfaces, without the admin: what the quick handler resolves.
+
+Paths are tried in order, so what clients poll comes first.
+"""
 
 from __future__ import annotations
 
-from django.urls import URLPattern, URLResolver
+from django.urls import URLPattern, URLResolver, include, path
 
-urlpatterns: list[URLPattern | URLResolver] = []
+from agents.api.endings import ClientView, SessionView, WorkspaceView
+from agents.api.grants import GrantView
+from agents.api.session_work import CancelView, QueueClearView, QueuedView, QueueListView
+from agents.api.workspace_agent import AgentView, DefaultSmallModelView, InitView, UpdateView
+from permissions.api.skip import SkipView
+from workspaces.api.config import ConfigView, ProvidersView
+from workspaces.api.empty import EmptyView
+from workspaces.api.files import HistoryView, LastReadView, MarkReadView, ReadFilesView
+from workspaces.api.messages import MessagesView, UserMessagesView, WorkspaceUserMessagesView
+from workspaces.api.server import ControlView, HealthView, ServerConfigView, VersionView
+from workspaces.api.sessions import ChildrenView, SessionsView
+from workspaces.api.snapshot import SnapshotView
+from workspaces.api.workspaces import CurrentSessionView, WorkspacesView
+
+
+def _control(command: str) -> None:
+    from crushsite.process import process  # noqa: PLC0415  it holds what holds these views
+
+    process().control(command)
+
+
+_session_work = [
+    path("cancel", CancelView.as_view()),
+    path("prompts/queued", QueuedView.as_view()),
+    path("prompts/list", QueueListView.as_view()),
+    path("prompts/clear", QueueClearView.as_view()),
+]
+
+_session = [
+    path("messages", MessagesView.as_view()),
+    path("messages/user", UserMessagesView.as_view()),
+    path("children", ChildrenView.as_view()),
+    path("history", HistoryView.as_view()),
+    path("filetracker/files", ReadFilesView.as_view()),
+]
+
+_workspace = [
+    path("agent", AgentView.as_view()),
+    path("permissions/skip", SkipView.as_view()),
+    path("agent/sessions/<str:session_id>", SessionView.as_view(http_method_names=["get", "head"])),
+    path("agent/sessions/<str:session_id>/", include(_session_work)),
+    path("agent/init", InitView.as_view()),
+    path("agent/update", UpdateView.as_view()),
+    path("agent/default-small-model", DefaultSmallModelView.as_view()),
+    path("permissions/grant", GrantView.as_view()),
+    path("sessions", SessionsView.as_view()),
+    path("sessions/<str:session_id>", SessionView.as_view()),
+    path("sessions/<str:session_id>/", include(_session)),
+    path("config", ConfigView.as_view()),
+    path("providers", ProvidersView.as_view()),
+    path("current-session", CurrentSessionView.as_view()),
+    path("messages/user", WorkspaceUserMessagesView.as_view()),
+    path("filetracker/read", MarkReadView.as_view()),
+    path("filetracker/lastread", LastReadView.as_view()),
+    path("lsps", EmptyView.as_view(shape={})),
+    path("mcp/states", EmptyView.as_view(shape={})),
+    path("mcp/pending-auth", EmptyView.as_view(shape=[])),
+    path("mcp/prompts", EmptyView.as_view(shape=[])),
+    path("skills", EmptyView.as_view(shape=[])),
+]
+
+urlpatterns: list[URLPattern | URLResolver] = [
+    path("v1/workspaces/<str:workspace_id>/", include(_workspace)),
+    path("v1/workspaces/<str:workspace_id>", WorkspaceView.as_view()),
+    path("v1/workspaces", WorkspacesView.as_view()),
+    path("v1/clients/<str:client_id>", ClientView.as_view()),
+    path("v1/health", HealthView.as_view()),
+    path("v1/version", VersionView.as_view()),
+    path("v1/config", ServerConfigView.as_view()),
+    path("v1/control", ControlView.as_view(control=_control)),
+    path("api/workspaces/<str:workspace_id>/snapshot", SnapshotView.as_view()),
+]

@@ -1,0 +1,48 @@
+"""Answering a permission request: the first answer wins, and its run goes on."""
+
+from __future__ import annotations
+
+from django.http import HttpResponse
+from rest_framework.request import Request
+
+from agents.actions.answer import Answer, answer
+from workspaces.api.answers import json_answer
+from workspaces.api.api_view import ApiView
+from workspaces.api.bodies import Form
+from workspaces.api.fields import Text
+from workspaces.queries.workspaces import require_open
+from workspaces.storage.errors import BadField
+from workspaces.storage.reader import read
+
+
+class PermissionForm(Form):
+    """The request as it was shown; what it says beside its ids is not believed."""
+
+    id = Text(limit=200, allow_blank=True, default="")
+    tool_call_id = Text(limit=1000, allow_blank=True, default="")
+
+
+class GrantForm(Form):
+    permission = PermissionForm()
+    action = Text(limit=100, allow_blank=True)
+
+
+class GrantView(ApiView):
+    async def post(self, request: Request, workspace_id: str) -> HttpResponse:
+        fields = await self.fields(GrantForm)
+        try:
+            chosen = Answer(fields["action"])
+        except ValueError:
+            choices = ", ".join(Answer)
+            raise BadField(f"failed to decode request: action must be one of {choices}") from None
+        permission = fields["permission"]
+        if not permission["id"] and not permission["tool_call_id"]:
+            raise BadField("permission.id is required")
+        await read(require_open, workspace_id)
+        resolved = await answer(
+            workspace_id,
+            request_id=permission["id"],
+            tool_call_id=permission["tool_call_id"],
+            answer=chosen,
+        )
+        return json_answer({"resolved": resolved})

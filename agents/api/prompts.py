@@ -1,0 +1,64 @@
+"""What a prompt's request may hold, and the prompt that comes of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.conf import settings
+from rest_framework import serializers
+
+from agents.actions.accept import Attachment, Prompt
+from workspaces.api.bodies import Form
+from workspaces.api.fields import WORDS, Base64Text, Text
+from workspaces.storage.errors import BadField
+
+ATTACHMENTS = 50
+CONTENT_CHARS = 20 * 1024 * 1024  # each; together they are bounded with the body
+
+
+class AttachmentForm(Form):
+    file_path = Text(limit=4096, allow_blank=True, default="")
+    file_name = Text(limit=4096, allow_blank=True, default="")
+    mime_type = Text(limit=200, allow_blank=True, default="")
+    content = Base64Text(limit=CONTENT_CHARS, allow_blank=True, allow_null=True, default="")
+
+
+class PromptForm(Form):
+    session_id = Text(limit=200, allow_blank=True, default="")
+    prompt = Text(limit=settings.CRUSH_MAX_PROMPT_CHARS, allow_blank=True, default="")
+    run_id = Text(limit=200, allow_blank=True, allow_null=True, default=None)
+    attachments = AttachmentForm(
+        many=True,
+        allow_null=True,
+        default=None,
+        max_length=ATTACHMENTS,
+        error_messages=WORDS
+        | {
+            "not_a_list": "must be a list",
+            "max_length": "must have at most {max_length} items",
+        },
+    )
+
+
+def prompt_of(fields: dict[str, Any]) -> Prompt:
+    """Raises ``BadField``."""
+    if not fields["session_id"]:
+        raise BadField("session id is missing")
+    attachments = tuple(
+        Attachment(
+            file_path=sent["file_path"],
+            file_name=sent["file_name"],
+            mime_type=sent["mime_type"],
+            content=sent["content"] or "",
+        )
+        for sent in fields["attachments"] or ()
+    )
+    has_text = any(sent.mime_type.startswith("text/") for sent in attachments)
+    if not fields["prompt"] and not has_text:
+        raise BadField("prompt is empty")
+    return Prompt(
+        session_id=fields["session_id"],
+        text=fields["prompt"],
+        run_id=fields["run_id"] or None,
+        attachments=attachments,
+    )

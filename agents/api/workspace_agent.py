@@ -1,0 +1,92 @@
+"""A workspace's agent: is it busy, with which model; and prompting it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import HttpResponse
+from rest_framework.request import Request
+
+from agents.actions.accept import accept
+from agents.api.prompts import PromptForm, prompt_of
+from agents.queue.queries import is_workspace_busy
+from workspaces.api.answers import empty_answer, json_answer
+from workspaces.api.api_view import ApiView
+from workspaces.api.bodies import Form
+from workspaces.api.fields import Flag
+from workspaces.config.cache import configs
+from workspaces.config.catalogue import known_providers
+from workspaces.config.load import LoadedConfig
+from workspaces.config.model_list import shown_model
+from workspaces.config.public import shown_choice
+from workspaces.config.settings import ModelChoice
+from workspaces.queries.workspaces import require_open
+from workspaces.storage.reader import read
+
+
+class AgentView(ApiView):
+    async def get(self, request: Request, workspace_id: str) -> HttpResponse:
+        """Asked many times a second: one hop, two indexed reads."""
+        is_busy = await read(_is_busy, workspace_id)
+        config = configs().known(workspace_id) or await configs().config_of(workspace_id)
+        return json_answer({"is_busy": is_busy, "is_ready": True} | _model(config))
+
+    async def post(self, request: Request, workspace_id: str) -> HttpResponse:
+        """Answered when the prompt is durable; its run is not this request's."""
+        prompt = prompt_of(await self.fields(PromptForm))
+        await accept(workspace_id, prompt)
+        return empty_answer(status=202)
+
+
+class InitForm(Form):
+    interactive = Flag(default=False)
+
+
+class InitView(ApiView):
+    async def post(self, request: Request, workspace_id: str) -> HttpResponse:
+        """An agent needs no beginning here: it is ready as soon as its workspace is open."""
+        await self.fields(InitForm)
+        await read(require_open, workspace_id)
+        return empty_answer()
+
+
+class UpdateView(ApiView):
+    async def post(self, request: Request, workspace_id: str) -> HttpResponse:
+        """The next turn works with the configuration as it is then."""
+        await read(require_open, workspace_id)
+        configs().forget(workspace_id)
+        return empty_answer()
+
+
+class DefaultSmallModelView(ApiView):
+    async def get(self, request: Request, workspace_id: str) -> HttpResponse:
+        """The small model that belongs to a provider; for one that has none, the large one."""
+        provider_id = self.query("provider_id")
+        await read(require_open, workspace_id)
+        config = await configs().config_of(workspace_id)
+        return json_answer(_default_small(config, provider_id))
+
+
+def _is_busy(workspace_id: str) -> bool:
+    require_open(workspace_id)
+    return is_workspace_busy(workspace_id)
+
+
+def _model(config: LoadedConfig) -> dict[str, Any]:
+    choice = config.settings.large
+    provider = config.settings.providers.get(choice.provider)
+    model = provider.model(choice.model) if provider is not None else None
+    return {
+        "model": shown_model(model) if model is not None else {},
+        "model_cfg": shown_choice(choice),
+    }
+
+
+def _default_small(config: LoadedConfig, provider_id: str) -> dict[str, Any]:
+    known = known_providers().get(provider_id)
+    chosen = config.settings.large
+    if known is None or not known.small:
+        model = config.public["models"].get("large")
+        return dict(model) if model else shown_choice(chosen)
+    limit = next((m.default_max_tokens for m in known.models if m.id == known.small), 0)
+    return shown_choice(ModelChoice(provider_id, known.small, max_tokens=limit))

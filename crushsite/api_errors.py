@@ -1,0 +1,43 @@
+"""What a client is told when something goes wrong: one sentence, mapped once for all endpoints.
+
+A refusal is the client's to mend and is not logged. Anything else is ours: it
+is logged with its stack, and the client learns no more than that it happened.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from django.core.exceptions import BadRequest, RequestDataTooBig, SuspiciousOperation
+from django.http import Http404, HttpResponse
+from rest_framework.exceptions import APIException, MethodNotAllowed
+
+from workspaces.api.answers import json_answer
+from workspaces.api.bodies import sentence_of
+from workspaces.storage.errors import Refusal
+
+logger = logging.getLogger(__name__)
+
+
+def answer_to(error: Exception) -> HttpResponse:
+    """Never raises."""
+    match error:
+        case Refusal():
+            return _message(error.sentence, error.status)
+        case Http404():
+            return _message("not found", 404)
+        case MethodNotAllowed():
+            return _message("method not allowed", 405)
+        case APIException():
+            return _message(sentence_of(error.detail), error.status_code)
+        case RequestDataTooBig():
+            return _message("the request is too large", 413)
+        case SuspiciousOperation() | BadRequest() | UnicodeDecodeError():
+            return _message("the request's address or headers are malformed", 400)
+        case _:
+            logger.error("a request failed", exc_info=error)
+            return _message("internal error", 500)
+
+
+def _message(sentence: str, status: int) -> HttpResponse:
+    return json_answer({"message": sentence}, status=status)

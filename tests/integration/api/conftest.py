@@ -1,0 +1,57 @@
+"""The API in this process, with the real writer and a real database file."""
+
+import asyncio
+import uuid
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from tests.integration.api.client import Api
+from workspaces.config.cache import configs
+from workspaces.storage.reader import stop_reading
+from workspaces.storage.writer import writer
+
+
+@pytest_asyncio.fixture
+async def api(transactional_db: None) -> AsyncIterator[Api]:
+    configs.cache_clear()
+    writer.start(publish=None, loop=asyncio.get_running_loop())
+    api = Api()
+    yield api
+    await api.handler.finish()
+    writer.stop()
+    stop_reading()
+
+
+@dataclass
+class Opened:
+    api: Api
+    id: str
+    client_id: str
+    path: Path
+    answer: Any
+
+    @property
+    def url(self) -> str:
+        return f"/v1/workspaces/{self.id}"
+
+    async def session(self, title: str = "t") -> str:
+        return str((await self.api.post(f"{self.url}/sessions", {"title": title}))["id"])
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    folder = tmp_path / "project"
+    folder.mkdir()
+    return folder
+
+
+@pytest_asyncio.fixture
+async def workspace(api: Api, folder: Path) -> Opened:
+    client_id = str(uuid.uuid4())
+    answer = await api.post("/v1/workspaces", {"path": str(folder), "client_id": client_id})
+    return Opened(api, answer["id"], client_id, folder, answer)

@@ -1,0 +1,46 @@
+"""A workspace's configuration as clients may see it, and the providers known to the server."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import HttpResponse
+from rest_framework.request import Request
+
+from workspaces.api.answers import json_answer
+from workspaces.api.api_view import ApiView
+from workspaces.config.cache import configs
+from workspaces.config.catalogue import KnownProvider, known_providers
+from workspaces.config.model_list import shown_model
+from workspaces.queries.workspaces import require_open
+from workspaces.storage.reader import read
+
+
+class ConfigView(ApiView):
+    async def get(self, request: Request, workspace_id: str) -> HttpResponse:
+        await read(require_open, workspace_id)
+        return json_answer((await configs().config_of(workspace_id)).public)
+
+
+class ProvidersView(ApiView):
+    async def get(self, request: Request, workspace_id: str) -> HttpResponse:
+        """What could be configured, for a client's picker; what is, stands in the configuration."""
+        await read(require_open, workspace_id)
+        config = await configs().config_of(workspace.id)
+        if config.public["options"].get("disable_default_providers"):
+            return json_answer(None)
+        return json_answer([_shown(provider) for provider in known_providers().values()])
+
+
+def _shown(provider: KnownProvider) -> dict[str, Any]:
+    key = provider.key_variables[0] if provider.key_variables else ""
+    return {
+        "api_endpoint": provider.base_url,
+        "api_key": f"${key}" if key else "",
+        "default_large_model_id": provider.large,
+        "default_small_model_id": provider.small,
+        "id": provider.id,
+        "models": [shown_model(model) for model in provider.models],
+        "name": provider.name,
+        "type": provider.kind,
+    }

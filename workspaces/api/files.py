@@ -1,0 +1,85 @@
+"""A session's files: their versions, and which of them it has read."""
+
+from __future__ import annotations
+
+import stat
+from functools import partial
+
+from django.http import HttpResponse
+from rest_framework.request import Request
+
+from workspaces.actions.files import record_read
+from workspaces.actions.sessions import read_session as require_session
+from workspaces.api.answers import empty_answer, json_answer
+from workspaces.api.api_view import ApiView
+from workspaces.api.bodies import Form
+from workspaces.api.fields import Text
+from workspaces.api.paths import PATH_LIMIT, resolved
+from workspaces.api.writing import write_in_open
+from workspaces.queries.files import list_file_versions, list_read_files, read_last_read
+from workspaces.queries.workspaces import read_open_workspace
+from workspaces.storage.errors import BadField
+from workspaces.storage.moments import as_rfc3339
+from workspaces.storage.reader import read
+from workspaces.storage.transaction import Transaction
+
+NEVER = "0001-01-01T00:00:00Z"  # as clients of this wire spell a moment that never was
+
+
+class HistoryView(ApiView):
+    async def get(self, request: Request, workspace_id: str, session_id: str) -> HttpResponse:
+        return json_answer(await read(list_file_versions, workspace_id, session_id))
+
+
+class ReadFilesView(ApiView):
+    async def get(self, request: Request, workspace_id: str, session_id: str) -> HttpResponse:
+        return json_answer(await read(list_read_files, workspace_id, session_id))
+
+
+class ReadForm(Form):
+    session_id = Text(limit=200)
+    path = Text(limit=PATH_LIMIT)
+
+
+class MarkReadView(ApiView):
+    """A client read the file itself: the session may edit it, as it stands now."""
+
+    async def post(self, request: Request, workspace_id: str) -> HttpResponse:
+        fields = await self.fields(ReadForm)
+        path, mtime_ns, size = await read(_look, workspace_id, fields["path"])
+        mark = partial(_mark, workspace_id, fields["session_id"], path, mtime_ns, size)
+        await write_in_open(workspace_id, mark)
+        return empty_answer()
+
+
+class LastReadView(ApiView):
+    async def get(self, request: Request, workspace_id: str) -> HttpResponse:
+        session_id, path = self.query("session_id"), self.query("path", limit=PATH_LIMIT)
+        for name, value in (("session_id", session_id), ("path", path)):
+            if not value:
+                raise BadField(f"{name} is required")
+        moment = await read(_last_read, workspace_id, session_id, path)
+        return json_answer(NEVER if moment is None else as_rfc3339(moment))
+
+
+def _last_read(workspace_id: str, session_id: str, path: str) -> int | None:
+    folder = read_open_workspace(workspace_id).path
+    return read_last_read(workspace_id, session_id, str(resolved(path, folder=folder)))
+
+
+def _look(workspace_id: str, asked: str) -> tuple[str, int, int]:
+    path = resolved(asked, folder=read_open_workspace(workspace_id).path)
+    try:
+        found = path.stat()
+    except (OSError, ValueError):
+        raise BadField("path: there is no such file") from None
+    if not stat.S_ISREG(found.st_mode):
+        raise BadField("path: is not a file")
+    return str(path), found.st_mtime_ns, found.st_size
+
+
+def _mark(
+    workspace_id: str, session_id: str, path: str, mtime_ns: int, size: int, tx: Transaction
+) -> None:
+    require_session(tx, workspace_id, session_id)
+    record_read(tx, session_id, path=path, mtime_ns=mtime_ns, size=size)

@@ -1,0 +1,80 @@
+"""Opening a workspace: what the request may hold, and what becomes of it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+from django.conf import settings
+
+from workspaces.actions.claims import claim_workspace
+from workspaces.actions.workspaces import Opening, open_workspace
+from workspaces.api.bodies import Form
+from workspaces.api.client_ids import client_id_of
+from workspaces.api.fields import Flag, Text, Texts
+from workspaces.api.paths import PATH_LIMIT, resolved_folder
+from workspaces.storage.errors import BadField
+from workspaces.storage.secret_box import box
+from workspaces.storage.transaction import Transaction
+from workspaces.storage.writer import writer
+
+ENV_COUNT = 10_000
+ENV_CHARS = 1_000_000
+
+
+class OpeningForm(Form):
+    path = Text(limit=PATH_LIMIT, allow_blank=True, default="")
+    client_id = Text(limit=PATH_LIMIT, allow_blank=True, default="")
+    yolo = Flag(default=False)
+    debug = Flag(default=False)
+    data_dir = Text(limit=PATH_LIMIT, allow_blank=True, default="")
+    env = Texts(count=ENV_COUNT, limit=ENV_CHARS, allow_null=True, default=None)
+    channels = Texts(count=100, limit=200, allow_null=True, default=None)
+
+
+async def open_for_client(fields: dict[str, Any]) -> str:
+    """The path's workspace, claimed; returns its id. Raises ``BadField``, ``ClientRetired``."""
+    if not fields["path"]:
+        raise BadField("path is required")
+    client_id = client_id_of(fields["client_id"])
+    env = _environment(fields["env"] or ())
+    opening = await asyncio.to_thread(_opening, fields, env)
+    return await writer.write("", partial(_open_and_claim, opening, client_id))
+
+
+def _opening(fields: dict[str, Any], env: dict[str, str]) -> Opening:
+    path = resolved_folder(fields["path"])
+    data_dir = fields["data_dir"]
+    return Opening(
+        path=path,
+        # Without one it is what the configuration's files say, else a folder in the path.
+        data_dir=os.path.normpath(os.path.join(path, data_dir)) if data_dir else "",  # noqa: PTH118
+        skip_permissions=fields["yolo"],
+        debug=fields["debug"],
+        channels=fields["channels"] or (),
+        sealed_env=box().seal_env(env) if env else "",
+    )
+
+
+def _open_and_claim(opening: Opening, client_id: str, tx: Transaction) -> str:
+    workspace = open_workspace(tx, opening)
+    claim_workspace(
+        tx, workspace.pk, client_id, grace_seconds=settings.CRUSH_CREATE_GRACE_SECONDS
+    )
+    return str(workspace.pk)
+
+
+def _environment(entries: Sequence[str]) -> dict[str, str]:
+    if sum(map(len, entries)) > ENV_CHARS:
+        raise BadField(f"env: must have at most {ENV_CHARS} characters together")
+    env: dict[str, str] = {}
+    for index, entry in enumerate(entries):
+        name, equals, value = entry.partition("=")
+        if not name or not equals:
+            # The entry itself may be a secret: it is not repeated.
+            raise BadField(f"env[{index}]: must be NAME=VALUE")
+        env[name] = value
+    return env

@@ -1,0 +1,19 @@
+"""The native interface's snapshot: a state with the number of the log at which it is true."""
+
+from __future__ import annotations
+
+from django.http import HttpResponse
+from rest_framework.request import Request
+
+from workspaces.api.answers import json_answer
+from workspaces.api.api_view import ApiView
+from workspaces.queries.snapshot import read_workspace_snapshot
+from workspaces.storage.reader import read
+
+
+class SnapshotView(ApiView):
+    async def get(self, request: Request, workspace_id: str) -> HttpResponse:
+        session_id = self.query("session")
+        return json_answer(
+            await read(read_workspace_snapshot, workspace_id, session_id=session_id)
+        )

@@ -1,0 +1,75 @@
+"""Workspaces: open, list, get, and a client's current session. Releasing one is ``agents``' work."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import HttpResponse
+from rest_framework.request import Request
+
+from workspaces.actions.claims import set_current_session
+from workspaces.api.answers import empty_answer, json_answer
+from workspaces.api.api_view import ApiView
+from workspaces.api.bodies import Form
+from workspaces.api.client_ids import client_id_of
+from workspaces.api.fields import Text
+from workspaces.api.opening import OpeningForm, open_for_client
+from workspaces.api.version import VERSION
+from workspaces.api.writing import write_in_open
+from workspaces.config.cache import configs
+from workspaces.queries.workspaces import (
+    OpenWorkspace,
+    list_open_workspaces,
+    read_open_workspace,
+)
+from workspaces.storage.errors import WorkspaceUnknown
+from workspaces.storage.reader import read
+
+
+class WorkspacesView(ApiView):
+    async def get(self, request: Request) -> HttpResponse:
+        shown = []
+        for workspace in await read(list_open_workspaces):
+            try:
+                shown.append(await _shown(workspace))
+            except WorkspaceUnknown:
+                continue  # closed since the list was read
+        return json_answer(shown)
+
+    async def post(self, request: Request) -> HttpResponse:
+        workspace_id = await open_for_client(await self.fields(OpeningForm))
+        return json_answer(await _shown(await read(read_open_workspace, workspace_id)))
+
+
+class WorkspaceView(ApiView):
+    async def get(self, request: Request, workspace_id: str) -> HttpResponse:
+        return json_answer(await _shown(await read(read_open_workspace, workspace_id)))
+
+
+class CurrentSessionForm(Form):
+    session_id = Text(limit=200, allow_blank=True)
+
+
+class CurrentSessionView(ApiView):
+    async def post(self, request: Request, workspace_id: str) -> HttpResponse:
+        client_id = client_id_of(self.query("client_id"))
+        session_id = (await self.fields(CurrentSessionForm))["session_id"]
+        await write_in_open(
+            workspace_id,
+            lambda tx: set_current_session(tx, workspace_id, client_id, session_id=session_id),
+        )
+        return empty_answer()
+
+
+async def _shown(workspace: OpenWorkspace) -> dict[str, Any]:
+    config = await configs().config_of(workspace.id)
+    return {
+        "config": config.public,
+        "data_dir": config.data_dir,
+        # Clients read this field unchecked; what it would hold is told to nobody.
+        "env": [],
+        "id": workspace.id,
+        "path": workspace.path,
+        "skills": [],
+        "version": VERSION,
+    }

@@ -1,0 +1,22 @@
+"""Writes that endpoints ask for: only in a workspace that is open when they are carried out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from workspaces.queries.workspaces import require_open
+from workspaces.storage.transaction import Transaction
+from workspaces.storage.writer import writer
+
+T = TypeVar("T")
+
+
+async def write_in_open(workspace_id: str, action: Callable[[Transaction], T]) -> T:
+    """Raises ``WorkspaceUnknown`` for a closed one."""
+
+    def checked(tx: Transaction) -> T:
+        require_open(workspace_id)
+        return action(tx)
+
+    return await writer.write(workspace_id, checked)

@@ -1,0 +1,64 @@
+"""Reading messages as the wire shows them. Synchronous: called through ``read``.
+
+A message's parts are stored in their wire form, so they pass through unparsed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import orjson
+from django.db import connection
+
+from workspaces.events.message_rows import COLUMNS, message_wire
+from workspaces.queries.sessions import require_session
+from workspaces.queries.workspaces import require_open
+
+
+def list_messages(workspace_id: str, session_id: str) -> list[dict[str, Any]]:
+    """In the order in which they were begun. Raises ``SessionUnknown``."""
+    require_session(workspace_id, session_id)
+    return messages_of_session(session_id)
+
+
+def list_user_messages(workspace_id: str, session_id: str) -> list[dict[str, Any]]:
+    """What was prompted in the session, the newest first. Raises ``SessionUnknown``."""
+    require_session(workspace_id, session_id)
+    return _messages(
+        "session_id = %s AND role = 'user' ORDER BY position DESC", [session_id]
+    )
+
+
+def list_prompted(workspace_id: str) -> list[dict[str, Any]]:
+    """What was prompted in the workspace, the newest first."""
+    require_open(workspace_id)
+    return _messages(
+        "workspace_id = %s AND role = 'user' AND NOT EXISTS (SELECT 1 FROM workspaces_session s"
+        " WHERE s.id = session_id AND s.is_deleting = %s) ORDER BY position DESC",
+        [workspace_id, True],
+    )
+
+
+def messages_of_session(session_id: str) -> list[dict[str, Any]]:
+    return _messages("session_id = %s ORDER BY position", [session_id])
+
+
+def _messages(where: str, params: Sequence[Any]) -> list[dict[str, Any]]:
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT {COLUMNS} FROM workspaces_message WHERE {where}", params)
+        return [_message(row) for row in cursor.fetchall()]
+
+
+def _message(row: Sequence[Any]) -> dict[str, Any]:
+    return message_wire(
+        id=row[0],
+        session_id=row[1],
+        role=row[2],
+        parts=orjson.Fragment(row[3]),  # type: ignore[arg-type]  # a list, in JSON already
+        model=row[4],
+        provider=row[5],
+        created_at=row[6],
+        updated_at=row[7],
+        is_summary=row[8],
+    )

@@ -1,0 +1,47 @@
+"""A workspace's state with the number of the log at which it is true.
+
+Folding the events after that number into it gives every later state.
+Synchronous: called through ``read``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db import connection
+
+from workspaces.events.session_rows import COLUMNS, session_of_row
+from workspaces.queries.messages import messages_of_session
+from workspaces.queries.moment import one_moment
+from workspaces.queries.sessions import require_session
+from workspaces.queries.workspaces import read_open_workspace
+
+
+def read_workspace_snapshot(workspace_id: str, *, session_id: str = "") -> dict[str, Any]:
+    """All sessions, and the messages of one. Raises ``WorkspaceUnknown``, ``SessionUnknown``."""
+    with one_moment():
+        workspace = read_open_workspace(workspace_id)
+        snapshot: dict[str, Any] = {
+            "number": workspace.last_event,
+            "workspace": {
+                "id": workspace.id,
+                "path": workspace.path,
+                "skip_permissions": workspace.skip_permissions,
+            },
+            "sessions": _sessions(workspace_id),
+        }
+        if session_id:
+            require_session(workspace_id, session_id)
+            snapshot["messages"] = messages_of_session(session_id)
+    return snapshot
+
+
+def _sessions(workspace_id: str) -> list[dict[str, Any]]:
+    # With those whose deletion waits for a run's end: the log has not told of it yet.
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"SELECT {COLUMNS} FROM workspaces_session WHERE workspace_id = %s"
+            " ORDER BY created_at, id",
+            [workspace_id],
+        )
+        return [session_of_row(row) for row in cursor.fetchall()]
