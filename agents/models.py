@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing_extensions import override
-
 from django.db import models
+from typing_extensions import override
 
 from workspaces.models import Session, Workspace
 from workspaces.storage.moments import now_ms
@@ -56,7 +55,9 @@ class Run(models.Model):
     lease_expires_at = models.BigIntegerField(default=0)
     # Calls whose tools were begun and have no result yet: never begun again.
     open_calls = models.TextField(default="[]")
-    message_id = models.CharField(max_length=36, blank=True, help_text="Its last assistant message.")
+    message_id = models.CharField(
+        max_length=36, blank=True, help_text="Its last assistant message."
+    )
     error = models.TextField(blank=True)
     accepted_at = models.BigIntegerField(default=now_ms)
     started_at = models.BigIntegerField(null=True, blank=True)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing_extensions import override
-
 from django.db import models
+from typing_extensions import override
 
 from workspaces.models import Session, Workspace
 from workspaces.storage.ids import new_id

@@ -97,9 +97,12 @@ def set_current_session(
     ).first()
     if claim is None:
         raise ClientNotAttached
-    if session_id and not Session.objects.filter(
-        pk=session_id, workspace_id=workspace_id, is_deleting=False
-    ).exists():
+    if (
+        session_id
+        and not Session.objects.filter(
+            pk=session_id, workspace_id=workspace_id, is_deleting=False
+        ).exists()
+    ):
         raise SessionUnknown
     before, claim.current_session_id = claim.current_session_id, session_id
     claim.save(update_fields=["current_session_id"])

@@ -19,14 +19,22 @@ def record_read(tx: Transaction, session_id: str, *, path: str, mtime_ns: int, s
 
 
 def record_change(
-    tx: Transaction, workspace_id: str, session_id: str, *, path: str, before: str | None, after: str
+    tx: Transaction,
+    workspace_id: str,
+    session_id: str,
+    *,
+    path: str,
+    before: str | None,
+    after: str,
 ) -> None:
     """Adds a version; the first change of a file adds what was there before as well.
 
     So does a change that finds other content than the newest version: somebody
     else wrote the file in between, and that state belongs to its history.
     """
-    newest = FileVersion.objects.filter(session_id=session_id, path=path).order_by("-version").first()
+    newest = (
+        FileVersion.objects.filter(session_id=session_id, path=path).order_by("-version").first()
+    )
     version = newest.version + 1 if newest is not None else 0
     if newest is None or newest.content != (before or ""):
         _add(tx, workspace_id, session_id, path=path, version=version, content=before or "")
@@ -49,9 +57,7 @@ def _add(
         created_at=tx.now,
     )
     row.save(force_insert=True)
-    tx.append(
-        workspace_id, Kind.FILE_VERSIONED, {"file": file_wire(row)}, session_id=session_id
-    )
+    tx.append(workspace_id, Kind.FILE_VERSIONED, {"file": file_wire(row)}, session_id=session_id)
 
 
 def file_wire(row: FileVersion) -> dict[str, Any]:

@@ -51,9 +51,7 @@ def with_payload(event: Recorded) -> Recorded:
 def read_head(workspace_id: str) -> int:
     """The newest number. Raises ``WorkspaceUnknown``."""
     with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT last_event FROM workspaces_workspace WHERE id = %s", [workspace_id]
-        )
+        cursor.execute("SELECT last_event FROM workspaces_workspace WHERE id = %s", [workspace_id])
         row = cursor.fetchone()
     if row is None:
         raise WorkspaceUnknown

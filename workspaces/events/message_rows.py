@@ -26,7 +26,7 @@ def message_of_row(row: Sequence[Any]) -> dict[str, Any]:
 
 def message_wire(
     *,
-    id: str,  # noqa: A002  the wire's name
+    id: str,
     session_id: str,
     role: str,
     parts: Sequence[Any],

@@ -80,9 +80,7 @@ def _batch(wire: Wire, page: list[Recorded]) -> bytes:
 def _opening(wire: Wire, number: int, open_messages: list[dict[str, Any]]) -> bytes:
     if wire is Wire.SSE:
         chunks = [native_frames.sse_stream_only(StreamOnly.PROGRESS, m) for m in open_messages]
-        opened = native_frames.sse_stream_only(
-            StreamOnly.OPENED, {"number": number}, number=number
-        )
+        opened = native_frames.sse_stream_only(StreamOnly.OPENED, {"number": number}, number=number)
         return b"".join([*chunks, opened])
     bodies = [native_frames.stream_only_json(StreamOnly.PROGRESS, m) for m in open_messages]
     bodies.append(native_frames.stream_only_json(StreamOnly.OPENED, {"number": number}))

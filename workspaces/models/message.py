@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing_extensions import override
-
 from django.db import models
+from typing_extensions import override
 
 from workspaces.models.session import Session
 from workspaces.storage.ids import new_id
@@ -16,7 +15,9 @@ class Message(models.Model):
     workspace = models.ForeignKey("workspaces.Workspace", models.CASCADE, related_name="+")
     session = models.ForeignKey(Session, models.CASCADE, related_name="messages")
     position = models.BigIntegerField(help_text="The number of the event that began it: its order.")
-    stream_number = models.BigIntegerField(default=0, help_text="Names it in deltas while it streams.")
+    stream_number = models.BigIntegerField(
+        default=0, help_text="Names it in deltas while it streams."
+    )
     role = models.CharField(max_length=16)
     parts = models.TextField(default="[]")
     model = models.CharField(max_length=200, blank=True)

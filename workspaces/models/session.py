@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing_extensions import override
-
 from django.db import models
+from typing_extensions import override
 
 from workspaces.models.workspace import Workspace
 from workspaces.storage.ids import new_id
@@ -26,8 +25,12 @@ class Session(models.Model):
     attached_clients = models.IntegerField(default=0)
     is_busy = models.BooleanField(default=False, help_text="A run is running, parked or waiting.")
     is_deleting = models.BooleanField(default=False, help_text="Gone as soon as its run has ended.")
-    last_accept = models.BigIntegerField(default=0, help_text="The newest accepted prompt's number.")
-    cancel_mark = models.BigIntegerField(default=0, help_text="Prompts up to this one are cancelled.")
+    last_accept = models.BigIntegerField(
+        default=0, help_text="The newest accepted prompt's number."
+    )
+    cancel_mark = models.BigIntegerField(
+        default=0, help_text="Prompts up to this one are cancelled."
+    )
     created_at = models.BigIntegerField(default=now_ms)
     updated_at = models.BigIntegerField(default=now_ms)
 

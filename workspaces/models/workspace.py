@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing_extensions import override
-
 from django.db import models
+from typing_extensions import override
 
 from workspaces.storage.ids import new_id
 from workspaces.storage.moments import now_ms
@@ -14,7 +13,9 @@ class Workspace(models.Model):
     id = models.CharField(primary_key=True, max_length=36, default=new_id, editable=False)
     path = models.CharField(max_length=4096, unique=True, help_text="Absolute, symlinks followed.")
     data_dir = models.CharField(max_length=4096)
-    is_open = models.BooleanField(default=True, help_text="Closed: 404 until its path is opened again.")
+    is_open = models.BooleanField(
+        default=True, help_text="Closed: 404 until its path is opened again."
+    )
     skip_permissions = models.BooleanField(default=False, help_text="Nothing is asked (yolo).")
     debug = models.BooleanField(default=False)
     channels = models.JSONField(default=list, blank=True)

@@ -85,3 +85,10 @@ class CursorAhead(Refusal):
 
     code = "cursor_ahead"
     status = 409
+
+
+class StillInUse(Refusal):
+    """server is hosting live workspaces"""
+
+    code = "still_in_use"
+    status = 409

@@ -39,7 +39,7 @@ def _run(query: Callable[[], T]) -> T:
 
 
 def _threads() -> ThreadPoolExecutor:
-    global _pool  # noqa: PLW0603  one pool a process
+    global _pool
     if _pool is None:
         _pool = ThreadPoolExecutor(THREADS, thread_name_prefix="reader")
     return _pool
@@ -47,7 +47,7 @@ def _threads() -> ThreadPoolExecutor:
 
 def stop_reading() -> None:
     """Ends the threads and their connections. Reading again starts new ones."""
-    global _pool  # noqa: PLW0603
+    global _pool
     if _pool is not None:
         for _ in range(THREADS):
             _pool.submit(connection.close)

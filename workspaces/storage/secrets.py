@@ -79,8 +79,10 @@ class SecretBox:
                 _create_key(self._path, Fernet.generate_key())
                 # Read back, because another process may have been first.
                 key = _read_key(self._path)
+                if key is None:
+                    raise SecretsUnavailable(f"{self._path} cannot be made: its folder is none.")
             try:
-                self._fernet = Fernet(key or b"")
+                self._fernet = Fernet(key)
             except ValueError:
                 raise SecretsUnavailable(
                     f"{self._path} does not hold a key. Put the former one back, or remove the "

@@ -137,7 +137,7 @@ class Writer:
         for asked in batch:
             try:
                 value, recorded = run_alone(asked.workspace_id, asked.job)
-            except Exception as error:  # noqa: BLE001  whoever asked is told
+            except Exception as error:
                 if not isinstance(error, Refusal):
                     logger.exception("a write failed")
                 self._refuse(asked, error)

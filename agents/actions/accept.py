@@ -1,0 +1,116 @@
+"""Accepting a prompt: durable when this returns, whatever becomes of who asked."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+
+import orjson
+
+from agents import wakeup
+from agents.actions.run_rows import PROMPT_SHOWN_CHARS, read_runs, run_wire
+from agents.models import RunKind
+from workspaces.actions.sessions import tell_session
+from workspaces.events.parts import Binary, part_to_wire
+from workspaces.events.types import Kind
+from workspaces.storage.errors import RunIdTaken, SessionUnknown, WorkspaceUnknown
+from workspaces.storage.transaction import Transaction
+from workspaces.storage.writer import writer
+
+
+@dataclass(frozen=True, slots=True)
+class Attachment:
+    file_path: str
+    file_name: str
+    mime_type: str
+    content: str  # base64
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    session_id: str
+    text: str
+    run_id: str | None = None
+    attachments: tuple[Attachment, ...] = ()
+
+    def digest(self) -> str:
+        """Two prompts with the same digest are the same request."""
+        body = [self.session_id, self.text]
+        for a in self.attachments:
+            body += [a.file_path, a.file_name, a.mime_type, a.content]
+        return hashlib.sha256(orjson.dumps(body)).hexdigest()
+
+    def attachments_json(self) -> str:
+        parts = [
+            part_to_wire(Binary(a.file_path or a.file_name, a.mime_type, a.content))
+            for a in self.attachments
+        ]
+        return orjson.dumps(parts).decode()
+
+
+async def accept(workspace_id: str, prompt: Prompt) -> None:
+    """Writes the run, then wakes the workers. The same ``run_id`` again is the same run."""
+    await writer.write(workspace_id, lambda tx: accept_prompt(tx, workspace_id, prompt))
+    await wakeup.nudge_accepted()
+
+
+def accept_prompt(
+    tx: Transaction, workspace_id: str, prompt: Prompt, *, kind: RunKind = RunKind.PROMPT
+) -> int:
+    """Returns the run's key. Raises ``RunIdTaken``, ``SessionUnknown``, ``WorkspaceUnknown``."""
+    rows = tx.fetch(
+        "SELECT w.is_open, s.is_deleting, s.is_busy, s.last_accept FROM workspaces_session s"
+        " JOIN workspaces_workspace w ON w.id = s.workspace_id"
+        " WHERE s.id = %s AND s.workspace_id = %s",
+        [prompt.session_id, workspace_id],
+    )
+    if not rows or rows[0][1]:
+        raise SessionUnknown
+    is_open, _, is_busy, last_accept = rows[0]
+    if not is_open:
+        raise WorkspaceUnknown
+    digest = prompt.digest()
+    if prompt.run_id is not None:
+        known = tx.fetch(
+            "SELECT id, body_digest FROM agents_run WHERE workspace_id = %s AND run_id = %s",
+            [workspace_id, prompt.run_id],
+        )
+        if known and known[0][1] != digest:
+            raise RunIdTaken
+        if known:
+            return int(known[0][0])
+    ((key,),) = tx.fetch(
+        "INSERT INTO agents_run (workspace_id, session_id, run_id, accept_number, kind, state,"
+        " outcome, prompt, attachments, body_digest, was_queued, worker, fence, lease_expires_at,"
+        " open_calls, message_id, error, accepted_at)"
+        " VALUES (%s, %s, %s, %s, %s, 'accepted', '', %s, %s, %s, %s, '', 0, 0, '[]', '', '', %s)"
+        " RETURNING id",
+        [
+            workspace_id,
+            prompt.session_id,
+            prompt.run_id,
+            last_accept + 1,
+            kind.value,
+            prompt.text,
+            prompt.attachments_json(),
+            digest,
+            bool(is_busy),
+            tx.now,
+        ],
+    )
+    tx.execute(
+        "UPDATE workspaces_session SET last_accept = %s, is_busy = %s, updated_at = %s"
+        " WHERE id = %s",
+        [last_accept + 1, True, tx.now, prompt.session_id],
+    )
+    (run,) = read_runs(tx, "r.id = %s", [key])
+    shown = prompt.text[:PROMPT_SHOWN_CHARS]
+    tx.append(
+        workspace_id,
+        Kind.RUN_ACCEPTED,
+        {"run": run_wire(run, prompt=shown)},
+        session_id=prompt.session_id,
+    )
+    if not is_busy:
+        tell_session(tx, workspace_id, prompt.session_id)
+    return int(key)

@@ -1,0 +1,64 @@
+"""Answering a permission request: the first answer wins and lets its run go on."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from agents import wakeup
+from permissions.actions.requests import answer_request
+from permissions.models import PermissionRequest, RequestState
+from workspaces.storage.transaction import Transaction
+from workspaces.storage.writer import writer
+
+
+class Answer(StrEnum):
+    ALLOW = "allow"
+    ALLOW_SESSION = "allow_session"
+    DENY = "deny"
+
+
+async def answer(
+    workspace_id: str, *, request_id: str, tool_call_id: str = "", answer: Answer
+) -> bool:
+    """``False`` when the request is unknown or was answered before."""
+    resolved = await writer.write(
+        workspace_id,
+        lambda tx: resolve(
+            tx, workspace_id, request_id=request_id, tool_call_id=tool_call_id, answer=answer
+        ),
+    )
+    if resolved:
+        await wakeup.nudge_accepted()
+    return resolved
+
+
+def resolve(
+    tx: Transaction, workspace_id: str, *, request_id: str, tool_call_id: str, answer: Answer
+) -> bool:
+    """By the request's id; a client that sends none is matched by its tool call."""
+    by = {"pk": request_id} if request_id else {"tool_call_id": tool_call_id}
+    request = (
+        PermissionRequest.objects.filter(
+            workspace_id=workspace_id, state=RequestState.PENDING, **by
+        )
+        .order_by("asked_at")
+        .first()
+    )
+    if request is None:
+        return False
+    resolved = answer_request(
+        tx,
+        request,
+        granted=answer is not Answer.DENY,
+        for_session=answer is Answer.ALLOW_SESSION,
+    )
+    if resolved:
+        _let_go_on(tx, request.run_key)
+    return resolved
+
+
+def _let_go_on(tx: Transaction, run_key: int) -> None:
+    # A run that is not parked yet finds the answer when it wants to park.
+    tx.execute(
+        "UPDATE agents_run SET state = 'ready' WHERE id = %s AND state = 'parked'", [run_key]
+    )

@@ -1,0 +1,65 @@
+"""Whether a tool may go on: the policy on stored facts, and a question where it says so."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from agents.actions.steps import Held, hold
+from agents.tools.contract import Question
+from permissions.actions.requests import ask_permission
+from permissions.models import Grant as GrantRow
+from permissions.models import PermissionRequest, RequestState
+from permissions.policy.decide import Asked, Grant, Outcome, decide
+from workspaces.storage.transaction import Transaction
+
+
+class Verdict(Enum):
+    ALLOWED = "allowed"
+    DENIED = "denied"
+    ASKED = "asked"
+
+
+def judge_call(
+    tx: Transaction, held: Held, question: Question, *, call_id: str, allowed_tools: frozenset[str]
+) -> Verdict:
+    """Opens a request unless the call may go on or was answered already."""
+    run = hold(tx, held)
+    earlier = PermissionRequest.objects.filter(run_key=run.key, tool_call_id=call_id).first()
+    if earlier is not None:
+        return _VERDICTS[RequestState(earlier.state)]
+    ((skip,),) = tx.fetch(
+        "SELECT skip_permissions FROM workspaces_workspace WHERE id = %s", [run.workspace_id]
+    )
+    grants = [
+        Grant(run.session_id, row.tool_name, row.action, row.path)
+        for row in GrantRow.objects.filter(session_id=run.session_id)
+    ]
+    asked = Asked(run.session_id, question.tool_name, question.action, question.path)
+    decision = decide(asked, skip=bool(skip), allowed_tools=allowed_tools, grants=grants)
+    match decision.outcome:
+        case Outcome.ALLOW:
+            return Verdict.ALLOWED
+        case Outcome.DENY:
+            return Verdict.DENIED
+        case Outcome.ASK:
+            ask_permission(
+                tx,
+                run.workspace_id,
+                run.session_id,
+                run_key=run.key,
+                tool_call_id=call_id,
+                tool_name=question.tool_name,
+                action=question.action,
+                path=question.path,
+                description=question.description,
+                params=question.params,
+            )
+            return Verdict.ASKED
+
+
+_VERDICTS = {
+    RequestState.PENDING: Verdict.ASKED,
+    RequestState.ALLOWED: Verdict.ALLOWED,
+    RequestState.DENIED: Verdict.DENIED,
+    RequestState.WITHDRAWN: Verdict.DENIED,
+}

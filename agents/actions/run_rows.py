@@ -1,0 +1,116 @@
+"""A run's row as the actions need it, and as events tell it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from workspaces.events.parts import (
+    Finish,
+    FinishReason,
+    Parts,
+    Text,
+    parts_from_wire,
+)
+from workspaces.storage.transaction import Transaction
+
+PROMPT_SHOWN_CHARS = 2_000
+
+_COLUMNS = (
+    "r.id, r.workspace_id, r.session_id, r.run_id, r.accept_number, r.kind, r.state, r.prompt,"
+    " r.attachments, r.was_queued, r.fence, r.open_calls, r.message_id, r.started_at,"
+    " s.cancel_mark >= r.accept_number"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RunRow:
+    key: int
+    workspace_id: str
+    session_id: str
+    run_id: str | None
+    accept_number: int
+    kind: str
+    state: str
+    prompt: str
+    attachments: str
+    was_queued: bool
+    fence: int
+    open_calls: frozenset[str]
+    message_id: str
+    started_at: int | None
+    is_cancelled: bool  # its session's cancel mark covers it
+
+    @property
+    def user_parts(self) -> Parts:
+        """The user message that this run's prompt is stored as."""
+        finish = Finish(FinishReason.STOP)
+        return (Text(self.prompt), *parts_from_wire(orjson.loads(self.attachments)), finish)
+
+
+def _row(values: Sequence[Any]) -> RunRow:
+    (
+        key,
+        workspace_id,
+        session_id,
+        run_id,
+        accept_number,
+        kind,
+        state,
+        prompt,
+        attachments,
+        was_queued,
+        fence,
+        open_calls,
+        message_id,
+        started_at,
+        is_cancelled,
+    ) = values
+    return RunRow(
+        key,
+        workspace_id,
+        session_id,
+        run_id,
+        accept_number,
+        kind,
+        state,
+        prompt,
+        attachments,
+        bool(was_queued),
+        fence,
+        frozenset(orjson.loads(open_calls)),
+        message_id,
+        started_at,
+        bool(is_cancelled),
+    )
+
+
+def read_runs(tx: Transaction, where: str, params: Sequence[Any]) -> list[RunRow]:
+    """Runs in the order they were accepted. ``where`` is a constant of the caller."""
+    rows = tx.fetch(
+        f"SELECT {_COLUMNS} FROM agents_run r JOIN workspaces_session s ON s.id = r.session_id"
+        f" WHERE {where} ORDER BY r.accept_number",
+        params,
+    )
+    return [_row(values) for values in rows]
+
+
+def unfinished_runs(tx: Transaction, session_id: str) -> list[RunRow]:
+    return read_runs(tx, "r.session_id = %s AND r.state <> 'finished'", [session_id])
+
+
+def run_wire(run: RunRow, **more: Any) -> dict[str, Any]:
+    """What events tell of a run."""
+    wire: dict[str, Any] = {
+        "key": run.key,
+        "session_id": run.session_id,
+        "accept_number": run.accept_number,
+        "message_id": run.message_id,
+    }
+    if run.run_id is not None:
+        wire["run_id"] = run.run_id
+    wire.update(more)
+    return wire

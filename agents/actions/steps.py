@@ -1,0 +1,299 @@
+"""What a worker writes for the run that it holds: one transaction a step.
+
+Every write names the fence of the claim; a worker that lost its lease writes
+nothing. A step that finds its session's cancel mark writes nothing either and
+says so, and the runner then ends the run as cancelled: no cancel is ever late.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+
+from agents.actions.finish import (
+    close_session_work,
+    end_run,
+    finish_reply,
+    give_results,
+    last_words,
+    open_call_ids,
+    settle_cancelled,
+    store_prompt,
+)
+from agents.actions.run_rows import RunRow, read_runs, run_wire
+from agents.models import RunOutcome, RunState
+from agents.turn.effects import End
+from agents.turn.machine import CANCELLED_RESULT
+from workspaces.actions import messages
+from workspaces.actions.sessions import add_usage, tell_session
+from workspaces.events.parts import (
+    Finish,
+    FinishReason,
+    Parts,
+    Role,
+    ToolResult,
+    parts_to_wire,
+)
+from workspaces.events.types import Kind
+from workspaces.storage.moments import as_seconds
+from workspaces.storage.transaction import Transaction
+
+
+class LeaseLost(Exception):
+    """Another worker holds the run now, or it has ended: stop without a word."""
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """Proof of a claim."""
+
+    key: int
+    fence: int
+    workspace_id: str
+    session_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyWrite:
+    """The model's reply, whole. Without an id no reply was begun yet."""
+
+    message_id: str
+    parts: Parts
+    reason: FinishReason
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cost: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyStart:
+    model: str
+    provider: str
+    fold: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """The durable effects of one advance of the turn."""
+
+    reply: ReplyWrite | None = None
+    results: Sequence[ToolResult] = ()
+    refusals: Mapping[str, str] = field(default_factory=dict)  # call id → why it has no result
+    begins: Sequence[str] = ()  # calls whose tools start after this
+    start: ReplyStart | None = None
+    parks: bool = False
+    releases: bool = False
+    end: End | None = None
+    model: str = ""  # for a reply that is made only to hold the end
+    provider: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What a step's transaction says back."""
+
+    is_cancelled: bool = False  # nothing was written: the cancel mark covers the run
+    stream_number: int = 0
+    message: Mapping[str, Any] | None = None  # the reply that was begun
+    folded: bool = False  # prompts were taken in: the transcript has more messages
+    answered: tuple[tuple[str, bool], ...] = ()  # answers that came before parking: not parked
+
+
+def hold(tx: Transaction, held: Held) -> RunRow:
+    """The run's row, if the claim still stands. Raises ``LeaseLost``."""
+    rows = read_runs(tx, "r.id = %s", [held.key])
+    if not rows or rows[0].fence != held.fence or rows[0].state != RunState.RUNNING:
+        raise LeaseLost
+    return rows[0]
+
+
+def begin_run(tx: Transaction, held: Held) -> RunRow | None:
+    """Stores the prompt of a run that starts. ``None``: it was cancelled before, and is ended."""
+    run = hold(tx, held)
+    if run.is_cancelled:
+        settle_cancelled(tx, run)
+        close_session_work(tx, run.workspace_id, run.session_id)
+        return None
+    if run.started_at is not None:
+        tx.append(
+            run.workspace_id, Kind.RUN_RESUMED, {"run": run_wire(run)}, session_id=run.session_id
+        )
+        return run
+    store_prompt(tx, run)
+    tx.execute("UPDATE agents_run SET started_at = %s WHERE id = %s", [tx.now, run.key])
+    tx.append(run.workspace_id, Kind.RUN_STARTED, {"run": run_wire(run)}, session_id=run.session_id)
+    if run.was_queued and run.run_id is None:
+        # What waited with it and asks for no turn of its own goes along.
+        fold_prompts(tx, run, queued_only=True)
+    tell_session(tx, run.workspace_id, run.session_id)
+    return run
+
+
+def fold_prompts(tx: Transaction, run: RunRow, *, queued_only: bool = False) -> bool:
+    """Takes the queued prompts without a ``run_id`` into this run."""
+    waiting = read_runs(
+        tx,
+        "r.session_id = %s AND r.state = 'accepted' AND r.run_id IS NULL AND r.kind = 'prompt'",
+        [run.session_id],
+    )
+    taken = [other for other in waiting if other.was_queued or not queued_only]
+    for other in taken:
+        store_prompt(tx, other, run_key=run.key)
+        tx.execute(
+            "UPDATE agents_run SET state = 'finished', outcome = %s, folded_into_id = %s,"
+            " started_at = %s, finished_at = %s WHERE id = %s",
+            [RunOutcome.FOLDED.value, run.key, tx.now, tx.now, other.key],
+        )
+        folded = run_wire(other, folded_into=run.key)
+        tx.append(run.workspace_id, Kind.RUN_FOLDED, {"run": folded}, session_id=run.session_id)
+    return bool(taken)
+
+
+def write_step(tx: Transaction, held: Held, step: Step) -> Written:
+    """Carries a step's durable effects out, all or none."""
+    run = hold(tx, held)
+    ends_cancelled = step.end is not None and step.end.outcome == RunOutcome.CANCELLED
+    if run.is_cancelled and not ends_cancelled:
+        return Written(is_cancelled=True)
+    if step.parks and (answered := _answers(tx, run)):
+        return Written(answered=answered)
+    _write_said(tx, run, step)
+    if step.begins:
+        _mark_open(tx, run, [*run.open_calls, *step.begins])
+    if step.parks:
+        _give_up(tx, run, RunState.PARKED, Kind.RUN_PARKED)
+    elif step.releases:
+        _give_up(tx, run, RunState.READY, None)
+    elif step.end is not None:
+        _end(tx, run, step, step.end)
+    elif step.start is not None:
+        return _start_reply(tx, run, step.start)
+    return Written()
+
+
+def _write_said(tx: Transaction, run: RunRow, step: Step) -> None:
+    if step.reply is not None and step.reply.message_id:
+        reply = step.reply
+        finish = Finish(reply.reason, as_seconds(tx.now))
+        parts = (*reply.parts, finish) if step.end is None else _closing(tx, reply, step.end)
+        messages.finish_message(tx, run.workspace_id, reply.message_id, parts=parts)
+        if reply.prompt_tokens or reply.completion_tokens or reply.cost:
+            add_usage(
+                tx,
+                run.session_id,
+                prompt_tokens=reply.prompt_tokens,
+                completion_tokens=reply.completion_tokens,
+                cost=reply.cost,
+            )
+    for result in step.results:
+        messages.create_message(
+            tx,
+            run.workspace_id,
+            run.session_id,
+            role=Role.TOOL,
+            parts=(result, Finish(FinishReason.STOP)),
+            run_key=run.key,
+        )
+    refusals = dict(step.refusals)
+    if step.end is not None and step.reply is not None:
+        # A reply that was cut may hold whole calls: they were never made, and say so.
+        cut = step.end.error or CANCELLED_RESULT
+        refusals |= dict.fromkeys(open_call_ids(tx, run), cut)
+    give_results(tx, run, refusals)
+    done = {result.tool_call_id for result in step.results} | set(step.refusals)
+    if run.open_calls & done:
+        _mark_open(tx, run, sorted(run.open_calls - done))
+    if step.end is None and (step.reply is not None or step.results or step.refusals):
+        tell_session(tx, run.workspace_id, run.session_id)
+
+
+def _closing(tx: Transaction, reply: ReplyWrite, end: End) -> Parts:
+    reason = end.reason or reply.reason
+    details = end.error if end.error != end.note else ""
+    return (*reply.parts, Finish(reason, as_seconds(tx.now), end.note, details))
+
+
+def _mark_open(tx: Transaction, run: RunRow, call_ids: Sequence[str]) -> None:
+    tx.execute(
+        "UPDATE agents_run SET open_calls = %s WHERE id = %s",
+        [orjson.dumps(list(call_ids)).decode(), run.key],
+    )
+
+
+def _give_up(tx: Transaction, run: RunRow, state: RunState, kind: Kind | None) -> None:
+    tx.execute(
+        "UPDATE agents_run SET state = %s, worker = '', lease_expires_at = 0 WHERE id = %s",
+        [state.value, run.key],
+    )
+    if kind is not None:
+        tx.append(run.workspace_id, kind, {"run": run_wire(run)}, session_id=run.session_id)
+
+
+def _end(tx: Transaction, run: RunRow, step: Step, end: End) -> None:
+    words = last_words(tx, run)
+    if words is None or (end.reason is not None and words.reason is not end.reason):
+        reason = end.reason or FinishReason.END_TURN
+        finish = Finish(reason, as_seconds(tx.now), end.note)
+        message_id, text = finish_reply(tx, run, finish, model=step.model, provider=step.provider)
+    else:
+        message_id, text = words.message_id, words.text
+    end_run(
+        tx,
+        run,
+        outcome=RunOutcome(end.outcome.value),
+        message_id=message_id,
+        text=text,
+        error=end.error,
+    )
+    close_session_work(tx, run.workspace_id, run.session_id)
+
+
+def _answers(tx: Transaction, run: RunRow) -> tuple[tuple[str, bool], ...]:
+    """Answers to this run's questions whose calls have no result yet."""
+    rows = tx.fetch(
+        "SELECT tool_call_id, state FROM permissions_permissionrequest"
+        " WHERE run_key = %s AND state IN ('allowed', 'denied')",
+        [run.key],
+    )
+    if not rows:
+        return ()
+    waiting = set(open_call_ids(tx, run)) - run.open_calls
+    return tuple((call_id, state == "allowed") for call_id, state in rows if call_id in waiting)
+
+
+def _start_reply(tx: Transaction, run: RunRow, start: ReplyStart) -> Written:
+    folded = fold_prompts(tx, run) if start.fold else False
+    number, message = messages.start_message(
+        tx,
+        run.workspace_id,
+        run.session_id,
+        run_key=run.key,
+        model=start.model,
+        provider=start.provider,
+    )
+    return Written(stream_number=number, message=message, folded=folded)
+
+
+def checkpoint(tx: Transaction, held: Held, message_id: str, parts: Parts) -> None:
+    """Saves the words of an open reply so far; does nothing when the claim is lost."""
+    tx.execute(
+        "UPDATE workspaces_message SET parts = %s, updated_at = %s WHERE id = %s"
+        " AND is_finished = %s AND EXISTS (SELECT 1 FROM agents_run WHERE id = %s AND fence = %s)",
+        [
+            orjson.dumps(parts_to_wire(parts)).decode(),
+            tx.now,
+            message_id,
+            False,
+            held.key,
+            held.fence,
+        ],
+    )
+
+
+def restart_reply(tx: Transaction, held: Held, message_id: str) -> int:
+    """The model's stream broke and begins anew: its words so far are forgotten."""
+    run = hold(tx, held)
+    return messages.restart_message(tx, run.workspace_id, message_id)

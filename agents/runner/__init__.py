@@ -1,0 +1,1 @@
+"""Performs the turn's effects: one asyncio task a run."""

@@ -1,0 +1,106 @@
+"""What a run needs to know before it speaks: models, prompt, tools, environment."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from agents.llm.contract import ModelRequest, Provider
+from agents.llm.errors import UnknownModel
+from agents.llm.providers import provider_for
+from agents.prompts.system import system_prompt
+from agents.tools.contract import Tool
+from agents.tools.registry import available
+from agents.turn.transcript import Message
+from workspaces.config.cache import configs
+from workspaces.config.context_files import find_context_files
+from workspaces.config.settings import ModelChoice, ModelInfo, Settings
+
+# Of the server's own environment, what must not reach a tool.
+PRIVATE = ("DATABASE_URL", "REDIS_URL", "DJANGO_SETTINGS_MODULE")
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    choice: ModelChoice
+    info: ModelInfo
+    provider: Provider = field(repr=False)
+
+    def request(
+        self,
+        system: str,
+        messages: tuple[Message, ...],
+        tools: Mapping[str, Tool[Any]],
+        *,
+        session_id: str,
+        working_dir: str,
+    ) -> ModelRequest:
+        return ModelRequest(
+            model=self.info,
+            system=system,
+            messages=messages,
+            tools=tuple(tool.spec for tool in tools.values()),
+            max_tokens=self.choice.max_tokens or self.info.default_max_tokens,
+            temperature=self.choice.temperature,
+            top_p=self.choice.top_p,
+            think=self.choice.think,
+            reasoning_effort=self.choice.reasoning_effort,
+            session_id=session_id,
+            working_dir=working_dir,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Brief:
+    large: Model
+    small: Model
+    system: str = field(repr=False)
+    tools: Mapping[str, Tool[Any]]
+    allowed_tools: frozenset[str]
+    env: Mapping[str, str] = field(repr=False)
+
+
+async def brief_of(workspace_id: str, path: str) -> Brief:
+    """Raises ``agents.llm.errors.ModelError`` when no model can be had."""
+    config = await configs().config_of(workspace_id)
+    given = await configs().env_of(workspace_id)
+    env = given or server_env()
+    settings = config.settings
+    options = config.public.get("options", {})
+    context = await asyncio.to_thread(
+        find_context_files,
+        path,
+        context_paths=settings.context_paths,
+        global_context_paths=options.get("global_context_paths", ()),
+    )
+    return Brief(
+        large=model_for(settings, settings.large, env),
+        small=model_for(settings, settings.small, env),
+        system=system_prompt(path, context),
+        tools=available(settings.disabled_tools),
+        allowed_tools=settings.allowed_tools,
+        env=env,
+    )
+
+
+def model_for(settings: Settings, choice: ModelChoice, env: Mapping[str, str]) -> Model:
+    provider = settings.providers.get(choice.provider)
+    info = provider.model(choice.model) if provider is not None else None
+    if provider is None or info is None:
+        raise UnknownModel(
+            f"The model '{choice.model}' of provider '{choice.provider}' is not configured; "
+            "choose one that is listed under providers in crush.json."
+        )
+    return Model(choice, info, provider_for(provider, env))
+
+
+def server_env() -> dict[str, str]:
+    """For a workspace whose clients gave no environment: the server's, without its secrets."""
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if name not in PRIVATE and not name.startswith("CRUSH_SECRET")
+    }

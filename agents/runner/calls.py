@@ -1,0 +1,131 @@
+"""One tool call: parse, ask, run. Whatever the model wrote, an answer comes back."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from agents.actions.judging import Verdict, judge_call
+from agents.actions.steps import Held
+from agents.runner.ledger import DatabaseLedger, DatabaseTodos
+from agents.tools.contract import BadArguments, Tool, ToolContext, ToolOutcome, ToolRefusal
+from workspaces.events.parts import ToolCall, ToolResult
+from workspaces.storage.ids import new_id
+from workspaces.storage.writer import writer
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Workbench:
+    """What the calls of a run share."""
+
+    held: Held
+    path: str
+    tools: Mapping[str, Tool[Any]]
+    allowed_tools: frozenset[str]
+    env: Mapping[str, str] = field(repr=False)
+    server_mark: str
+
+
+class Failed(Exception):
+    """The call cannot run; the sentence is its result."""
+
+
+async def judge(bench: Workbench, call: ToolCall, message_id: str) -> Verdict:
+    """Whether the call may run now. Raises ``Failed``."""
+    tool, args, context = _prepared(bench, call, message_id)
+    try:
+        question = await tool.question(args, context)
+    except ToolRefusal as refusal:
+        raise Failed(str(refusal)) from refusal
+    except Exception as error:
+        logger.exception("tool %s failed to say what it asks", call.name)
+        raise Failed(f"The tool {call.name} failed: {type(error).__name__}.") from error
+    if question is None:
+        return Verdict.ALLOWED
+    return await writer.write(
+        bench.held.workspace_id,
+        lambda tx: judge_call(
+            tx, bench.held, question, call_id=call.id, allowed_tools=bench.allowed_tools
+        ),
+    )
+
+
+async def run(bench: Workbench, call: ToolCall, message_id: str) -> ToolResult:
+    """The call's result, also when it failed. Cancelling ends what it started."""
+    try:
+        tool, args, context = _prepared(bench, call, message_id)
+        outcome = await tool.run(args, context)
+    except (Failed, ToolRefusal) as refusal:
+        return failure(call, str(refusal))
+    except asyncio.CancelledError:
+        raise
+    except Exception as error:
+        logger.exception("tool %s failed", call.name)
+        return failure(call, f"The tool {call.name} failed: {type(error).__name__}.")
+    return _result(call, outcome)
+
+
+def failure(call: ToolCall, content: str) -> ToolResult:
+    return ToolResult(call.id, call.name, content, is_error=True)
+
+
+def _prepared(
+    bench: Workbench, call: ToolCall, message_id: str
+) -> tuple[Tool[Any], Any, ToolContext]:
+    tool = bench.tools.get(call.name)
+    if tool is None:
+        raise Failed(f"There is no tool {call.name!r}. The tools are: {', '.join(bench.tools)}.")
+    try:
+        arguments = orjson.loads(call.input or "{}")
+    except orjson.JSONDecodeError as error:
+        raise Failed(f"The arguments are not valid JSON: {error}.") from error
+    if not isinstance(arguments, dict):
+        raise Failed("The arguments must be a JSON object.")
+    try:
+        args = tool.parse(arguments)
+    except BadArguments as bad:
+        raise Failed(str(bad)) from bad
+    return tool, args, _context(bench, call, message_id)
+
+
+def _context(bench: Workbench, call: ToolCall, message_id: str) -> ToolContext:
+    held = bench.held
+    return ToolContext(
+        working_dir=Path(bench.path),
+        session_id=held.session_id,
+        message_id=message_id,
+        call_id=call.id,
+        env={**bench.env, "CRUSH_SERVER_MARK": bench.server_mark},
+        process_mark=new_id(),
+        files=DatabaseLedger(held.workspace_id, held.session_id),
+        todos=DatabaseTodos(held.workspace_id, held.session_id),
+        progress=_no_progress,
+    )
+
+
+def _no_progress(_: str) -> None:
+    """Nobody watches a call's output before it has ended."""
+
+
+def _result(call: ToolCall, outcome: ToolOutcome) -> ToolResult:
+    metadata = ""
+    if outcome.metadata is not None:
+        metadata = orjson.dumps(dict(outcome.metadata), default=str).decode()
+    return ToolResult(
+        call.id,
+        call.name,
+        # A NUL cannot be stored by PostgreSQL.
+        outcome.content.replace("\x00", "\ufffd"),
+        metadata=metadata.replace("\\u0000", "\\ufffd"),
+        is_error=outcome.is_error,
+        data=outcome.data,
+        mime_type=outcome.mime_type,
+    )

@@ -1,0 +1,213 @@
+"""All the runs of a process: claims them, keeps their leases, tells them of cancels.
+
+The worker catches everything in one place, here: a run that breaks is settled
+and never takes another with it. ``hear`` takes nudges; without any, the pool
+looks for itself once a moment.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import dataclass
+from typing import Any
+
+from agents.actions.finish import close_session_work, settle_failed
+from agents.actions.rescue import rescue_run
+from agents.actions.steps import Held, LeaseLost, hold
+from agents.queue import queries
+from agents.queue.claim import Claimed, claim_runs, renew_leases
+from agents.runner.run import RunTask
+from agents.runner.title import give_title
+from workspaces.events.hub import Hub
+from workspaces.storage.errors import ShuttingDown
+from workspaces.storage.moments import now_ms
+from workspaces.storage.reader import read
+from workspaces.storage.transaction import Transaction
+from workspaces.storage.writer import writer
+
+logger = logging.getLogger(__name__)
+
+CLAIM_LIMIT = 50
+
+
+@dataclass(frozen=True, slots=True)
+class PoolSettings:
+    lease_seconds: float = 15.0
+    poll_seconds: float = 1.0
+    max_runs: int = 500
+
+
+class RunPool:
+    def __init__(self, worker: str, *, hub: Hub, settings: PoolSettings) -> None:
+        self.worker = worker
+        self._hub = hub
+        self._settings = settings
+        self._lease_ms = int(settings.lease_seconds * 1000)
+        self._runs: dict[int, RunTask] = {}  # by key
+        self._tasks: dict[int, asyncio.Task[None]] = {}
+        self._side: set[asyncio.Task[None]] = set()  # titles
+        self._loops: list[asyncio.Task[None]] = []
+        self._wake = asyncio.Event()
+        self._draining = False
+
+    def start(self) -> None:
+        self._loops = [
+            asyncio.create_task(self._claim_loop(), name="claims"),
+            asyncio.create_task(self._lease_loop(), name="leases"),
+            asyncio.create_task(self._rescue_loop(), name="rescue"),
+        ]
+
+    @property
+    def running(self) -> int:
+        return len(self._runs)
+
+    def hear(self, message: dict[str, Any]) -> None:
+        """A nudge. It may be lost, doubled or late."""
+        if message["type"] == "run.cancelled":
+            for run in list(self._runs.values()):
+                claimed = run.claimed
+                if (
+                    claimed.session_id == message["session_id"]
+                    and claimed.accept_number <= message["up_to"]
+                ):
+                    run.cancel()
+        else:
+            self._wake.set()
+
+    async def drain(self, *, seconds: float) -> None:
+        """Stops claiming; runs are handed over at their next step boundary.
+
+        What is still in the middle of a step after ``seconds`` is cut and settled.
+        """
+        self._draining = True
+        self._wake.set()
+        for run in self._runs.values():
+            run.hand_over()
+        for task in self._side:
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks.values(), timeout=seconds)
+        cut = dict(self._tasks)
+        for task in cut.values():
+            task.cancel()
+        await asyncio.gather(*cut.values(), *self._side, return_exceptions=True)
+        for loop in self._loops:
+            loop.cancel()
+        await asyncio.gather(*self._loops, return_exceptions=True)
+        for key in cut:
+            await self._rescue(key, "", expired_before=now_ms() + 10 * self._lease_ms)
+
+    # -- claiming
+
+    async def _claim_loop(self) -> None:
+        while not self._draining:
+            try:
+                while not self._draining and await self._claim():
+                    pass
+            except ShuttingDown:
+                return
+            except Exception:
+                logger.exception("claiming failed; the next look tries again")
+                await asyncio.sleep(self._settings.poll_seconds)
+            try:
+                await asyncio.wait_for(self._wake.wait(), self._settings.poll_seconds)
+            except TimeoutError:
+                continue
+            self._wake.clear()
+
+    async def _claim(self) -> bool:
+        """Whether it may be worth to look again at once."""
+        self._wake.clear()
+        limit = min(CLAIM_LIMIT, self._settings.max_runs - len(self._runs))
+        if limit <= 0:
+            return False
+        claimed = await writer.write(
+            "",
+            lambda tx: claim_runs(tx, worker=self.worker, lease_ms=self._lease_ms, limit=limit),
+        )
+        for run in claimed:
+            self._begin(run)
+        return len(claimed) == limit
+
+    def _begin(self, claimed: Claimed) -> None:
+        run = RunTask(claimed, hub=self._hub, server_mark=self.worker)
+        self._runs[claimed.key] = run
+        self._tasks[claimed.key] = asyncio.create_task(
+            self._perform(run), name=f"run-{claimed.key}"
+        )
+        if claimed.is_first and claimed.kind == "prompt":
+            task = asyncio.create_task(give_title(claimed), name=f"title-{claimed.key}")
+            self._side.add(task)
+            task.add_done_callback(self._side.discard)
+
+    async def _perform(self, run: RunTask) -> None:
+        key = run.claimed.key
+        log = {"workspace": run.claimed.workspace_id, "session": run.claimed.session_id, "run": key}
+        logger.debug("run begins", extra=log)
+        try:
+            await run.perform()
+        except LeaseLost:
+            logger.warning("run is held by another worker now", extra=log)
+        except ShuttingDown:
+            logger.info("run is left for the next start", extra=log)
+        except Exception:
+            logger.exception("run failed", extra=log)
+            await self._settle_failed(run.held)
+        finally:
+            self._runs.pop(key, None)
+            self._tasks.pop(key, None)
+            self._wake.set()  # its session's next run may be claimed
+            logger.debug("run ends", extra=log)
+
+    async def _settle_failed(self, held: Held) -> None:
+        def job(tx: Transaction) -> None:
+            run = hold(tx, held)
+            settle_failed(tx, run, "internal error: the server's log has the details")
+            close_session_work(tx, run.workspace_id, run.session_id)
+
+        try:
+            await writer.write(held.workspace_id, job)
+        except LeaseLost:
+            pass
+        except Exception:
+            logger.exception("a failed run could not be settled; its lease will run out")
+
+    # -- leases
+
+    async def _lease_loop(self) -> None:
+        while True:
+            await asyncio.sleep(min(self._settings.lease_seconds / 3, 1.0))
+            if not self._runs:
+                continue
+            try:
+                await writer.write(
+                    "", lambda tx: renew_leases(tx, worker=self.worker, lease_ms=self._lease_ms)
+                )
+                for key, fence in await read(queries.cancelled_running, self.worker):
+                    run = self._runs.get(key)
+                    if run is not None and run.held.fence == fence:
+                        run.cancel()
+            except ShuttingDown:
+                return
+            except Exception:
+                logger.exception("leases could not be renewed; the next round tries again")
+
+    async def _rescue_loop(self) -> None:
+        while not self._draining:
+            try:
+                for key, workspace_id in await read(queries.expired_runs, now_ms()):
+                    await self._rescue(key, workspace_id, expired_before=now_ms())
+            except ShuttingDown:
+                return
+            except Exception:
+                logger.exception("looking for lost runs failed; the next round tries again")
+            await asyncio.sleep(self._settings.poll_seconds)
+
+    async def _rescue(self, key: int, workspace_id: str, *, expired_before: int) -> None:
+        outcome = await writer.write(
+            workspace_id, lambda tx: rescue_run(tx, key, expired_before=expired_before)
+        )
+        if outcome:
+            logger.info("a run whose worker stopped: %s", outcome, extra={"run": key})
+            self._wake.set()

@@ -1,0 +1,83 @@
+"""A session's title, by the small model, from its first prompt."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+from agents.llm.contract import ModelRequest, Stopped, TextDelta, Usage
+from agents.llm.errors import ModelError
+from agents.llm.retries import stream_with_retries
+from agents.llm.usage import cost_of
+from agents.queue.claim import Claimed
+from agents.runner.brief import brief_of
+from agents.turn.transcript import Message
+from workspaces.actions.sessions import add_usage, rename_session
+from workspaces.events.parts import Role, Text
+from workspaces.storage.errors import Refusal
+from workspaces.storage.transaction import Transaction
+from workspaces.storage.writer import writer
+
+logger = logging.getLogger(__name__)
+
+TITLE_CHARS = 80
+PROMPT_CHARS = 4_000
+LONGEST_SECONDS = 60.0
+
+SYSTEM = (
+    "Give a title to a conversation that begins with the user's message. Answer with the title "
+    "alone: at most eight words on one line, in the message's language, without quotes."
+)
+
+
+async def give_title(claimed: Claimed) -> None:
+    """Best effort: a session without a title of its own works all the same."""
+    prompt = claimed.prompt.strip()[:PROMPT_CHARS]
+    if not prompt:
+        return
+    try:
+        title, usage, cost = await asyncio.wait_for(_ask(claimed, prompt), LONGEST_SECONDS)
+        if title:
+            await writer.write(
+                claimed.workspace_id, lambda tx: _write(tx, claimed, title, usage, cost)
+            )
+    except (ModelError, Refusal, TimeoutError) as error:
+        logger.info("no title was given: %s", error, extra={"session": claimed.session_id})
+    except Exception:
+        logger.exception("giving a title failed", extra={"session": claimed.session_id})
+
+
+async def _ask(claimed: Claimed, prompt: str) -> tuple[str, Usage, float]:
+    small = (await brief_of(claimed.workspace_id, claimed.path)).small
+    request = ModelRequest(
+        model=small.info,
+        system=SYSTEM,
+        messages=(Message("", Role.USER, (Text(prompt),)),),
+        max_tokens=min(small.info.default_max_tokens, 200),
+    )
+    words: list[str] = []
+    usage = Usage()
+    stream = stream_with_retries(small.provider, request)
+    try:
+        async for batch in stream:
+            for event in batch:
+                if isinstance(event, TextDelta):
+                    words.append(event.text)
+                elif isinstance(event, Stopped):
+                    usage = event.usage
+    finally:
+        await stream.aclose()
+    lines = "".join(words).strip().splitlines()
+    title = lines[0].strip().strip("\"'").strip() if lines else ""
+    return title[:TITLE_CHARS], usage, cost_of(usage, small.info)
+
+
+def _write(tx: Transaction, claimed: Claimed, title: str, usage: Usage, cost: float) -> None:
+    add_usage(
+        tx,
+        claimed.session_id,
+        prompt_tokens=usage.input + usage.cache_read + usage.cache_write,
+        completion_tokens=usage.output,
+        cost=cost,
+    )
+    rename_session(tx, claimed.workspace_id, claimed.session_id, title=title)

@@ -1,0 +1,75 @@
+"""``manage.py runworker``: works on runs, beside others of its kind."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from argparse import ArgumentParser
+from typing import Any
+
+from channels.layers import get_channel_layer  # noqa: TID251  a worker listens itself
+from channels.routing import ChannelNameRouter
+from channels.worker import Worker
+from django.conf import settings
+from django.core.management.base import BaseCommand
+from typing_extensions import override
+
+from agents.wakeup import CHANNEL, GROUP
+from agents.worker import NudgeConsumer
+from crushsite.logs import set_up_logging
+from crushsite.process import ServerProcess, Shape, set_process
+from crushsite.running import ensure_data_dir
+from crushsite.scaled import require_scaled_settings
+
+
+class Command(BaseCommand):
+    help = "Works on accepted runs until SIGTERM, then hands them over at their next step."
+    requires_system_checks = ()
+
+    @override
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("channels", nargs="*", default=[CHANNEL], help="channels to listen on")
+
+    @override
+    def handle(self, *args: Any, **options: Any) -> None:
+        require_scaled_settings()
+        ensure_data_dir()
+        set_up_logging(settings.CRUSH_LOG_LEVEL)
+        asyncio.run(_work(options["channels"]))
+
+
+async def _work(channels: list[str]) -> None:
+    stopping = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stopping.set)
+    process = ServerProcess(Shape(works=True, serves=False, is_alone=False))
+    set_process(process)
+    await process.start()
+    listening = asyncio.create_task(_listen(process, channels, stopping))
+    print(f"Working as {process.instance_id}", flush=True)
+    await stopping.wait()
+    print("Stopping", flush=True)
+    listening.cancel()
+    await asyncio.gather(listening, return_exceptions=True)
+    await process.stop()
+    set_process(None)
+    print("Stopped", flush=True)
+
+
+async def _listen(process: ServerProcess, channels: list[str], stopping: asyncio.Event) -> None:
+    """Nudges only make it quicker: without the layer the pool looks by itself."""
+    layer = get_channel_layer()
+    consumer = NudgeConsumer.as_asgi(pool=process.pool)
+    application = ChannelNameRouter(dict.fromkeys(channels, consumer))
+    worker = Worker(application, channels, layer)
+    while not stopping.is_set():
+        try:
+            for channel in channels:
+                await layer.group_add(GROUP, channel)
+            await worker.handle()
+        except asyncio.CancelledError:
+            raise
+        except Exception as error:  # noqa: BLE001  Redis may come back
+            print(f"The channel layer failed, trying again: {error}", flush=True)
+            await asyncio.sleep(1.0)

@@ -1,0 +1,51 @@
+"""``manage.py serve``: the embedded shape, everything in one process."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from typing import Any
+
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError
+from typing_extensions import override
+
+from crushsite.process import Shape
+from crushsite.running import (
+    check_host,
+    ensure_data_dir,
+    ensure_migrated,
+    run_server,
+    sole_server,
+)
+
+
+class Command(BaseCommand):
+    help = "Serves clients and runs their agents in this one process, on SQLite or PostgreSQL."
+    requires_system_checks = ()  # a start is quick; `check` and `doctor` look closer
+
+    @override
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument(
+            "--host",
+            default="tcp://127.0.0.1:8642",
+            help="tcp://HOST:PORT (loopback; port 0 takes a free one) or unix://PATH",
+        )
+        parser.add_argument(
+            "--idle-exit",
+            action="store_true",
+            help="stop when the last workspace has been gone for CRUSH_SERVER_IDLE_TIMEOUT seconds",
+        )
+
+    @override
+    def handle(self, *args: Any, **options: Any) -> None:
+        if settings.REDIS_URL:
+            raise CommandError(
+                "REDIS_URL is set: that is the scaled shape. Run `manage.py web` and "
+                "`manage.py runworker`, or unset it."
+            )
+        check_host(options["host"])
+        folder = ensure_data_dir()
+        with sole_server(folder):
+            ensure_migrated()
+            shape = Shape(works=True, serves=True, is_alone=True, exits_idle=options["idle_exit"])
+            run_server(options["host"], shape, folder=folder)

@@ -1,0 +1,32 @@
+"""``manage.py web``: clients' side of the scaled shape; runs are worked on elsewhere."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import BaseCommand
+from typing_extensions import override
+
+from crushsite.process import Shape
+from crushsite.running import check_host, ensure_data_dir, run_server
+from crushsite.scaled import require_scaled_settings
+
+
+class Command(BaseCommand):
+    help = "Serves clients; needs PostgreSQL (DATABASE_URL), Redis (REDIS_URL) and runworker."
+    requires_system_checks = ()
+
+    @override
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument(
+            "--host", default="tcp://127.0.0.1:8642", help="tcp://HOST:PORT or unix://PATH"
+        )
+
+    @override
+    def handle(self, *args: Any, **options: Any) -> None:
+        require_scaled_settings()
+        check_host(options["host"])
+        folder = ensure_data_dir()
+        shape = Shape(works=False, serves=True, is_alone=False)
+        run_server(options["host"], shape, folder=folder)

@@ -1,0 +1,185 @@
+"""The running server of this process: its hub, its worker, its clients' claims.
+
+Owns their order of starting and stopping. A web process has no worker, a worker
+process no clients; the embedded server has both and is alone on its data.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from django.conf import settings
+
+from agents import wakeup
+from agents.actions import teardown
+from agents.actions.rescue import expire_all_leases
+from agents.llm.ending import end_connections
+from agents.runner.pool import PoolSettings, RunPool
+from workspaces.events.hub import Hub
+from workspaces.models import Workspace
+from workspaces.storage.errors import BadField, ShuttingDown, StillInUse
+from workspaces.storage.ids import new_id
+from workspaces.storage.reader import read, stop_reading
+from workspaces.storage.transaction import Transaction
+from workspaces.storage.writer import writer
+from workspaces.streams.attachments import Attachments
+
+logger = logging.getLogger(__name__)
+
+RENEW_SECONDS = 8.0
+SWEEP_SECONDS = 1.0
+DRAIN_SECONDS = 3.0
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What this process does."""
+
+    works: bool  # runs turns
+    serves: bool  # has clients
+    is_alone: bool  # nobody else uses this data
+    exits_idle: bool = False  # started by a client: ends when nobody is left
+
+
+class ServerProcess:
+    def __init__(self, shape: Shape, *, on_exit: Callable[[], None] | None = None) -> None:
+        self.shape = shape
+        self.instance_id = new_id()
+        self.is_stopping = False
+        self.hub = Hub()
+        self.pool = RunPool(
+            self.instance_id,
+            hub=self.hub,
+            settings=PoolSettings(
+                lease_seconds=settings.CRUSH_LEASE_SECONDS,
+                poll_seconds=settings.CRUSH_POLL_SECONDS,
+                max_runs=settings.CRUSH_MAX_RUNS,
+            ),
+        )
+        self.attachments = Attachments(
+            self.instance_id,
+            grace_seconds=settings.CRUSH_DETACH_GRACE_SECONDS,
+            on_detached=self._sweep_after,
+        )
+        self._on_exit = on_exit
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def start(self) -> None:
+        writer.start(publish=self.hub.publish, loop=asyncio.get_running_loop())
+        await self.hub.start()
+        if self.shape.is_alone:
+            await writer.write("", _start_alone)
+        if self.shape.works:
+            wakeup.listen_here(self.pool.hear)
+            self.pool.start()
+        if self.shape.serves:
+            self._spawn(self._renew_claims())
+            self._spawn(self._sweep_claims())
+        if self.shape.exits_idle:
+            self._spawn(self._exit_when_idle())
+        # Long pauses of the collector would be felt at the streams: what is loaded now stays.
+        gc.collect()
+        gc.freeze()
+        gc.set_threshold(50_000, 20, 50)
+
+    async def stop(self) -> None:
+        """After the sockets are closed. What is accepted is kept for the next start."""
+        self.is_stopping = True
+        wakeup.stop_listening_here(self.pool.hear)
+        for task in list(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self.shape.works:
+            await self.pool.drain(seconds=DRAIN_SECONDS)
+        await self.hub.stop()
+        await end_connections()
+        await asyncio.to_thread(writer.stop)
+        await asyncio.to_thread(stop_reading)
+
+    async def control(self, command: str) -> None:
+        """A client's wish to stop the server. Raises ``Refusal`` unless it is obeyed."""
+        if command not in {"shutdown", "shutdown_if_idle"}:
+            raise BadField("unknown command")
+        if self.is_stopping:
+            raise ShuttingDown
+        if await read(_has_open_workspaces):
+            raise StillInUse
+        if not self.shape.exits_idle or self._on_exit is None:
+            raise StillInUse("server was started by a person and runs on")
+        self._on_exit()
+
+    # -- in the background
+
+    def _spawn(self, work: asyncio._CoroutineLike[None]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _renew_claims(self) -> None:
+        while True:
+            await asyncio.sleep(RENEW_SECONDS)
+            await self._trying("renewing claims", self.attachments.renew())
+
+    async def _sweep_claims(self) -> None:
+        while True:
+            await asyncio.sleep(SWEEP_SECONDS)
+            await self._trying("dropping lapsed claims", teardown.sweep())
+
+    def _sweep_after(self, _workspace_id: str, grace_seconds: float) -> None:
+        """A client detached: look right after its grace, not at the next round."""
+
+        async def wait_and_sweep() -> None:
+            await asyncio.sleep(grace_seconds + 0.01)
+            await self._trying("dropping lapsed claims", teardown.sweep())
+
+        if not self.is_stopping:
+            self._spawn(wait_and_sweep())
+
+    async def _exit_when_idle(self) -> None:
+        idle_since = asyncio.get_running_loop().time()
+        while True:
+            await asyncio.sleep(min(1.0, settings.CRUSH_IDLE_TIMEOUT_SECONDS / 4 or 0.1))
+            now = asyncio.get_running_loop().time()
+            if await read(_has_open_workspaces):
+                idle_since = now
+            elif now - idle_since >= settings.CRUSH_IDLE_TIMEOUT_SECONDS and self._on_exit:
+                logger.info("nobody is left: the server stops")
+                self._on_exit()
+                return
+
+    async def _trying(self, what: str, work: asyncio._CoroutineLike[object]) -> None:
+        try:
+            await work
+        except ShuttingDown:
+            pass
+        except Exception:
+            logger.exception("%s failed; the next round tries again", what)
+
+
+def _has_open_workspaces() -> bool:
+    return Workspace.objects.filter(is_open=True).exists()
+
+
+def _start_alone(tx: Transaction) -> None:
+    expire_all_leases(tx)
+    teardown.start_alone(tx)
+
+
+_process: list[ServerProcess] = []
+
+
+def process() -> ServerProcess:
+    """The server of this process. Raises ``ShuttingDown`` where none runs."""
+    if not _process:
+        raise ShuttingDown
+    return _process[0]
+
+
+def set_process(server: ServerProcess | None) -> None:
+    _process.clear()
+    if server is not None:
+        _process.append(server)

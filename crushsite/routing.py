@@ -1,0 +1,65 @@
+"""Which application takes a connection: streams, the API, or Django's pages."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any
+
+from agents.api.stream_commands import COMMANDS
+from django.conf import settings
+from workspaces.streams.native_socket import NativeSocket
+from workspaces.streams.native_sse import NativeEvents
+from workspaces.streams.v1_events import V1Events
+
+from crushsite.guard import Guard
+from crushsite.handler import ApiHandler
+from crushsite.lazy_django import LazyDjango
+from crushsite.process import ServerProcess
+from permissions.pending import pending_frames
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Any]]
+Send = Callable[[Any], Awaitable[None]]
+Application = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+_V1_EVENTS = re.compile(r"/v1/workspaces/([^/]+)/events/?")
+_NATIVE_EVENTS = re.compile(r"/api/workspaces/([^/]+)/events/?")
+_NATIVE_SOCKET = re.compile(r"/api/workspaces/([^/]+)/stream/?")
+
+
+class Router:
+    """Everything behind the guard."""
+
+    def __init__(self, server: ServerProcess) -> None:
+        streams = {"hub": server.hub, "attachments": server.attachments}
+        self._v1_events = V1Events.as_asgi(**streams, replay=pending_frames)
+        self._native_events = NativeEvents.as_asgi(**streams)
+        self._native_socket = NativeSocket.as_asgi(**streams, commands=COMMANDS)
+        self.api = ApiHandler()
+        self._pages = LazyDjango()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        kind, path = scope["type"], scope.get("path", "")
+        if kind == "websocket":
+            if match := _NATIVE_SOCKET.fullmatch(path):
+                return await self._native_socket(_with_id(scope, match), receive, send)
+            return await send({"type": "websocket.close", "code": 4404})
+        if kind != "http":
+            raise ValueError(f"no application takes {kind!r} connections")
+        if scope["method"] == "GET":
+            if match := _V1_EVENTS.fullmatch(path):
+                return await self._v1_events(_with_id(scope, match), receive, send)
+            if match := _NATIVE_EVENTS.fullmatch(path):
+                return await self._native_events(_with_id(scope, match), receive, send)
+        if path.startswith(("/v1/", "/api/")) or path in {"/v1", "/api"}:
+            return await self.api(scope, receive, send)  # type: ignore[arg-type]  # asgiref's narrower scope
+        return await self._pages(scope, receive, send)  # type: ignore[arg-type]
+
+
+def _with_id(scope: Scope, match: re.Match[str]) -> Scope:
+    return {**scope, "url_route": {"args": (), "kwargs": {"workspace_id": match[1]}}}
+
+
+def guarded(router: Router, *, unix: bool) -> Application:
+    return Guard(router, unix=unix, max_body_bytes=settings.CRUSH_MAX_BODY_BYTES)

@@ -1,0 +1,147 @@
+"""A server from start to stop: folder, lock, database, sockets, signals.
+
+Shared by the ``serve`` and ``web`` commands. Prints one line when it listens
+and one when it ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import ipaddress
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import orjson
+from django.conf import settings
+from django.core.management import CommandError, call_command
+from django.db import connection
+from django.db.migrations.executor import MigrationExecutor
+
+from crushsite.logs import set_up_logging
+from crushsite.process import ServerProcess, Shape, set_process
+from workspaces.storage.moments import as_rfc3339, now_ms
+
+SERVER_FILE = "server.json"
+
+
+def ensure_data_dir() -> Path:
+    """The data folder, private to its user."""
+    folder: Path = settings.DATA_DIR
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError as error:
+        raise CommandError(
+            f"The data folder {folder} cannot be made: {error.strerror}. Set CRUSH_DATA_DIR."
+        ) from error
+    return folder
+
+
+@contextmanager
+def sole_server(folder: Path) -> Iterator[None]:
+    """Holds the folder's lock: a second server on the same data would bypass the first."""
+    descriptor = os.open(folder / "server.lock", os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        raise CommandError(
+            f"A server already runs on {folder}. Stop it, or set CRUSH_DATA_DIR to another folder."
+        ) from None
+    try:
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def ensure_migrated() -> None:
+    """Brings the database to this version; quick when there is nothing to do."""
+    executor = MigrationExecutor(connection)
+    if executor.migration_plan(executor.loader.graph.leaf_nodes()):
+        call_command("migrate", verbosity=0, interactive=False)
+    connection.close()
+
+
+def check_host(host: str) -> None:
+    """Only loopback while there are no accounts."""
+    if host.startswith("unix://"):
+        return
+    if not host.startswith("tcp://"):
+        raise CommandError("--host must be tcp://HOST:PORT or unix://PATH.")
+    name = host.removeprefix("tcp://").rpartition(":")[0].strip("[]")
+    if name == "localhost":
+        return
+    try:
+        is_loopback = ipaddress.ip_address(name).is_loopback
+    except ValueError:
+        is_loopback = False
+    if not is_loopback:
+        raise CommandError(
+            f"{name or host!r} is not a loopback address. Without accounts whoever can reach the "
+            "server could run commands as you: use 127.0.0.1 or a unix:// socket."
+        )
+
+
+def run_server(host: str, shape: Shape, *, folder: Path) -> None:
+    """Serves until SIGTERM or SIGINT."""
+    set_up_logging(settings.CRUSH_LOG_LEVEL)
+    sys.setswitchinterval(0.001)  # the writer's thread gives the loop its turn back soon
+    asyncio.run(_serve(host, shape, folder=folder))
+
+
+async def _serve(host: str, shape: Shape, *, folder: Path) -> None:
+    from crushsite.routing import Router, guarded  # noqa: PLC0415  after Django is set up
+    from crushsite.server import AsgiServer, EndpointError  # noqa: PLC0415
+
+    stopping = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stopping.set)
+    process = ServerProcess(shape, on_exit=stopping.set)
+    set_process(process)
+    router = Router(process)
+    server = AsgiServer(
+        guarded(router, unix=host.startswith("unix://")),
+        endpoints=[host],
+        body_limit=settings.CRUSH_MAX_BODY_BYTES,
+    )
+    await process.start()
+    try:
+        try:
+            (endpoint,) = await server.start()
+        except EndpointError as error:
+            raise CommandError(str(error)) from error
+        address = _url_of(str(endpoint))
+        if shape.is_alone:
+            _write_server_file(folder, address)
+        print(f"Serving on {address} (data in {folder})", flush=True)  # noqa: T201
+        await stopping.wait()
+        print("Stopping", flush=True)  # noqa: T201
+    finally:
+        process.is_stopping = True
+        await process.attachments.close()
+        await server.stop()
+        await router.api.finish()
+        await process.stop()
+        set_process(None)
+        if shape.is_alone:
+            (folder / SERVER_FILE).unlink(missing_ok=True)
+    print("Stopped", flush=True)  # noqa: T201
+
+
+def _url_of(endpoint: str) -> str:
+    return endpoint.replace("tcp://", "http://", 1)
+
+
+def _write_server_file(folder: Path, address: str) -> None:
+    """Where commands find this server."""
+    mine = folder / f".{SERVER_FILE}.{os.getpid()}"
+    facts = {"url": address, "pid": os.getpid(), "started_at": as_rfc3339(now_ms())}
+    descriptor = os.open(mine, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(orjson.dumps(facts))
+    mine.replace(folder / SERVER_FILE)

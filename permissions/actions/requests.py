@@ -1,0 +1,122 @@
+"""Every write to permission requests and grants."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+
+from permissions.models import Grant, PermissionRequest, RequestState
+from workspaces.events.types import Kind
+from workspaces.storage.ids import new_id
+from workspaces.storage.transaction import Transaction
+
+
+def ask_permission(
+    tx: Transaction,
+    workspace_id: str,
+    session_id: str,
+    *,
+    run_key: int,
+    tool_call_id: str,
+    tool_name: str,
+    action: str,
+    path: str,
+    description: str,
+    params: Mapping[str, Any],
+) -> str:
+    """Opens a request and shows it to every client; returns its id."""
+    request = PermissionRequest(
+        id=new_id(),
+        workspace_id=workspace_id,
+        session_id=session_id,
+        run_key=run_key,
+        tool_call_id=tool_call_id,
+        tool_name=tool_name,
+        action=action,
+        path=path,
+        description=description,
+        # A NUL cannot be stored by PostgreSQL.
+        params=orjson.loads(orjson.dumps(dict(params)).replace(b"\\u0000", b"\\ufffd")),
+        asked_at=tx.now,
+    )
+    request.save(force_insert=True)
+    tx.append(
+        workspace_id,
+        Kind.PERMISSION_REQUESTED,
+        {"request": request_wire(request)},
+        session_id=session_id,
+    )
+    return request.pk
+
+
+def answer_request(
+    tx: Transaction, request: PermissionRequest, *, granted: bool, for_session: bool
+) -> bool:
+    """The first answer wins; ``False`` for a later one."""
+    state = RequestState.ALLOWED if granted else RequestState.DENIED
+    won = PermissionRequest.objects.filter(pk=request.pk, state=RequestState.PENDING).update(
+        state=state, answered_at=tx.now
+    )
+    if not won:
+        return False
+    if granted and for_session:
+        Grant.objects.get_or_create(
+            session_id=request.session_id,
+            tool_name=request.tool_name,
+            action=request.action,
+            path=request.path,
+            defaults={"granted_at": tx.now},
+        )
+    _tell_resolved(tx, request, granted=granted)
+    return True
+
+
+def withdraw_requests(tx: Transaction, workspace_id: str, run_key: int) -> None:
+    """The run has ended: its open questions close, as denied, for whoever draws them."""
+    open_ids = tx.fetch(
+        "SELECT id FROM permissions_permissionrequest WHERE run_key = %s AND state = 'pending'",
+        [run_key],
+    )
+    if not open_ids:
+        return
+    for request in PermissionRequest.objects.filter(pk__in=[row[0] for row in open_ids]):
+        PermissionRequest.objects.filter(pk=request.pk).update(
+            state=RequestState.WITHDRAWN, answered_at=tx.now
+        )
+        _tell_resolved(tx, request, granted=False)
+
+
+def forget_session_permissions(tx: Transaction, session_id: str) -> None:
+    """Removes a deleted session's requests and grants."""
+    for table in ("permissions_permissionrequest", "permissions_grant"):
+        tx.execute(f"DELETE FROM {table} WHERE session_id = %s", [session_id])
+
+
+def _tell_resolved(tx: Transaction, request: PermissionRequest, *, granted: bool) -> None:
+    tx.append(
+        request.workspace_id,
+        Kind.PERMISSION_RESOLVED,
+        {
+            "request_id": request.pk,
+            "session_id": request.session_id,
+            "tool_call_id": request.tool_call_id,
+            "granted": granted,
+            "denied": not granted,
+        },
+        session_id=request.session_id,
+    )
+
+
+def request_wire(request: PermissionRequest) -> dict[str, Any]:
+    return {
+        "id": request.pk,
+        "session_id": request.session_id,
+        "tool_call_id": request.tool_call_id,
+        "tool_name": request.tool_name,
+        "description": request.description,
+        "action": request.action,
+        "params": request.params,
+        "path": request.path,
+    }

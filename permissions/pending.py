@@ -1,0 +1,20 @@
+"""The questions that are open in a workspace, for a client that attaches late."""
+
+from __future__ import annotations
+
+from permissions.actions.requests import request_wire
+from permissions.models import PermissionRequest, RequestState
+from workspaces.events.v1_frames import permission_frames
+from workspaces.storage.reader import read
+
+
+async def pending_frames(workspace_id: str) -> bytes:
+    """As ``/v1`` envelopes, oldest first."""
+    return await read(_frames, workspace_id)
+
+
+def _frames(workspace_id: str) -> bytes:
+    pending = PermissionRequest.objects.filter(
+        workspace_id=workspace_id, state=RequestState.PENDING
+    ).order_by("asked_at")
+    return b"".join(permission_frames(request_wire(request)) for request in pending)
