@@ -77,6 +77,7 @@ _WORDS = {
     "simple_expansion", "expansion", "arithmetic_expansion", "command_substitution",
     "process_substitution",
 }  # fmt: skip
+_REDIRECTS = {"file_redirect", "herestring_redirect", "heredoc_redirect"}
 _GAP = re.compile(r"(?:[ \t\n]|\\\n)*")
 _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=")
 _REDIRECT = re.compile(r"(?:[0-9]*(?:<|>|>>|>\||<&|>&)|&>|&>>)(?![<>&|])[ \t]*")
@@ -172,9 +173,9 @@ class _Reader:
                 separated = True
             elif child.type == "comment":
                 self.comment(child)
-            elif child.type in {"file_redirect", "herestring_redirect"}:
+            elif child.type in _REDIRECTS:
                 self.redirect(child)
-            elif not separated:
+            elif not separated and child.is_named:
                 raise Doubt("It is not understood.")
             else:
                 self.statement(child)
@@ -196,8 +197,6 @@ class _Reader:
                 raise Doubt("It runs a command whose name is computed.")
             case kind if kind in _BLOCKS:
                 self.block(node)
-            case "heredoc_redirect":
-                raise Doubt("It holds a here-document.")
             case "function_definition":
                 raise Doubt("It defines a function.")
             case "&":
@@ -237,7 +236,7 @@ class _Reader:
             last = child.end_byte
             if child.type == "variable_assignment" and not words:
                 assignments.append(self.assignment(child))
-            elif child.type in {"file_redirect", "herestring_redirect"}:
+            elif child.type in _REDIRECTS:
                 self.redirect(child)
             elif child.type in _WORDS or child.type == "command_name":
                 words.append(self.word(child.start_byte, child.end_byte))
@@ -257,6 +256,8 @@ class _Reader:
         source, start, end = self.source, node.start_byte, node.end_byte
         if _CLOSE.fullmatch(source, start, end):
             return
+        if node.type == "heredoc_redirect":
+            raise Doubt("It holds a here-document.")
         if node.type == "herestring_redirect":
             if not source.startswith("<<<", start):
                 raise Doubt("It is not understood.")

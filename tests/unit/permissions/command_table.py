@@ -36,12 +36,14 @@ READ_ONLY: dict[str, tuple[str, ...]] = {
         "git --version", "gcc --version", "java -version", "true", "false", ":", "sleep 0",
     ),
     "printing": (
+        'echo "a\\"b" "c\\d" "\\$x"',
         "echo hello", "echo 'a; rm b'", 'echo "a > b"', "echo a\\;b", "echo $HOME", 'echo "$x"',
         "echo ${x} ${#x} ${x%.py} ${x:-none}", "echo $?", "echo $((1 + 2))", "echo {a,b}",
         "printf '%s\\n' a b", "printf 'plain'", "echo -n a", "echo \"it's\" 'é'", "echo 'a$'",
         "echo \"a$\"", "echo $'a\\tb'", "echo !x",
     ),
     "git": (
+        "git config --global --list", "git diff --no-index a.txt b.txt", "git status -uno",
         "git status", "git status -sb", "git status --porcelain", "git log", "git log --oneline -5",
         "git log -n 5 --stat -- src", "git log -p -1", "git log --format='%h %s'",
         "git log --since=yesterday --author=x", "git log -S foo", "git log --graph --all",
@@ -59,6 +61,8 @@ READ_ONLY: dict[str, tuple[str, ...]] = {
         "git for-each-ref --format='%(refname)'", "git show HEAD@{0}", "git", "git show 'HEAD^{tree}'",
     ),
     "several at once": (
+        "[ a.txt ] && ls", "[[ $x =~ ^a ]] || true", "[[ -f a.txt || -d src ]] && ls", "[ 1 -lt 2 ]",
+        "[[ 1 -lt 2 ]]", "[ ! -f nope ] && ls", "ls;", "if ls; then\n  pwd\nfi",
         "ls; pwd", "ls && pwd", "ls || pwd", "ls | wc -l", "ls |& wc -l", "ls\npwd", "ls; # why\npwd",
         "(ls; pwd)", "{ ls; pwd; }", "! grep -q zzz a.txt", "cat a.txt | grep foo | sort | uniq -c",
         "ls \\\n  -la", "cat a.txt |\n  wc -l", "if [ -f a.txt ]; then cat a.txt; else ls; fi",
@@ -76,6 +80,7 @@ READ_ONLY: dict[str, tuple[str, ...]] = {
         "ls 2>&-", "grep -c a <<< abc", "find . -name x 2> /dev/null | head",
     ),
     "run by another program": (
+        "timeout --foreground 5 ls", "ls | xargs -I {} echo {}", "date -d -1day", "stdbuf -o0 ls",
         "env LANG=C ls", "LC_ALL=C sort a.txt", "TZ=Europe/Berlin date", "NO_COLOR=1 ls",
         "GIT_PAGER=cat git log", "timeout 5 ls", "timeout -k 1 5s grep foo a.txt", "time ls",
         "time -p ls", "nice -n 5 ls", "stdbuf -oL cat a.txt", "command ls", "/bin/ls", "/usr/bin/env",
@@ -128,6 +133,8 @@ ASKED: dict[str, tuple[str, ...]] = {
         "printf '%s%n' a 'a[0]'", "read 'a[$(rm x)]'", "[[ -f $(rm x) ]]",
     ),
     "options that write or run": (
+        "env [ -f a.txt", "find . -name -delete", "uniq src/*", "rg --glob=$x foo", "xxd *", "xxd -l x a",
+        "sed p a -n", "uniq a* -f 1", "uniq -f a* b", "sort --key=$x a", "find . -name (", "find . -newer -delete",
         "find . -delete", "find . -exec rm {} \\;", "find . -execdir ls \\;", "find . -ok ls \\;",
         "find . -okdir ls \\;", "find . -fprint f", "find . -fprintf f x", "find . -fprint0 f",
         "find . -fls f", "find . -name x -o -delete", "find . 2>/dev/null -delete",
@@ -185,6 +192,7 @@ ASKED: dict[str, tuple[str, ...]] = {
         "ls\x0brm", "echo é",
     ),
     "not understood, so asked": (
+        "ls #\\\nrm x", 'echo "a\\\nb"', "ls \\", "ls &\npwd", "ls & # b", "for ((i=0;i<1;i++)); do ls; done",
         "ls &", "ls & pwd", "f() { ls; }", "function f { ls; }", "ls <<E\nx\nE", "cat <<'E'\nx\nE",
         "cat <<E\n$(rm x)\nE", "ls (", "ls )", "ls '", 'ls "', "ls `", "if", "((ls); (pwd))", "((1))",
         "$((ls); pwd)", "select x in a; do ls; done", "for ((;;)); do ls; done", "coproc ls", "ls;;", "| ls",
