@@ -114,6 +114,12 @@ def test_it_says_when_the_key_cannot_be_made(tmp_path):
         SecretBox(tmp_path / "file" / "secret.key").seal("a")
 
 
+def test_it_says_when_the_folder_is_a_link_to_nowhere(tmp_path):
+    (tmp_path / "link").symlink_to(tmp_path / "nowhere")
+    with pytest.raises(SecretsUnavailable, match="cannot be made"):
+        SecretBox(tmp_path / "link" / "secret.key").seal("a")
+
+
 def test_it_says_when_the_key_does_not_fit_and_tells_no_secret(key_file, tmp_path):
     token = SecretBox(key_file).seal("hidden words")
     other = SecretBox(tmp_path / "other.key")
