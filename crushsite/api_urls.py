@@ -5,12 +5,15 @@ Paths are tried in order, so what clients poll comes first.
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 from django.urls import URLPattern, URLResolver, include, path
 
 from agents.api.endings import ClientView, SessionView, WorkspaceView
 from agents.api.grants import GrantView
 from agents.api.session_work import CancelView, QueueClearView, QueuedView, QueueListView
 from agents.api.workspace_agent import AgentView, DefaultSmallModelView, InitView, UpdateView
+from crushsite.process import process
 from permissions.api.skip import SkipView
 from workspaces.api.config import ConfigView, ProvidersView
 from workspaces.api.empty import EmptyView
@@ -21,21 +24,21 @@ from workspaces.api.sessions import ChildrenView, SessionsView
 from workspaces.api.snapshot import SnapshotView
 from workspaces.api.workspaces import CurrentSessionView, WorkspacesView
 
-
-def _control(command: str) -> None:
-    from crushsite.process import process  # noqa: PLC0415  it holds what holds these views
-
-    process().control(command)
+Routes: TypeAlias = list[URLPattern | URLResolver]
 
 
-_session_work = [
+async def _control(command: str) -> None:
+    await process().control(command)
+
+
+_session_work: Routes = [
     path("cancel", CancelView.as_view()),
     path("prompts/queued", QueuedView.as_view()),
     path("prompts/list", QueueListView.as_view()),
     path("prompts/clear", QueueClearView.as_view()),
 ]
 
-_session = [
+_session: Routes = [
     path("messages", MessagesView.as_view()),
     path("messages/user", UserMessagesView.as_view()),
     path("children", ChildrenView.as_view()),
@@ -43,7 +46,7 @@ _session = [
     path("filetracker/files", ReadFilesView.as_view()),
 ]
 
-_workspace = [
+_workspace: Routes = [
     path("agent", AgentView.as_view()),
     path("permissions/skip", SkipView.as_view()),
     path("agent/sessions/<str:session_id>", SessionView.as_view(http_method_names=["get", "head"])),
@@ -68,7 +71,7 @@ _workspace = [
     path("skills", EmptyView.as_view(shape=[])),
 ]
 
-urlpatterns: list[URLPattern | URLResolver] = [
+urlpatterns: Routes = [
     path("v1/workspaces/<str:workspace_id>/", include(_workspace)),
     path("v1/workspaces/<str:workspace_id>", WorkspaceView.as_view()),
     path("v1/workspaces", WorkspacesView.as_view()),

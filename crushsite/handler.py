@@ -65,7 +65,7 @@ class ApiHandler:
         return answer
 
     def _resolve(self, scope: HTTPScope) -> tuple[Any, dict[str, Any]]:
-        raw = scope.get("raw_path")
+        raw: bytes | None = scope.get("raw_path")  # optional, whatever its type says
         if raw is None:
             match = self._resolver.resolve(scope["path"])
             return match.func, match.kwargs

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from django.http import HttpResponse
-from rest_framework.request import Request
 
 from agents.actions.deletion import delete_session
 from agents.actions.teardown import release, retire
@@ -16,19 +15,19 @@ from workspaces.storage.reader import read
 
 
 class SessionView(sessions.SessionView):
-    async def delete(self, request: Request, workspace_id: str, session_id: str) -> HttpResponse:
+    async def delete(self, workspace_id: str, session_id: str) -> HttpResponse:
         await read(require_open, workspace_id)
         await delete_session(workspace_id, session_id)
         return empty_answer()
 
 
 class WorkspaceView(workspaces.WorkspaceView):
-    async def delete(self, request: Request, workspace_id: str) -> HttpResponse:
+    async def delete(self, workspace_id: str) -> HttpResponse:
         await release(workspace_id, client_id_of(self.query("client_id")))
         return empty_answer()
 
 
 class ClientView(ApiView):
-    async def delete(self, request: Request, client_id: str) -> HttpResponse:
+    async def delete(self, client_id: str) -> HttpResponse:
         await retire(client_id_of(client_id))
         return empty_answer()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from django.http import HttpResponse
-from rest_framework.request import Request
 
 from agents.actions.answer import Answer, answer
 from workspaces.api.answers import json_answer
@@ -28,7 +27,7 @@ class GrantForm(Form):
 
 
 class GrantView(ApiView):
-    async def post(self, request: Request, workspace_id: str) -> HttpResponse:
+    async def post(self, workspace_id: str) -> HttpResponse:
         fields = await self.fields(GrantForm)
         try:
             chosen = Answer(fields["action"])

@@ -27,8 +27,8 @@ class PromptForm(Form):
     session_id = Text(limit=200, allow_blank=True, default="")
     prompt = Text(limit=settings.CRUSH_MAX_PROMPT_CHARS, allow_blank=True, default="")
     run_id = Text(limit=200, allow_blank=True, allow_null=True, default=None)
-    attachments = AttachmentForm(
-        many=True,
+    attachments: Any = serializers.ListSerializer(
+        child=AttachmentForm(),
         allow_null=True,
         default=None,
         max_length=ATTACHMENTS,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from django.http import HttpResponse
-from rest_framework.request import Request
 
 from agents.actions.cancel import cancel, clear_queue
 from agents.queue.queries import queued_prompts
@@ -14,25 +13,25 @@ from workspaces.storage.reader import read
 
 
 class CancelView(ApiView):
-    async def post(self, request: Request, workspace_id: str, session_id: str) -> HttpResponse:
+    async def post(self, workspace_id: str, session_id: str) -> HttpResponse:
         await read(require_session, workspace_id, session_id)
         await cancel(workspace_id, session_id)
         return empty_answer()
 
 
 class QueuedView(ApiView):
-    async def get(self, request: Request, workspace_id: str, session_id: str) -> HttpResponse:
+    async def get(self, workspace_id: str, session_id: str) -> HttpResponse:
         return json_answer(len(await read(_waiting, workspace_id, session_id)))
 
 
 class QueueListView(ApiView):
-    async def get(self, request: Request, workspace_id: str, session_id: str) -> HttpResponse:
+    async def get(self, workspace_id: str, session_id: str) -> HttpResponse:
         """``null`` when none waits."""
         return json_answer(await read(_waiting, workspace_id, session_id) or None)
 
 
 class QueueClearView(ApiView):
-    async def post(self, request: Request, workspace_id: str, session_id: str) -> HttpResponse:
+    async def post(self, workspace_id: str, session_id: str) -> HttpResponse:
         await read(require_session, workspace_id, session_id)
         await clear_queue(workspace_id, session_id)
         return empty_answer()

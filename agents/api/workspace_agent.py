@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from django.http import HttpResponse
-from rest_framework.request import Request
 
 from agents.actions.accept import accept
 from agents.api.prompts import PromptForm, prompt_of
@@ -25,13 +24,13 @@ from workspaces.storage.reader import read
 
 
 class AgentView(ApiView):
-    async def get(self, request: Request, workspace_id: str) -> HttpResponse:
+    async def get(self, workspace_id: str) -> HttpResponse:
         """Asked many times a second: one hop, two indexed reads."""
         is_busy = await read(_is_busy, workspace_id)
         config = configs().known(workspace_id) or await configs().config_of(workspace_id)
         return json_answer({"is_busy": is_busy, "is_ready": True} | _model(config))
 
-    async def post(self, request: Request, workspace_id: str) -> HttpResponse:
+    async def post(self, workspace_id: str) -> HttpResponse:
         """Answered when the prompt is durable; its run is not this request's."""
         prompt = prompt_of(await self.fields(PromptForm))
         await accept(workspace_id, prompt)
@@ -43,7 +42,7 @@ class InitForm(Form):
 
 
 class InitView(ApiView):
-    async def post(self, request: Request, workspace_id: str) -> HttpResponse:
+    async def post(self, workspace_id: str) -> HttpResponse:
         """An agent needs no beginning here: it is ready as soon as its workspace is open."""
         await self.fields(InitForm)
         await read(require_open, workspace_id)
@@ -51,7 +50,7 @@ class InitView(ApiView):
 
 
 class UpdateView(ApiView):
-    async def post(self, request: Request, workspace_id: str) -> HttpResponse:
+    async def post(self, workspace_id: str) -> HttpResponse:
         """The next turn works with the configuration as it is then."""
         await read(require_open, workspace_id)
         configs().forget(workspace_id)
@@ -59,7 +58,7 @@ class UpdateView(ApiView):
 
 
 class DefaultSmallModelView(ApiView):
-    async def get(self, request: Request, workspace_id: str) -> HttpResponse:
+    async def get(self, workspace_id: str) -> HttpResponse:
         """The small model that belongs to a provider; for one that has none, the large one."""
         provider_id = self.query("provider_id")
         await read(require_open, workspace_id)

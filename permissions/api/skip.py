@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from django.http import HttpResponse
-from rest_framework.request import Request
 
 from workspaces.actions.workspaces import set_skip_permissions
 from workspaces.api.answers import empty_answer, json_answer
@@ -20,10 +19,10 @@ class SkipForm(Form):
 
 
 class SkipView(ApiView):
-    async def get(self, request: Request, workspace_id: str) -> HttpResponse:
+    async def get(self, workspace_id: str) -> HttpResponse:
         return json_answer({"skip": await read(read_skip_permissions, workspace_id)})
 
-    async def post(self, request: Request, workspace_id: str) -> HttpResponse:
+    async def post(self, workspace_id: str) -> HttpResponse:
         skip = (await self.fields(SkipForm))["skip"]
         await writer.write(
             workspace_id, lambda tx: set_skip_permissions(tx, workspace_id, skip=skip)

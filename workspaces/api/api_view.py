@@ -13,6 +13,7 @@ from django.http import HttpRequest, HttpResponse
 from rest_framework.exceptions import MethodNotAllowed
 from rest_framework.request import Request
 from rest_framework.views import APIView
+from typing_extensions import override
 
 from workspaces.api.bodies import Form, checked
 from workspaces.storage.errors import BadField, Refusal, SessionUnknown, WorkspaceUnknown
@@ -29,6 +30,7 @@ _UNKNOWN: dict[str, type[Refusal]] = {
 class ApiView(APIView):
     http_method_names = ["get", "head", "post", "put", "delete"]
 
+    @override
     async def dispatch(  # type: ignore[override]  # the framework's is synchronous
         self, request: HttpRequest, *args: Any, **kwargs: str
     ) -> HttpResponse:
@@ -44,7 +46,7 @@ class ApiView(APIView):
         # Nothing unless the settings name such classes; ours answer from memory.
         self.perform_authentication(self.request)
         self.check_permissions(self.request)
-        answer: HttpResponse = await handler(self.request, **kwargs)
+        answer: HttpResponse = await handler(**kwargs)
         return answer
 
     async def fields(self, form: type[Form]) -> dict[str, Any]:

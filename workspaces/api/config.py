@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from django.http import HttpResponse
-from rest_framework.request import Request
 
 from workspaces.api.answers import json_answer
 from workspaces.api.api_view import ApiView
@@ -17,16 +16,16 @@ from workspaces.storage.reader import read
 
 
 class ConfigView(ApiView):
-    async def get(self, request: Request, workspace_id: str) -> HttpResponse:
+    async def get(self, workspace_id: str) -> HttpResponse:
         await read(require_open, workspace_id)
         return json_answer((await configs().config_of(workspace_id)).public)
 
 
 class ProvidersView(ApiView):
-    async def get(self, request: Request, workspace_id: str) -> HttpResponse:
+    async def get(self, workspace_id: str) -> HttpResponse:
         """What could be configured, for a client's picker; what is, stands in the configuration."""
         await read(require_open, workspace_id)
-        config = await configs().config_of(workspace.id)
+        config = await configs().config_of(workspace_id)
         if config.public["options"].get("disable_default_providers"):
             return json_answer(None)
         return json_answer([_shown(provider) for provider in known_providers().values()])

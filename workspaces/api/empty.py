@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from django.http import HttpResponse
-from rest_framework.request import Request
 
 from workspaces.api.answers import json_answer
 from workspaces.api.api_view import ApiView
@@ -16,6 +15,6 @@ from workspaces.storage.reader import read
 class EmptyView(ApiView):
     shape: Any = None
 
-    async def get(self, request: Request, workspace_id: str) -> HttpResponse:
+    async def get(self, workspace_id: str) -> HttpResponse:
         await read(require_open, workspace_id)
         return json_answer(self.shape)

@@ -10,8 +10,9 @@ import binascii
 from typing import Any
 
 from rest_framework import serializers
+from typing_extensions import override
 
-WORDS = {"required": "is required", "null": "must not be null"}
+WORDS: dict[str, Any] = {"required": "is required", "null": "must not be null"}
 
 
 class Text(serializers.Field[str, Any, str, Any]):
@@ -27,6 +28,7 @@ class Text(serializers.Field[str, Any, str, Any]):
         self.allow_blank = allow_blank
         super().__init__(**options)
 
+    @override
     def to_internal_value(self, data: Any) -> str:
         if not isinstance(data, str):
             self.fail("invalid")
@@ -38,6 +40,7 @@ class Text(serializers.Field[str, Any, str, Any]):
             self.fail("nul")
         return data
 
+    @override
     def to_representation(self, value: str) -> str:
         return value
 
@@ -45,12 +48,14 @@ class Text(serializers.Field[str, Any, str, Any]):
 class Flag(serializers.Field[bool, Any, bool, Any]):
     default_error_messages = WORDS | {"invalid": "must be true or false"}
 
+    @override
     def to_internal_value(self, data: Any) -> bool:
         if not isinstance(data, bool):
             self.fail("invalid")
         return data
 
-    def to_representation(self, value: bool) -> bool:  # noqa: FBT001  the framework's signature
+    @override
+    def to_representation(self, value: bool) -> bool:
         return value
 
 
@@ -69,6 +74,7 @@ class Texts(serializers.Field[list[str], Any, list[str], Any]):
         self.limit = limit
         super().__init__(**options)
 
+    @override
     def to_internal_value(self, data: Any) -> list[str]:
         if not isinstance(data, list):
             self.fail("invalid")
@@ -83,6 +89,7 @@ class Texts(serializers.Field[list[str], Any, list[str], Any]):
                 self.fail("nul")
         return list(data)
 
+    @override
     def to_representation(self, value: list[str]) -> list[str]:
         return value
 
@@ -90,6 +97,7 @@ class Texts(serializers.Field[list[str], Any, list[str], Any]):
 class Base64Text(Text):
     default_error_messages = {"base64": "must be base64"}
 
+    @override
     def to_internal_value(self, data: Any) -> str:
         text = super().to_internal_value(data)
         try:

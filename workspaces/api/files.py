@@ -6,7 +6,6 @@ import stat
 from functools import partial
 
 from django.http import HttpResponse
-from rest_framework.request import Request
 
 from workspaces.actions.files import record_read
 from workspaces.actions.sessions import read_session as require_session
@@ -27,12 +26,12 @@ NEVER = "0001-01-01T00:00:00Z"  # as clients of this wire spell a moment that ne
 
 
 class HistoryView(ApiView):
-    async def get(self, request: Request, workspace_id: str, session_id: str) -> HttpResponse:
+    async def get(self, workspace_id: str, session_id: str) -> HttpResponse:
         return json_answer(await read(list_file_versions, workspace_id, session_id))
 
 
 class ReadFilesView(ApiView):
-    async def get(self, request: Request, workspace_id: str, session_id: str) -> HttpResponse:
+    async def get(self, workspace_id: str, session_id: str) -> HttpResponse:
         return json_answer(await read(list_read_files, workspace_id, session_id))
 
 
@@ -44,7 +43,7 @@ class ReadForm(Form):
 class MarkReadView(ApiView):
     """A client read the file itself: the session may edit it, as it stands now."""
 
-    async def post(self, request: Request, workspace_id: str) -> HttpResponse:
+    async def post(self, workspace_id: str) -> HttpResponse:
         fields = await self.fields(ReadForm)
         path, mtime_ns, size = await read(_look, workspace_id, fields["path"])
         mark = partial(_mark, workspace_id, fields["session_id"], path, mtime_ns, size)
@@ -53,7 +52,7 @@ class MarkReadView(ApiView):
 
 
 class LastReadView(ApiView):
-    async def get(self, request: Request, workspace_id: str) -> HttpResponse:
+    async def get(self, workspace_id: str) -> HttpResponse:
         session_id, path = self.query("session_id"), self.query("path", limit=PATH_LIMIT)
         for name, value in (("session_id", session_id), ("path", path)):
             if not value:

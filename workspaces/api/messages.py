@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from django.http import HttpResponse
-from rest_framework.request import Request
 
 from workspaces.api.answers import json_answer
 from workspaces.api.api_view import ApiView
@@ -12,15 +11,15 @@ from workspaces.storage.reader import read
 
 
 class MessagesView(ApiView):
-    async def get(self, request: Request, workspace_id: str, session_id: str) -> HttpResponse:
+    async def get(self, workspace_id: str, session_id: str) -> HttpResponse:
         return json_answer(await read(list_messages, workspace_id, session_id))
 
 
 class UserMessagesView(ApiView):
-    async def get(self, request: Request, workspace_id: str, session_id: str) -> HttpResponse:
+    async def get(self, workspace_id: str, session_id: str) -> HttpResponse:
         return json_answer(await read(list_user_messages, workspace_id, session_id))
 
 
 class WorkspaceUserMessagesView(ApiView):
-    async def get(self, request: Request, workspace_id: str) -> HttpResponse:
+    async def get(self, workspace_id: str) -> HttpResponse:
         return json_answer(await read(list_prompted, workspace_id))

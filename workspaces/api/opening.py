@@ -61,9 +61,7 @@ def _opening(fields: dict[str, Any], env: dict[str, str]) -> Opening:
 
 def _open_and_claim(opening: Opening, client_id: str, tx: Transaction) -> str:
     workspace = open_workspace(tx, opening)
-    claim_workspace(
-        tx, workspace.pk, client_id, grace_seconds=settings.CRUSH_CREATE_GRACE_SECONDS
-    )
+    claim_workspace(tx, workspace.pk, client_id, grace_seconds=settings.CRUSH_CREATE_GRACE_SECONDS)
     return str(workspace.pk)
 
 

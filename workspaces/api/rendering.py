@@ -9,6 +9,7 @@ import orjson
 from rest_framework.exceptions import ParseError
 from rest_framework.parsers import BaseParser
 from rest_framework.renderers import BaseRenderer
+from typing_extensions import override
 
 
 class OrjsonRenderer(BaseRenderer):
@@ -17,6 +18,7 @@ class OrjsonRenderer(BaseRenderer):
     charset = None  # JSON is UTF-8; its media type has no such parameter
     render_style = "binary"
 
+    @override
     def render(
         self,
         data: Any,
@@ -31,6 +33,7 @@ class OrjsonParser(BaseParser):
 
     media_type = "*/*"
 
+    @override
     def parse(
         self,
         stream: IO[Any],

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from django.http import HttpResponse
-from rest_framework.request import Request
 
 from workspaces.api.answers import empty_answer, json_answer
 from workspaces.api.api_view import ApiView
@@ -19,17 +18,17 @@ COMMANDS = frozenset({"shutdown", "shutdown_if_idle"})
 
 
 class HealthView(ApiView):
-    async def get(self, request: Request) -> HttpResponse:
+    async def get(self) -> HttpResponse:
         return empty_answer()
 
 
 class VersionView(ApiView):
-    async def get(self, request: Request) -> HttpResponse:
+    async def get(self) -> HttpResponse:
         return json_answer(version_facts())
 
 
 class ServerConfigView(ApiView):
-    async def get(self, request: Request) -> HttpResponse:
+    async def get(self) -> HttpResponse:
         """All configuration belongs to workspaces."""
         return json_answer({})
 
@@ -39,13 +38,13 @@ class ControlForm(Form):
 
 
 class ControlView(ApiView):
-    # Given by the process: carries the command out or raises a Refusal.
-    control: Callable[[str], None] | None = None
+    # Given with the address: carries a command out, or raises a refusal.
+    control: Callable[[str], Awaitable[None]] | None = None
 
-    async def post(self, request: Request) -> HttpResponse:
+    async def post(self) -> HttpResponse:
         command: Any = (await self.fields(ControlForm))["command"]
         if command not in COMMANDS:
             raise BadField("unknown command")
         if self.control is not None:
-            self.control(command)
+            await self.control(command)
         return empty_answer()

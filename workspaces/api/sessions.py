@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from django.http import HttpResponse
-from rest_framework.request import Request
 
 from workspaces.actions.sessions import create_session, rename_session
 from workspaces.api.answers import json_answer
@@ -28,10 +27,10 @@ class SessionForm(Form):
 
 
 class SessionsView(ApiView):
-    async def get(self, request: Request, workspace_id: str) -> HttpResponse:
+    async def get(self, workspace_id: str) -> HttpResponse:
         return json_answer(await read(list_sessions, workspace_id))
 
-    async def post(self, request: Request, workspace_id: str) -> HttpResponse:
+    async def post(self, workspace_id: str) -> HttpResponse:
         title = (await self.fields(NewSessionForm))["title"]
         return json_answer(
             await write_in_open(
@@ -42,10 +41,10 @@ class SessionsView(ApiView):
 
 
 class SessionView(ApiView):
-    async def get(self, request: Request, workspace_id: str, session_id: str) -> HttpResponse:
+    async def get(self, workspace_id: str, session_id: str) -> HttpResponse:
         return json_answer(await read(read_session, workspace_id, session_id))
 
-    async def put(self, request: Request, workspace_id: str, session_id: str) -> HttpResponse:
+    async def put(self, workspace_id: str, session_id: str) -> HttpResponse:
         title = (await self.fields(SessionForm))["title"]
         return json_answer(
             await write_in_open(
@@ -56,5 +55,5 @@ class SessionView(ApiView):
 
 
 class ChildrenView(ApiView):
-    async def get(self, request: Request, workspace_id: str, session_id: str) -> HttpResponse:
+    async def get(self, workspace_id: str, session_id: str) -> HttpResponse:
         return json_answer(await read(list_children, workspace_id, session_id))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from django.http import HttpResponse
-from rest_framework.request import Request
 
 from workspaces.api.answers import json_answer
 from workspaces.api.api_view import ApiView
@@ -12,8 +11,6 @@ from workspaces.storage.reader import read
 
 
 class SnapshotView(ApiView):
-    async def get(self, request: Request, workspace_id: str) -> HttpResponse:
+    async def get(self, workspace_id: str) -> HttpResponse:
         session_id = self.query("session")
-        return json_answer(
-            await read(read_workspace_snapshot, workspace_id, session_id=session_id)
-        )
+        return json_answer(await read(read_workspace_snapshot, workspace_id, session_id=session_id))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from django.http import HttpResponse
-from rest_framework.request import Request
 
 from workspaces.actions.claims import set_current_session
 from workspaces.api.answers import empty_answer, json_answer
@@ -27,7 +26,7 @@ from workspaces.storage.reader import read
 
 
 class WorkspacesView(ApiView):
-    async def get(self, request: Request) -> HttpResponse:
+    async def get(self) -> HttpResponse:
         shown = []
         for workspace in await read(list_open_workspaces):
             try:
@@ -36,13 +35,13 @@ class WorkspacesView(ApiView):
                 continue  # closed since the list was read
         return json_answer(shown)
 
-    async def post(self, request: Request) -> HttpResponse:
+    async def post(self) -> HttpResponse:
         workspace_id = await open_for_client(await self.fields(OpeningForm))
         return json_answer(await _shown(await read(read_open_workspace, workspace_id)))
 
 
 class WorkspaceView(ApiView):
-    async def get(self, request: Request, workspace_id: str) -> HttpResponse:
+    async def get(self, workspace_id: str) -> HttpResponse:
         return json_answer(await _shown(await read(read_open_workspace, workspace_id)))
 
 
@@ -51,7 +50,7 @@ class CurrentSessionForm(Form):
 
 
 class CurrentSessionView(ApiView):
-    async def post(self, request: Request, workspace_id: str) -> HttpResponse:
+    async def post(self, workspace_id: str) -> HttpResponse:
         client_id = client_id_of(self.query("client_id"))
         session_id = (await self.fields(CurrentSessionForm))["session_id"]
         await write_in_open(

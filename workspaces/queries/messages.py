@@ -25,9 +25,7 @@ def list_messages(workspace_id: str, session_id: str) -> list[dict[str, Any]]:
 def list_user_messages(workspace_id: str, session_id: str) -> list[dict[str, Any]]:
     """What was prompted in the session, the newest first. Raises ``SessionUnknown``."""
     require_session(workspace_id, session_id)
-    return _messages(
-        "session_id = %s AND role = 'user' ORDER BY position DESC", [session_id]
-    )
+    return _messages("session_id = %s AND role = 'user' ORDER BY position DESC", [session_id])
 
 
 def list_prompted(workspace_id: str) -> list[dict[str, Any]]:
@@ -55,7 +53,7 @@ def _message(row: Sequence[Any]) -> dict[str, Any]:
         id=row[0],
         session_id=row[1],
         role=row[2],
-        parts=orjson.Fragment(row[3]),  # type: ignore[arg-type]  # a list, in JSON already
+        parts=orjson.Fragment(row[3]),  # a list, in JSON already
         model=row[4],
         provider=row[5],
         created_at=row[6],

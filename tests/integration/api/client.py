@@ -43,14 +43,11 @@ class Api:
         if raw is None:
             raw = b"" if body is None else orjson.dumps(body)
         sent: list[Any] = []
-        messages = iter(
-            [{"type": "http.request", "body": raw, "more_body": False}]
-        )
+        messages = iter([{"type": "http.request", "body": raw, "more_body": False}])
 
         async def receive() -> Any:
-            for message in messages:
-                return message
-            await asyncio.Event().wait()
+            message = next(messages, None)
+            return message or await asyncio.Event().wait()
 
         async def send(message: Any) -> None:
             sent.append(message)
