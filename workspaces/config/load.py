@@ -17,6 +17,7 @@ from workspaces.config.defaults import Discovery, asks_ollama
 from workspaces.config.environment import variables
 from workspaces.config.find import (
     Candidates,
+    Fingerprint,
     config_home,
     find_candidates,
     fingerprint,
@@ -42,6 +43,7 @@ class LoadedConfig:
     public: dict[str, Any]  # what every client may see; not to be changed
     problems: tuple[Problem, ...]
     files: tuple[str, ...]  # every file that could take part: give them to ``fingerprint``
+    mark: Fingerprint  # what ``fingerprint(files)`` was when they were read
     data_dir: str  # absolute; what is stored for the workspace lies there
 
 
@@ -49,6 +51,7 @@ class LoadedConfig:
 class _Files:
     trees: list[Tree]  # lowest precedence first
     files: tuple[str, ...]
+    mark: Fingerprint
     data_directory: str
     problems: list[Problem]
 
@@ -84,6 +87,7 @@ def load_config(
         public=public_config(tree, chosen=chosen, options=options, places=places),
         problems=(*read.problems, *chosen.problems)[:PROBLEMS_LIMIT],
         files=read.files,
+        mark=read.mark,
         data_dir=read.data_directory,
     )
 
@@ -97,13 +101,17 @@ def merged_tree(path: str, *, data_dir: str, server_env: Mapping[str, str] | Non
 def _read_all(path: str, *, data_dir: str, server: Mapping[str, str]) -> _Files:
     candidates = find_candidates(path, server_env=server)
     problems: list[Problem] = []
+    # Marked before they are read: what changes meanwhile is then seen as changed.
+    mark = fingerprint(candidates.files)
     trees = _read(candidates, path, problems)
     directory = _data_directory(path, data_dir, trees, home(server))
     stored = stored_for_workspace(directory)
-    if stored not in candidates.files:
+    files = candidates.files
+    if stored not in files:
+        files = (*files, stored)
+        mark += fingerprint((stored,))
         trees += _read(Candidates((stored,), frozenset(), frozenset()), path, problems)
-    files = tuple(dict.fromkeys((*candidates.files, stored)))
-    return _Files(trees, files, directory, problems)
+    return _Files(trees, files, mark, directory, problems)
 
 
 def _data_directory(path: str, given: str, trees: list[Tree], at_home: str) -> str:

@@ -236,8 +236,10 @@ def test_the_user_may_name_files_outside_of_a_workspace(place):
 
 
 def test_the_fingerprint_changes_with_every_kind_of_change(place):
-    files = place.load().files
-    seen = {fingerprint(files)}
+    loaded = place.load()
+    files = loaded.files
+    assert loaded.mark == fingerprint(files)
+    seen = {loaded.mark}
     for change in (
         lambda: place.write(place.project, {}),
         lambda: place.write(place.project, {"options": {}}),
@@ -317,7 +319,7 @@ HOSTILE = st.dictionaries(
 
 
 @settings(
-    max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(project=HOSTILE, own=HOSTILE, stored=HOSTILE)
 def test_no_json_makes_it_raise_and_every_answer_can_be_sent(place, project, own, stored):

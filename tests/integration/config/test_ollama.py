@@ -108,7 +108,7 @@ def test_nobody_there_is_quick():
     ids=["silent", "slow head", "slow body"],
 )
 def test_a_server_that_is_silent_or_drips_is_left(pieces: list[bytes]):
-    with serving(*pieces, pause=0.02 if len(pieces) > 1 else 3) as server:
+    with serving(*pieces, pause=0.02 if len(pieces) > 1 else 0.5) as server:
         started = time.monotonic()
         assert OllamaFinder().models(server.address) is None
         assert time.monotonic() - started < 2
