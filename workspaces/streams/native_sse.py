@@ -1,0 +1,46 @@
+"""``GET /api/workspaces/{id}/events``: the native feed as server-sent events.
+
+Begins after ``Last-Event-ID`` or ``?after=``, else now. A ``client_id`` attaches
+that client while it streams.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from typing import cast
+
+from typing_extensions import override
+
+from workspaces.events.hub import Hub
+from workspaces.events.readers import Wire
+from workspaces.events.subscribe import stream_native
+from workspaces.queries.workspaces import require_open
+from workspaces.storage.reader import read
+from workspaces.streams.asking import client_of, cursor_of, query_of, workspace_of
+from workspaces.streams.attachments import Attachments
+from workspaces.streams.http_stream import HttpStream, Scope
+
+RETRY = b"retry: 1000\n\n"
+
+
+class NativeSse(HttpStream):
+    def __init__(self, *, hub: Hub, attachments: Attachments) -> None:
+        super().__init__(attachments=attachments)
+        self._hub = hub
+
+    @override
+    async def stream(self, scope: Scope) -> None:
+        workspace_id, query = workspace_of(scope), query_of(scope)
+        client_id, after = client_of(query), cursor_of(scope, query)
+        if client_id is None:
+            await read(require_open, workspace_id)
+        else:
+            await self.attach(workspace_id, client_id)
+        feed = stream_native(self._hub, workspace_id, after=after, wire=Wire.SSE)
+        async with aclosing(cast("AsyncGenerator[bytes, None]", feed)) as chunks:
+            first = await anext(chunks, b"")  # or it says what is wrong with the cursor
+            await self.begin()
+            await self.write(RETRY + first)
+            async for chunk in chunks:
+                await self.write(chunk)

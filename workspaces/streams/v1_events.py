@@ -1,0 +1,47 @@
+"""``GET /v1/workspaces/{id}/events``: the stream that the ``/v1`` clients live on.
+
+No cursor: it shows what is pending and open, then everything from now on. Ends
+when the workspace closes; never because its client was slow for a while.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import aclosing
+from typing import cast
+
+from typing_extensions import override
+
+from workspaces.api.client_ids import client_id_of
+from workspaces.events.hub import Hub
+from workspaces.events.subscribe import stream_v1
+from workspaces.streams.asking import query_of, workspace_of
+from workspaces.streams.attachments import Attachments
+from workspaces.streams.http_stream import HttpStream, Scope
+
+Replay = Callable[[str], Awaitable[bytes]]
+
+
+class V1Events(HttpStream):
+    """``replay`` gives the frames of what is pending when a client attaches."""
+
+    def __init__(self, *, hub: Hub, attachments: Attachments, replay: Replay) -> None:
+        super().__init__(attachments=attachments)
+        self._hub = hub
+        self._replay = replay
+
+    @override
+    async def stream(self, scope: Scope) -> None:
+        workspace_id = workspace_of(scope)
+        client_id = client_id_of(query_of(scope).get("client_id", ""))
+        await self.attach(workspace_id, client_id)
+        feed = stream_v1(self._hub, workspace_id, replay=self._begin_and_replay)
+        async with aclosing(cast("AsyncGenerator[bytes, None]", feed)) as chunks:
+            async for chunk in chunks:
+                await self.write(chunk)
+
+    async def _begin_and_replay(self, workspace_id: str) -> bytes:
+        # Here and not before: the client takes the head for the promise that it misses
+        # nothing from now on, and only now has the feed joined the room.
+        await self.begin()
+        return await self._replay(workspace_id)
