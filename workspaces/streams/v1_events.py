@@ -14,7 +14,9 @@ from typing_extensions import override
 
 from workspaces.api.client_ids import client_id_of
 from workspaces.events.hub import Hub
+from workspaces.events.log import read_head
 from workspaces.events.subscribe import stream_v1
+from workspaces.storage.reader import read
 from workspaces.streams.asking import query_of, workspace_of
 from workspaces.streams.attachments import Attachments
 from workspaces.streams.http_stream import HttpStream, Scope
@@ -35,6 +37,10 @@ class V1Events(HttpStream):
         workspace_id = workspace_of(scope)
         client_id = client_id_of(query_of(scope).get("client_id", ""))
         await self.attach(workspace_id, client_id)
+        # Behind the log, the room would still meet an earlier closing of this workspace, and
+        # take it for the end of this stream.
+        room = await self._hub.room(workspace_id)
+        await self._hub.catch_up(room, await read(read_head, workspace_id))
         feed = stream_v1(self._hub, workspace_id, replay=self._begin_and_replay)
         async with aclosing(cast("AsyncGenerator[bytes, None]", feed)) as chunks:
             async for chunk in chunks:

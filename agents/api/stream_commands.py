@@ -1,0 +1,78 @@
+"""The commands of the native socket: prompt, cancel, answer, ping.
+
+The same forms and actions as over HTTP; a refusal becomes a reply. Knows no
+transport: ``COMMANDS`` is handed to the socket.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+from agents.actions.accept import accept
+from agents.actions.answer import Answer
+from agents.actions.answer import answer as answer_request
+from agents.actions.cancel import cancel as cancel_session
+from agents.api.prompts import PromptForm, prompt_of
+from workspaces.api.bodies import Form, checked
+from workspaces.api.fields import Text
+from workspaces.queries.workspaces import require_open
+from workspaces.storage.errors import BadField
+from workspaces.storage.reader import read
+
+Body = Mapping[str, Any]
+Command = Callable[[str, Body], Awaitable[Mapping[str, Any] | None]]
+
+
+class CancelForm(Form):
+    session_id = Text(limit=200)
+
+
+class AnswerForm(Form):
+    request_id = Text(limit=200)
+    answer = Text(limit=100)
+
+
+async def prompt(workspace_id: str, body: Body) -> None:
+    """Returns when the prompt is durably accepted."""
+    if "text" not in body:
+        raise BadField("text is required")
+    try:
+        fields = checked(PromptForm, {**body, "prompt": body["text"]})
+    except BadField as refusal:
+        # The form's name for it is the other interface's.
+        raise BadField(refusal.sentence.replace("prompt:", "text:", 1)) from None
+    await accept(workspace_id, prompt_of(fields))
+
+
+async def cancel(workspace_id: str, body: Body) -> None:
+    """Cancels what was accepted before it in the session."""
+    fields = checked(CancelForm, dict(body))
+    await read(require_open, workspace_id)
+    await cancel_session(workspace_id, fields["session_id"])
+
+
+async def answer(workspace_id: str, body: Body) -> Mapping[str, Any]:
+    """Whether this answer was the first."""
+    fields = checked(AnswerForm, dict(body))
+    try:
+        chosen = Answer(fields["answer"])
+    except ValueError:
+        raise BadField(f"answer: must be one of {', '.join(Answer)}") from None
+    await read(require_open, workspace_id)
+    resolved = await answer_request(
+        workspace_id, request_id=fields["request_id"], tool_call_id="", answer=chosen
+    )
+    return {"resolved": resolved}
+
+
+async def ping(workspace_id: str, body: Body) -> None:
+    """Says that the server hears."""
+
+
+COMMANDS: Mapping[str, Command] = {
+    "prompt": prompt,
+    "cancel": cancel,
+    "answer": answer,
+    "ping": ping,
+}
