@@ -192,6 +192,7 @@ ASKED: dict[str, tuple[str, ...]] = {
         "ls\x0brm", "echo é",
     ),
     "not understood, so asked": (
+        "\\ }", "ls &&# b\nls", "}\\&", "cat <<<{", "ls -o2>f ",
         "ls #\\\nrm x", 'echo "a\\\nb"', "ls \\", "ls &\npwd", "ls & # b", "for ((i=0;i<1;i++)); do ls; done",
         "ls &", "ls & pwd", "f() { ls; }", "function f { ls; }", "ls <<E\nx\nE", "cat <<'E'\nx\nE",
         "cat <<E\n$(rm x)\nE", "ls (", "ls )", "ls '", 'ls "', "ls `", "if", "((ls); (pwd))", "((1))",
