@@ -5,6 +5,7 @@ Paths are tried in order, so what clients poll comes first.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TypeAlias
 
 from django.urls import URLPattern, URLResolver, include, path
@@ -23,12 +24,18 @@ from workspaces.api.server import ControlView, HealthView, ServerConfigView, Ver
 from workspaces.api.sessions import ChildrenView, SessionsView
 from workspaces.api.snapshot import SnapshotView
 from workspaces.api.workspaces import CurrentSessionView, WorkspacesView
+from workspaces.storage.errors import ShuttingDown
 
 Routes: TypeAlias = list[URLPattern | URLResolver]
 
 
 async def _control(command: str) -> None:
     await process().control(command)
+
+
+def _close_streams(client_id: str, workspace_id: str | None) -> None:
+    with suppress(ShuttingDown):  # a process without a server holds no streams
+        process().attachments.close_client(client_id, workspace_id)
 
 
 _session_work: Routes = [
@@ -73,9 +80,9 @@ _workspace: Routes = [
 
 urlpatterns: Routes = [
     path("v1/workspaces/<str:workspace_id>/", include(_workspace)),
-    path("v1/workspaces/<str:workspace_id>", WorkspaceView.as_view()),
+    path("v1/workspaces/<str:workspace_id>", WorkspaceView.as_view(close_streams=_close_streams)),
     path("v1/workspaces", WorkspacesView.as_view()),
-    path("v1/clients/<str:client_id>", ClientView.as_view()),
+    path("v1/clients/<str:client_id>", ClientView.as_view(close_streams=_close_streams)),
     path("v1/health", HealthView.as_view()),
     path("v1/version", VersionView.as_view()),
     path("v1/config", ServerConfigView.as_view()),

@@ -9,8 +9,9 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
+from typing import Any
 
 from django.conf import settings
 
@@ -62,7 +63,8 @@ class ServerProcess:
         )
         self.attachments = Attachments(
             self.instance_id,
-            grace_seconds=settings.CRUSH_DETACH_GRACE_SECONDS,
+            writer,
+            detach_grace_seconds=settings.CRUSH_DETACH_GRACE_SECONDS,
             on_detached=self._sweep_after,
         )
         self._on_exit = on_exit
@@ -114,7 +116,7 @@ class ServerProcess:
 
     # -- in the background
 
-    def _spawn(self, work: asyncio._CoroutineLike[None]) -> None:
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -151,7 +153,7 @@ class ServerProcess:
                 self._on_exit()
                 return
 
-    async def _trying(self, what: str, work: asyncio._CoroutineLike[object]) -> None:
+    async def _trying(self, what: str, work: Awaitable[object]) -> None:
         try:
             await work
         except ShuttingDown:

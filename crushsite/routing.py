@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable, MutableMapping
-from typing import Any
+from typing import Any, cast
 
 from agents.api.stream_commands import COMMANDS
 from django.conf import settings
 from workspaces.streams.native_socket import NativeSocket
-from workspaces.streams.native_sse import NativeEvents
+from workspaces.streams.native_sse import NativeSse
 from workspaces.streams.v1_events import V1Events
 
 from crushsite.guard import Guard
@@ -34,7 +34,7 @@ class Router:
     def __init__(self, server: ServerProcess) -> None:
         streams = {"hub": server.hub, "attachments": server.attachments}
         self._v1_events = V1Events.as_asgi(**streams, replay=pending_frames)
-        self._native_events = NativeEvents.as_asgi(**streams)
+        self._native_events = NativeSse.as_asgi(**streams)
         self._native_socket = NativeSocket.as_asgi(**streams, commands=COMMANDS)
         self.api = ApiHandler()
         self._pages = LazyDjango()
@@ -43,7 +43,7 @@ class Router:
         kind, path = scope["type"], scope.get("path", "")
         if kind == "websocket":
             if match := _NATIVE_SOCKET.fullmatch(path):
-                return await self._native_socket(_with_id(scope, match), receive, send)
+                return await self._native_socket(cast("Any", _with_id(scope, match)), receive, send)
             return await send({"type": "websocket.close", "code": 4404})
         if kind != "http":
             raise ValueError(f"no application takes {kind!r} connections")

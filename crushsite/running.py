@@ -95,7 +95,8 @@ def run_server(host: str, shape: Shape, *, folder: Path) -> None:
 
 async def _serve(host: str, shape: Shape, *, folder: Path) -> None:
     from crushsite.routing import Router, guarded  # noqa: PLC0415  after Django is set up
-    from crushsite.server import AsgiServer, EndpointError  # noqa: PLC0415
+    from crushsite.server import AsgiServer  # noqa: PLC0415
+    from crushsite.serving.endpoints import EndpointError  # noqa: PLC0415
 
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -123,7 +124,7 @@ async def _serve(host: str, shape: Shape, *, folder: Path) -> None:
         print("Stopping", flush=True)  # noqa: T201
     finally:
         process.is_stopping = True
-        await process.attachments.close()
+        await process.attachments.stop()
         await server.stop()
         await router.api.finish()
         await process.stop()

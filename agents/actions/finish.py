@@ -50,7 +50,7 @@ def end_run(
     error: str = "",
 ) -> None:
     """Marks the run as finished and tells of it. The caller then closes the session's work."""
-    withdraw_requests(tx, run.workspace_id, run.key)
+    withdraw_requests(tx, run.key)
     tx.execute(
         "UPDATE agents_run SET state = 'finished', outcome = %s, message_id = %s, error = %s,"
         " finished_at = %s, open_calls = '[]', lease_expires_at = 0 WHERE id = %s",

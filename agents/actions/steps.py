@@ -25,7 +25,7 @@ from agents.actions.finish import (
 )
 from agents.actions.run_rows import RunRow, read_runs, run_wire
 from agents.models import RunOutcome, RunState
-from agents.turn.effects import End
+from agents.turn.effects import End, Outcome
 from agents.turn.machine import CANCELLED_RESULT
 from workspaces.actions import messages
 from workspaces.actions.sessions import add_usage, tell_session
@@ -155,7 +155,7 @@ def fold_prompts(tx: Transaction, run: RunRow, *, queued_only: bool = False) -> 
 def write_step(tx: Transaction, held: Held, step: Step) -> Written:
     """Carries a step's durable effects out, all or none."""
     run = hold(tx, held)
-    ends_cancelled = step.end is not None and step.end.outcome == RunOutcome.CANCELLED
+    ends_cancelled = step.end is not None and step.end.outcome is Outcome.CANCELLED
     if run.is_cancelled and not ends_cancelled:
         return Written(is_cancelled=True)
     if step.parks and (answered := _answers(tx, run)):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from django.db import connection
@@ -59,7 +59,7 @@ def claim_runs(tx: Transaction, *, worker: str, lease_ms: int, limit: int) -> li
 
 
 def _claimed(row: tuple[Any, ...]) -> Claimed:
-    return Claimed(*row[:10], is_first=bool(row[10]))
+    return replace(Claimed(*row), is_first=bool(row[10]))
 
 
 def renew_leases(tx: Transaction, *, worker: str, lease_ms: int) -> None:

@@ -8,6 +8,7 @@ from agents.tools.contract import FileMark, Todo
 from workspaces.actions import files
 from workspaces.models import Session
 from workspaces.storage.reader import read
+from workspaces.storage.transaction import Transaction
 from workspaces.storage.writer import writer
 
 
@@ -30,7 +31,7 @@ class DatabaseLedger:
     async def record_change(
         self, path: str, *, before: str | None, after: str, mark: FileMark
     ) -> None:
-        def job(tx: files.Transaction) -> None:
+        def job(tx: Transaction) -> None:
             files.record_change(
                 tx, self._workspace_id, self._session_id, path=path, before=before, after=after
             )

@@ -103,7 +103,7 @@ class RunPool:
     async def _claim_loop(self) -> None:
         while not self._draining:
             try:
-                while not self._draining and await self._claim():
+                while await self._claim():
                     pass
             except ShuttingDown:
                 return
@@ -120,7 +120,7 @@ class RunPool:
         """Whether it may be worth to look again at once."""
         self._wake.clear()
         limit = min(CLAIM_LIMIT, self._settings.max_runs - len(self._runs))
-        if limit <= 0:
+        if limit <= 0 or self._draining:
             return False
         claimed = await writer.write(
             "",

@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from agents.actions.steps import Held, LeaseLost, checkpoint, restart_reply
 from agents.llm.assembly import ReplyAssembly
@@ -15,7 +15,7 @@ from agents.llm.retries import stream_with_retries
 from workspaces.events.hub import Hub
 from workspaces.events.live import LiveMessage
 from workspaces.events.parts import Parts
-from workspaces.events.types import Delta
+from workspaces.events.types import Delta, Header
 from workspaces.storage.errors import ShuttingDown
 from workspaces.storage.moments import now_ms
 from workspaces.storage.writer import writer
@@ -70,9 +70,10 @@ class Reply:
     def _tell(self, event: Any) -> None:
         added = self.assembly.apply(event, now=now_ms() // 1000)
         if added is not None:
+            header = cast("Header", added.header)
             self.hub.stream(
                 self.held.workspace_id,
-                Delta(self.number, added.part, added.offset, added.text, added.header),
+                Delta(self.number, added.part, added.offset, added.text, header),
             )
 
     async def _restart(self, event: Restarted) -> None:

@@ -220,7 +220,7 @@ class RunTask:
         durable = (reply, results, refusals, begins, start, parks, releases, end)
         if not any(durable):
             return None
-        choice = self._brief.large.choice if self._brief is not None else None
+        chosen = self._brief.large.choice if self._brief is not None else None
         return Step(
             reply,
             results,
@@ -230,8 +230,8 @@ class RunTask:
             parks=parks,
             releases=releases,
             end=end,
-            model=choice.model if choice else "",
-            provider=choice.provider if choice else "",
+            model=chosen.model if chosen is not None else "",
+            provider=chosen.provider if chosen is not None else "",
         )
 
     def _reply_write(self, reason: FinishReason) -> ReplyWrite | None:

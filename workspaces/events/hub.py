@@ -193,7 +193,7 @@ class Hub:
         while True:
             await asyncio.sleep(HEARTBEAT_SECONDS)
             for room in list(self._rooms.values()):
-                for reader in [*room.native, *room.v1]:
+                for reader in room.readers():
                     reader.beat()
 
     async def _poll(self) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import orjson
-from channels.layers import InMemoryChannelLayer, get_channel_layer
+from channels.layers import BaseChannelLayer, InMemoryChannelLayer, get_channel_layer
 
 from workspaces.events.live import coalesced
 from workspaces.events.types import Delta
@@ -40,7 +40,9 @@ class Relay:
         self._on_event = on_event
         self._on_delta = on_delta
         self._origin = new_id()
-        self._layer = get_channel_layer()
+        layer = get_channel_layer()
+        # With the in-memory layer there is no other process.
+        self._layer = None if isinstance(layer, InMemoryChannelLayer) else layer
         self._channel = ""
         self._outbox: dict[str, list[Recorded | Delta]] = {}
         self._filled = asyncio.Event()
@@ -48,15 +50,15 @@ class Relay:
 
     @property
     def is_needed(self) -> bool:
-        return self._layer is not None and not isinstance(self._layer, InMemoryChannelLayer)
+        return self._layer is not None
 
     async def start(self) -> None:
-        if not self.is_needed:
+        if self._layer is None:
             return
         self._channel = await self._layer.new_channel()
         self._tasks = [
-            asyncio.create_task(self._send_all(), name="relay-send"),
-            asyncio.create_task(self._receive_all(), name="relay-receive"),
+            asyncio.create_task(self._send_all(self._layer), name="relay-send"),
+            asyncio.create_task(self._receive_all(self._layer), name="relay-receive"),
         ]
 
     async def stop(self) -> None:
@@ -66,11 +68,11 @@ class Relay:
         self._tasks = []
 
     async def join(self, workspace_id: str) -> None:
-        if self._channel:
+        if self._layer is not None and self._channel:
             await self._layer.group_add(group_of(workspace_id), self._channel)
 
     async def leave(self, workspace_id: str) -> None:
-        if self._channel:
+        if self._layer is not None and self._channel:
             await self._layer.group_discard(group_of(workspace_id), self._channel)
 
     def put(self, workspace_id: str, item: Recorded | Delta) -> None:
@@ -79,7 +81,7 @@ class Relay:
             self._outbox.setdefault(workspace_id, []).append(item)
             self._filled.set()
 
-    async def _send_all(self) -> None:
+    async def _send_all(self, layer: BaseChannelLayer) -> None:
         while True:
             await self._filled.wait()
             await asyncio.sleep(FLUSH_SECONDS)
@@ -87,16 +89,16 @@ class Relay:
             outbox, self._outbox = self._outbox, {}
             for workspace_id, items in outbox.items():
                 try:
-                    await self._layer.group_send(
+                    await layer.group_send(
                         group_of(workspace_id), _message(self._origin, workspace_id, items)
                     )
                 except Exception as error:  # noqa: BLE001  rooms repair what is lost here
                     logger.warning("the channel layer did not take a message: %s", error)
 
-    async def _receive_all(self) -> None:
+    async def _receive_all(self, layer: BaseChannelLayer) -> None:
         while True:
             try:
-                message = await self._layer.receive(self._channel)
+                message = await layer.receive(self._channel)
                 if message.get("origin") != self._origin:
                     self._hand_on(message)
             except asyncio.CancelledError:

@@ -52,6 +52,9 @@ class Room:
         self._native_pace = Pace(loop, self.flush_native)
         self._v1_pace = Pace(loop, self.flush_v1)
 
+    def readers(self) -> list[NativeReader | V1Reader]:
+        return [*self.native, *self.v1]
+
     @property
     def is_empty(self) -> bool:
         return not self.native and not self.v1
@@ -158,6 +161,11 @@ class Room:
             if finals:
                 self._finals.append(finals)
                 self._v1_pace.soon(0)
+            if event.kind == Kind.WORKSPACE_CLOSED:
+                # Its clients have no workspace any more: their streams end with what is pending.
+                self.flush_v1()
+                for v1_reader in self.v1:
+                    v1_reader.close()
 
     def adopt(self, live: LiveMessage) -> None:
         """Shares an open message that this process has begun to write."""
@@ -245,7 +253,7 @@ class Room:
     def close(self) -> None:
         self._native_pace.stop()
         self._v1_pace.stop()
-        for reader in [*self.native, *self.v1]:
+        for reader in self.readers():
             self.leave(reader)
 
     def _progress(self, live: LiveMessage) -> dict[str, Any]:

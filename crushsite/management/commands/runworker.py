@@ -60,6 +60,8 @@ async def _work(channels: list[str]) -> None:
 async def _listen(process: ServerProcess, channels: list[str], stopping: asyncio.Event) -> None:
     """Nudges only make it quicker: without the layer the pool looks by itself."""
     layer = get_channel_layer()
+    if layer is None:
+        return
     consumer = NudgeConsumer.as_asgi(pool=process.pool)
     application = ChannelNameRouter(dict.fromkeys(channels, consumer))
     worker = Worker(application, channels, layer)
