@@ -70,6 +70,11 @@ def settle(response: aiohttp.ClientResponse) -> None:
     task.add_done_callback(pool.draining.discard)
 
 
+def draining() -> int:
+    """How many complete replies' connections still wait for their last bytes."""
+    return len(_pool().draining)
+
+
 async def _drain(response: aiohttp.ClientResponse) -> None:
     try:
         with suppress(TimeoutError, aiohttp.ClientError):

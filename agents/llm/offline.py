@@ -30,6 +30,7 @@ from workspaces.events.parts import FinishReason, Role, Text, ToolResult, plain_
 QUOTED_LINES = 12
 QUOTED_WIDTH = 160
 TITLE_LENGTH = 50
+SUMMARY = re.compile(r"\bsum(?:mary|mari[sz])", re.IGNORECASE)
 
 ABOUT = """\
 I am the built-in offline model: a small program without any real intelligence. \
@@ -131,7 +132,7 @@ def _newest(messages: Sequence[Message]) -> tuple[Message | None, list[ToolResul
 
 def _without_tools(request: ModelRequest, prompt: str) -> str:
     """Such a request wants a title, or a summary of the session."""
-    if "summar" in prompt.lower() or "summar" in request.system.lower():
+    if SUMMARY.search(prompt) or SUMMARY.search(request.system):
         return _summary(request.messages)
     lines = [line.strip() for line in prompt.splitlines() if line.strip()]
     # The wish for a title stands in a line before the prompt itself.
@@ -150,7 +151,7 @@ def _summary(messages: Sequence[Message]) -> str:
         for message in messages
         if message.role is Role.USER
         for part in message.parts
-        if isinstance(part, Text) and part.text.strip() and "summar" not in part.text.lower()
+        if isinstance(part, Text) and part.text.strip() and not SUMMARY.search(part.text)
     ]
     if not prompts:
         return "Nothing was asked yet."

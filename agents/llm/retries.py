@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import random as _random
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 
 from agents.llm.contract import ModelEvent, ModelRequest, Provider, Restarted, Stopped
@@ -47,7 +47,7 @@ async def stream_with_retries(
     *,
     sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
     random: Callable[[], float] = _random.random,
-) -> AsyncIterator[list[ModelEvent]]:
+) -> AsyncGenerator[list[ModelEvent], None]:
     """Ends with ``Stopped`` or raises the last try's ``ModelError``.
 
     Before each pause it yields ``[Restarted]``: what came before is void.

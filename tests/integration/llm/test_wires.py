@@ -7,6 +7,7 @@ import json
 import socket
 from base64 import b64encode
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 from urllib.request import Request, urlopen
@@ -15,6 +16,7 @@ import pytest
 
 from agents.llm.anthropic import AnthropicWire
 from agents.llm.assembly import ReplyAssembly
+from agents.llm.connections import close_connections, draining
 from agents.llm.contract import ModelEvent, ModelRequest, Restarted, Stopped, TextDelta, Usage
 from agents.llm.errors import (
     BadRequest,
@@ -294,6 +296,9 @@ async def test_a_title_request_has_no_tools(kind: str, scripted: str) -> None:
     assert text_of(await say(wire(kind, scripted), asked)) == "word0 word1 word2 "
 
 
+HEAD_KEPT = (
+    b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
+)
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: %b\r\nConnection: close\r\n\r\n"
 
 
@@ -331,6 +336,35 @@ def test_what_no_header_can_hold_is_refused_without_telling_it(
     with pytest.raises(BadRequest) as caught:
         wire(kind, "http://127.0.0.1:9", **bad)
     assert "b: c" not in repr(caught.value)
+
+
+async def test_a_reply_whose_last_bytes_are_late_is_not_waited_for(kind: str) -> None:
+    """Its connection is used again all the same."""
+    asked: list[asyncio.StreamWriter] = []
+    late = asyncio.Event()
+    said = b"data: [DONE]\n\n" if kind != "anthropic" else b'data: {"type":"message_stop"}\n\n'
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(asyncio.IncompleteReadError):
+            while head := await reader.readuntil(b"\r\n\r\n"):
+                await reader.readexactly(int(head.lower().split(b"content-length:")[1].split()[0]))
+                asked.append(writer)
+                writer.write(HEAD_KEPT + b"%x\r\n%b\r\n" % (len(said), said))
+                await late.wait()
+                writer.write(b"0\r\n\r\n")
+        writer.close()
+
+    async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
+        provider = wire(kind, f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}")
+        assert len(await say(provider, request(user("x")))) == 1
+        late.set()
+        async with asyncio.timeout(5):
+            while draining():
+                await asyncio.sleep(0)
+        await say(provider, request(user("y")))
+        await close_connections()
+    assert len(asked) == 2
+    assert asked[0] is asked[1]
 
 
 async def test_the_connection_is_kept_for_the_next_reply(kind: str, scripted: str) -> None:
