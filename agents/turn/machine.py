@@ -131,6 +131,7 @@ def rebuild(steps: Sequence[Sequence[Asked]], results: Sequence[tuple[str, str]]
         contents.setdefault(call_id, deque()).append(content)
     open_calls: tuple[Call, ...] = ()
     trail: list[str] = []
+    is_denied = False
     for step in steps:
         open_calls = tuple(
             Call(asked, Progress.DONE, _digest(contents[asked.id].popleft()))
@@ -138,6 +139,7 @@ def rebuild(steps: Sequence[Sequence[Asked]], results: Sequence[tuple[str, str]]
             else Call(asked)
             for asked in step
         )
+        is_denied = any(call.digest == DENIED_DIGEST for call in open_calls)
         if open_calls and all(call.progress is Progress.DONE for call in open_calls):
             trail.append(_trace(open_calls))
             open_calls = ()
@@ -146,6 +148,7 @@ def rebuild(steps: Sequence[Sequence[Asked]], results: Sequence[tuple[str, str]]
         calls=open_calls,
         steps=len(steps),
         trail=tuple(trail[-LOOP_WINDOW:]),
+        is_denied=is_denied,
     )
 
 
@@ -193,14 +196,9 @@ def _denied(turn: Turn, denied: Denied) -> Step:
     call = _call(turn, denied.call_id)
     if call is None or call.progress in {Progress.RUNNING, Progress.DONE}:
         return turn, ()
-    effects: list[Effect] = [GiveResult(denied.call_id, DENIED_RESULT)]
-    turn = _with(turn, denied.call_id, Progress.DONE)
-    for other in turn.calls:
-        if other.progress not in {Progress.RUNNING, Progress.DONE}:
-            effects.append(GiveResult(other.asked.id, SKIPPED_RESULT))
-            turn = _with(turn, other.asked.id, Progress.DONE)
-    turn, more = _go_on(replace(turn, is_denied=True))
-    return turn, (*effects, *more)
+    turn = _with(turn, denied.call_id, Progress.DONE, DENIED_DIGEST)
+    turn, effects = _go_on(replace(turn, is_denied=True))
+    return turn, (GiveResult(denied.call_id, DENIED_RESULT), *effects)
 
 
 def _tool_ended(turn: Turn, ended: ToolEnded) -> Step:
@@ -242,7 +240,7 @@ def _go_on(turn: Turn) -> Step:
     if not unfinished:
         return _step_done(turn)
     if turn.is_denied:
-        return turn, ()  # what runs beside the denied call comes to its end
+        return _wind_up(turn)
     effects: list[Effect] = []
     busy = any(c.progress in {Progress.JUDGED, Progress.RUNNING} for c in unfinished)
     if turn.hands_over and not busy:
@@ -255,6 +253,19 @@ def _go_on(turn: Turn) -> Step:
     if not busy:
         effects.append(Park())
     return turn, tuple(effects)
+
+
+def _wind_up(turn: Turn) -> Step:
+    """After a denial nothing starts; what runs beside the denied call comes to its end."""
+    effects: list[Effect] = []
+    for call in turn.calls:
+        if call.progress not in {Progress.RUNNING, Progress.DONE}:
+            effects.append(GiveResult(call.asked.id, SKIPPED_RESULT))
+            turn = _with(turn, call.asked.id, Progress.DONE, _digest(SKIPPED_RESULT))
+    if any(call.progress is Progress.RUNNING for call in turn.calls):
+        return turn, tuple(effects)
+    turn, more = _step_done(turn)
+    return turn, (*effects, *more)
 
 
 def _startable(unfinished: Sequence[Call]) -> list[Call]:
@@ -301,6 +312,10 @@ def _with(turn: Turn, call_id: str, progress: Progress, digest: str = "") -> Tur
 
 def _digest(content: str) -> str:
     return hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+# A stored denial is known by its result: the turn must end also when it is rebuilt.
+DENIED_DIGEST = _digest(DENIED_RESULT)
 
 
 def _trace(calls: Sequence[Call]) -> str:

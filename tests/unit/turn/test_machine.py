@@ -630,6 +630,25 @@ def test_each_reply_gets_its_own_result_of_an_id() -> None:
     )
 
 
+def test_a_denial_outlives_a_crash_before_its_neighbour_ran() -> None:
+    calls = (one("A", parallel=True), one("B", parallel=True), one("c"))
+    turn, _ = advance(CALLING, Replied(FinishReason.TOOL_USE, calls))
+    turn, _ = advance(turn, Allowed("A"))
+    turn, effects = advance(turn, Denied("B"))
+    stored = [(e.call_id, e.content) for e in effects if isinstance(e, GiveResult)]
+
+    turn, effects = advance(rebuild([calls], stored), Begun())
+
+    assert effects == (GiveResult("A", SKIPPED_RESULT), DENIED_END)
+    assert turn.phase is Phase.ENDED
+
+
+def test_a_denial_whose_results_are_all_stored_never_calls_the_model() -> None:
+    turn = rebuild([(one("a"),)], [("a", DENIED_RESULT)])
+
+    assert advance(turn, Begun())[1] == (DENIED_END,)
+
+
 def test_the_loop_guard_remembers_over_a_crash() -> None:
     call = Asked("c", "ls", "{}")
     done = LOOP_REPEATS - 1

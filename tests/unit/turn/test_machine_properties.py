@@ -1,0 +1,438 @@
+"""The turn machine under a runner that does anything in any order, and crashes.
+
+The store changes by durable effects alone; whatever is not in it is lost by a
+crash. What must always hold is asserted where the effects are performed.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from dataclasses import dataclass, field, replace
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from agents.turn.effects import (
+    AbortWork,
+    CallModel,
+    Effect,
+    End,
+    GiveResult,
+    Judge,
+    Outcome,
+    Park,
+    Release,
+    RunTool,
+    SaveReply,
+    SaveResult,
+)
+from agents.turn.inputs import (
+    Allowed,
+    AnswerNeeded,
+    Asked,
+    Begun,
+    CancelSeen,
+    Denied,
+    HandOver,
+    Input,
+    Replied,
+    ReplyFailed,
+    ToolEnded,
+)
+from agents.turn.machine import (
+    LOOP_REPEATS,
+    LOOP_WINDOW,
+    REPEATED_NOTE,
+    Call,
+    Phase,
+    Progress,
+    Turn,
+    advance,
+    rebuild,
+)
+from workspaces.events.parts import FinishReason
+
+
+@dataclass
+class Store:
+    """What survives a crash."""
+
+    steps: list[tuple[Asked, ...]] = field(default_factory=list)
+    results: list[tuple[str, str]] = field(default_factory=list)
+    finishes: list[FinishReason] = field(default_factory=list)
+    ends: list[End] = field(default_factory=list)
+    is_held: bool = True  # some worker has the run
+
+    def missing(self) -> set[str]:
+        given = Counter(call_id for call_id, _ in self.results)
+        assert not given or max(given.values()) == 1, "a call has two results"
+        return {call.id for step in self.steps for call in step} - set(given)
+
+
+def between_steps(turn: Turn) -> Turn:
+    """The state as a worker that takes the run on would have it."""
+    calls = tuple(
+        call if call.progress is Progress.DONE else Call(call.asked) for call in turn.calls
+    )
+    phase = Phase.TOOLS if turn.steps else Phase.FRESH
+    return replace(turn, phase=phase, calls=calls, hands_over=False)
+
+
+def calls(turn: Turn, *progress: Progress) -> list[Call]:
+    return [call for call in turn.calls if call.progress in progress]
+
+
+REASONS = [
+    FinishReason.END_TURN,
+    FinishReason.MAX_TOKENS,
+    FinishReason.TOOL_USE,
+    FinishReason.UNKNOWN,
+]
+pick = st.randoms(use_true_random=False)
+seldom = st.integers(0, 9).map(lambda number: number == 6)  # or each run would end at once
+
+
+class Runner(RuleBasedStateMachine):
+    def __init__(self) -> None:
+        super().__init__()
+        self.accept()
+
+    @precondition(lambda self: self.is_over)
+    @rule()
+    def accept(self) -> None:
+        """A new run; the one before is over for good."""
+        self.store = Store()
+        self.made = 0  # calls so far, for their ids
+        self.ran: set[str] = set()
+        self.may_run: set[str] = set()
+        self.was_denied = False
+        self.was_cancelled = False
+        self.take_on()
+
+    # -- the runner
+
+    def take_on(self) -> None:
+        self.turn = rebuild(self.store.steps, self.store.results)
+        self.is_begun = False
+        self.forget_work()
+
+    def forget_work(self) -> None:
+        self.wanted: list[Effect] = []  # not durable, not yet performed
+        self.streams = False
+        self.judging: set[str] = set()
+        self.running: set[str] = set()
+
+    @property
+    def is_over(self) -> bool:
+        return bool(self.store.ends)
+
+    def feed(self, happened: Input) -> tuple[Effect, ...]:
+        before = self.turn
+        self.turn, effects = advance(before, happened)
+        assert sum(isinstance(e, End | Park | Release) for e in effects) <= 1
+        for effect in effects:
+            self.check(effect)
+            self.store_effect(effect, happened)
+        for effect in effects:
+            if isinstance(effect, AbortWork):
+                self.forget_work()
+        self.wanted += [e for e in effects if isinstance(e, CallModel | Judge | RunTool)]
+        if isinstance(effects[-1] if effects else None, End):
+            assert not self.store.missing(), "the turn ended with a call that has no result"
+            assert self.turn.phase is Phase.ENDED
+        if not self.is_over:
+            assert rebuild(self.store.steps, self.store.results) == between_steps(self.turn)
+        return effects
+
+    def store_effect(self, effect: Effect, happened: Input) -> None:
+        assert not self.is_over, f"{effect} after the end"
+        match effect:
+            case SaveReply(reason):
+                self.streams = False
+                self.store.steps.append(happened.calls if isinstance(happened, Replied) else ())
+                self.store.finishes.append(reason)
+            case SaveResult(call_id):
+                assert isinstance(happened, ToolEnded)
+                assert call_id in self.store.missing()
+                self.store.results.append((call_id, happened.content))
+            case GiveResult(call_id, content):
+                assert call_id in self.store.missing()
+                self.store.results.append((call_id, content))
+            case End():
+                self.store.ends.append(effect)
+                self.forget_work()
+            case Release():
+                self.store.is_held = False
+
+    def check(self, effect: Effect) -> None:
+        match effect:
+            case CallModel(fold):
+                assert not self.was_denied, "the model is called after a denial"
+                assert not self.store.missing(), "the model is called while a result lacks"
+                assert not self.streams, "the model is called twice"
+                assert fold == bool(self.store.steps)
+                assert self.repeats() < LOOP_REPEATS, "a loop goes on"
+            case RunTool(call_id):
+                assert call_id in self.may_run, "a call runs that nobody allowed"
+                assert call_id in self.store.missing()
+                self.check_neighbours(call_id)
+            case Judge(call_id):
+                assert call_id in self.store.missing()
+                assert call_id not in self.judging
+                assert not self.was_denied
+            case Park():
+                assert calls(self.turn, Progress.ASKED), "parked with nothing asked"
+                assert not calls(self.turn, Progress.RUNNING, Progress.JUDGED)
+                assert not self.running
+                assert not self.streams
+            case Release():
+                assert not self.running, "handed over while a tool runs"
+                assert not self.streams, "handed over while the model speaks"
+            case End(outcome, _, note):
+                if note == REPEATED_NOTE:
+                    assert self.repeats() >= LOOP_REPEATS
+                assert self.was_cancelled is (outcome is Outcome.CANCELLED)
+
+    def check_neighbours(self, call_id: str) -> None:
+        """A call runs alone, unless it and all between may run beside each other."""
+        step = self.store.steps[-1]
+        index = next(i for i, call in enumerate(step) if call.id == call_id)
+        missing = self.store.missing()
+        before = [call for call in step[:index] if call.id in missing]
+        assert not before or (step[index].parallel and all(call.parallel for call in before))
+
+    def repeats(self) -> int:
+        """How often the newest whole step stands among the last ones."""
+        given = dict(self.store.results)
+        whole = [
+            [(call.name, call.input, given[call.id]) for call in step]
+            for step in self.store.steps
+            if step and all(call.id in given for call in step)
+        ][-LOOP_WINDOW:]
+        return whole.count(whole[-1]) if whole else 0
+
+    # -- what happens
+
+    @precondition(lambda self: not self.is_begun and not self.is_over and self.store.is_held)
+    @rule()
+    def begin(self) -> None:
+        self.is_begun = True
+        self.feed(Begun())
+
+    @precondition(lambda self: not self.is_over)
+    @rule(random=pick, moves=st.integers(1, 20))
+    def go_on(self, random: random.Random, moves: int) -> None:
+        """Some of what may happen next to a run that nobody disturbs, in any order."""
+        for _ in range(moves):
+            possible = [
+                *([self.perform] * 3 if self.wanted else ()),
+                *([self.reply] if self.streams else ()),
+                *([self.judge] * 2 if self.judging else ()),
+                *([self.answer] if calls(self.turn, Progress.ASKED) else ()),
+                *([self.end_a_tool] if self.running else ()),
+            ]
+            if self.is_over or not possible:
+                return
+            random.choice(possible)(random)
+
+    def perform(self, random: random.Random) -> None:
+        effect = self.wanted.pop(random.randrange(len(self.wanted)))
+        match effect:
+            case CallModel():
+                self.streams = True
+            case Judge(call_id):
+                self.judging.add(call_id)
+            case RunTool(call_id):
+                assert call_id not in self.ran, "a tool runs twice"
+                self.ran.add(call_id)
+                self.running.add(call_id)
+
+    def reply(self, random: random.Random) -> None:
+        chance = random.randrange(20)
+        if chance == 0:
+            self.feed(ReplyFailed("no such model"))
+            assert self.store.ends[-1].outcome is Outcome.FAILED
+            return
+        count = 0 if chance == 1 else random.randrange(1, 6)
+        made = tuple(
+            Asked(
+                f"call-{self.made + number}",
+                random.choice(["view", "bash"]),
+                random.choice(["{}", '{"a":1}']),
+                parallel=random.random() < 0.7,
+            )
+            for number in range(count)
+        )
+        self.made += count
+        reason = random.choice(REASONS)
+        self.feed(Replied(reason, made))
+        expected = FinishReason.TOOL_USE if made else reason
+        if not made and reason is FinishReason.TOOL_USE:
+            expected = FinishReason.END_TURN
+        assert self.store.finishes[-1] is expected
+
+    def judge(self, random: random.Random) -> None:
+        call_id = random.choice(sorted(self.judging))
+        chance = random.randrange(20)
+        if chance == 0:
+            self.deny(call_id)
+        elif chance == 1:
+            self.end_tool(call_id, "bad arguments")
+        elif chance < 8:
+            self.judging.discard(call_id)
+            self.feed(AnswerNeeded(call_id))
+        else:
+            self.allow(call_id)
+
+    def answer(self, random: random.Random) -> None:
+        call_id = random.choice(calls(self.turn, Progress.ASKED)).asked.id
+        if random.randrange(8) == 0:
+            self.deny(call_id)
+        else:
+            self.allow(call_id)
+
+    def end_a_tool(self, random: random.Random) -> None:
+        self.end_tool(random.choice(sorted(self.running)), random.choice(["same", "other"]))
+
+    def allow(self, call_id: str) -> None:
+        self.judging.discard(call_id)
+        self.may_run.add(call_id)
+        self.feed(Allowed(call_id))
+
+    def deny(self, call_id: str) -> None:
+        self.was_denied = True
+        effects = self.feed(Denied(call_id))
+        assert isinstance(effects[0], GiveResult)
+        # What was wanted of calls that now have results is void.
+        missing = self.store.missing()
+        self.judging &= missing
+        self.wanted = [e for e in self.wanted if isinstance(e, RunTool) and e.call_id in missing]
+
+    def end_tool(self, call_id: str, content: str) -> None:
+        self.judging.discard(call_id)
+        self.running.discard(call_id)
+        self.feed(ToolEnded(call_id, content))
+
+    @precondition(lambda self: self.streams)
+    @rule(content=st.sampled_from(["same", "other"]), parallel=st.booleans())
+    def repeat_a_step(self, content: str, *, parallel: bool) -> None:
+        """One and the same step whole, so that loops come about."""
+        call = Asked(f"call-{self.made}", "ls", "{}", parallel)
+        self.made += 1
+        self.streams = False
+        self.feed(Replied(FinishReason.TOOL_USE, (call,)))
+        for happened in (Allowed(call.id), ToolEnded(call.id, content)):
+            self.wanted = [e for e in self.wanted if isinstance(e, CallModel)]
+            self.may_run.add(call.id)
+            self.feed(happened)
+
+    @precondition(
+        lambda self: calls(self.turn, Progress.WAITING) and self.turn.phase is Phase.TOOLS
+    )
+    @rule(random=pick, no=seldom)
+    def deny_ahead(self, random: random.Random, *, no: bool) -> None:
+        """The answer to a question from before a crash, before the call is judged again."""
+        if no:
+            self.deny(random.choice(calls(self.turn, Progress.WAITING)).asked.id)
+
+    @precondition(lambda self: not self.is_over and self.store.is_held)
+    @rule(cancels=seldom)
+    def cancel(self, *, cancels: bool) -> None:
+        if not cancels:
+            return
+        self.was_cancelled = True
+        self.feed(CancelSeen())
+        assert self.store.ends[-1].outcome is Outcome.CANCELLED
+        assert not self.running
+        assert not self.streams
+
+    @precondition(lambda self: self.store.is_held and not self.is_over)
+    @rule(stops=seldom)
+    def hand_over(self, *, stops: bool) -> None:
+        if stops:
+            self.feed(HandOver())
+
+    @precondition(lambda self: not self.store.is_held)
+    @rule()
+    def claim_again(self) -> None:
+        assert self.turn.phase is Phase.ENDED
+        self.store.is_held = True
+        self.take_on()
+
+    @precondition(lambda self: not self.running and not self.streams and not self.is_over)
+    @rule()
+    def crash(self) -> None:
+        """Also: a parked run left and taken on after its answer."""
+        self.store.is_held = True
+        self.take_on()
+
+    @rule(number=st.integers(0, 30), kind=st.integers(0, 3))
+    def come_late(self, number: int, kind: int) -> None:
+        """An input about a call that is long past, or never was."""
+        call_id = f"call-{number}"
+        call = next((c for c in self.turn.calls if c.asked.id == call_id), None)
+        if self.is_over or call is None or call.progress is Progress.DONE:
+            late: Input = (
+                Allowed(call_id),
+                AnswerNeeded(call_id),
+                Denied(call_id),
+                ToolEnded(call_id, "late"),
+            )[kind]
+        elif call.progress is Progress.RUNNING:
+            late = (Allowed(call_id), AnswerNeeded(call_id), Denied(call_id), AnswerNeeded("no"))[
+                kind
+            ]
+        elif call.progress is Progress.WAITING:
+            late = (Allowed(call_id), AnswerNeeded(call_id))[kind % 2]
+        else:
+            return
+        before = self.turn
+        assert self.feed(late) == ()
+        assert self.turn == before
+
+    @precondition(lambda self: self.turn.phase is not Phase.CALLING)
+    @rule(reply=st.sampled_from([Replied(FinishReason.END_TURN), ReplyFailed("late")]))
+    def reply_late(self, reply: Input) -> None:
+        before = self.turn
+        assert self.feed(reply) == ()
+        assert self.turn == before
+
+    # -- what always holds
+
+    @invariant()
+    def it_finishes_at_most_once(self) -> None:
+        assert len(self.store.ends) <= 1
+
+    @invariant()
+    def a_denied_turn_waits_only_for_what_runs(self) -> None:
+        if self.was_denied and not self.is_over and self.is_begun and self.store.is_held:
+            assert calls(self.turn, Progress.RUNNING)
+            assert not calls(self.turn, Progress.ASKED, Progress.JUDGED, Progress.WAITING)
+
+    @invariant()
+    def it_is_never_stuck(self) -> None:
+        if self.is_begun and not self.is_over and self.store.is_held:
+            assert (
+                self.wanted
+                or self.streams
+                or self.judging
+                or self.running
+                or calls(self.turn, Progress.ASKED)
+            ), "nothing will ever happen again"
+
+    @invariant()
+    def it_waits_for_no_answer_while_it_could_go_on(self) -> None:
+        waits = self.turn.phase is Phase.TOOLS and self.is_begun
+        if (
+            waits
+            and not self.turn.hands_over
+            and not calls(self.turn, Progress.RUNNING, Progress.JUDGED)
+        ):
+            first = next(c for c in self.turn.calls if c.progress is not Progress.DONE)
+            assert first.progress is Progress.ASKED
+
+
+Runner.TestCase.settings = settings(max_examples=100, stateful_step_count=40, deadline=None)
+TestRunner = Runner.TestCase
