@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from agents.llm.contract import ToolSpec
-from agents.tools import arguments, limits
+from agents.tools import arguments, asked, limits
 from agents.tools.contract import Question, ToolContext, ToolOutcome, ToolRefusal
 from agents.tools.description import beside
 from agents.tools.paths import resolve
@@ -85,6 +85,7 @@ class Bash:
     async def question(self, args: BashArgs, context: ToolContext) -> Question | None:
         _refuse_background(args)
         folder = await asyncio.to_thread(_folder, args, context)
+        asked.remember(context, folder)
         if is_read_only(args.command):
             return None
         return Question(
@@ -104,6 +105,7 @@ class Bash:
     async def run(self, args: BashArgs, context: ToolContext) -> ToolOutcome:
         _refuse_background(args)
         folder = await asyncio.to_thread(_folder, args, context)
+        asked.check(context, folder)
         output = _WatchedOutput(context.progress)
         started = _now_ms()
         try:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from agents.tools import diffs, textfile
+from agents.tools import asked, diffs, textfile
 from agents.tools.contract import FileMark, Question, ToolContext, ToolRefusal
 from agents.tools.limits import MAX_TEXT_BYTES
 from agents.tools.paths import is_inside, resolve, shown
@@ -33,12 +33,12 @@ class Change:
         return self.before.text if self.before else ""
 
 
-async def current(asked: str, context: ToolContext) -> tuple[Path, TextFile | None]:
+async def current(file_path: str, context: ToolContext) -> tuple[Path, TextFile | None]:
     """The file's resolved path and its text, ``None`` if there is none.
 
     Raises ``ToolRefusal`` when it was not read in this session, or changed since.
     """
-    path, mark = await asyncio.to_thread(_state, asked, context)
+    path, mark = await asyncio.to_thread(_state, file_path, context)
     if mark is None:
         return path, None
     seen = await context.files.read_mark(str(path))
@@ -60,6 +60,7 @@ async def current(asked: str, context: ToolContext) -> tuple[Path, TextFile | No
 
 
 def question(tool_name: str, change: Change, context: ToolContext, *, description: str) -> Question:
+    asked.remember(context, *_facts(change))
     inside = is_inside(change.path, context.working_dir)
     return Question(
         tool_name=tool_name,
@@ -82,7 +83,12 @@ async def diff(change: Change, context: ToolContext) -> diffs.Diff:
 
 async def commit(change: Change, context: ToolContext) -> None:
     """Write the file and its version. Once begun both are done, even when cancelled."""
+    asked.check(context, *_facts(change))
     await _unbroken(lambda: _write_and_record(change, context))
+
+
+def _facts(change: Change) -> tuple[object, ...]:
+    return change.path, change.before.mark if change.before else None
 
 
 def bounded(text: str) -> str:
@@ -109,8 +115,8 @@ async def _write_and_record(change: Change, context: ToolContext) -> None:
     )
 
 
-def _state(asked: str, context: ToolContext) -> tuple[Path, FileMark | None]:
-    path = resolve(asked, context)
+def _state(file_path: str, context: ToolContext) -> tuple[Path, FileMark | None]:
+    path = resolve(file_path, context)
     try:
         return path, textfile.mark(path)
     except FileNotFoundError:

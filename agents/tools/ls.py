@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from agents.llm.contract import ToolSpec
-from agents.tools import arguments, limits
+from agents.tools import arguments, asked, limits
 from agents.tools.contract import BadArguments, Question, ToolContext, ToolOutcome, ToolRefusal
 from agents.tools.description import beside
 from agents.tools.paths import is_inside, is_kernel_path, resolve
@@ -88,6 +88,7 @@ class Ls:
 
     async def question(self, args: LsArgs, context: ToolContext) -> Question | None:
         path = await asyncio.to_thread(resolve, args.path, context)
+        asked.remember(context, path)
         if is_inside(path, context.working_dir):
             return None
         return Question(
@@ -104,6 +105,7 @@ class Ls:
 
 def _tree(args: LsArgs, context: ToolContext) -> ToolOutcome:
     root = _Folder(resolve(args.path, context), ())
+    asked.check(context, root.path)
     if is_kernel_path(root.path):
         raise ToolRefusal(f"{root.path} is not a folder on a disk; it cannot be listed.")
     depth = args.depth or _MAX_DEPTH

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from agents.llm.contract import ToolSpec
-from agents.tools import arguments, limits, textfile
+from agents.tools import arguments, asked, limits, textfile
 from agents.tools.contract import FileMark, Question, ToolContext, ToolOutcome, ToolRefusal
 from agents.tools.description import beside
 from agents.tools.paths import is_inside, resolve
@@ -71,6 +71,7 @@ class View:
 
     async def question(self, args: ViewArgs, context: ToolContext) -> Question | None:
         path = await asyncio.to_thread(resolve, args.file_path, context)
+        asked.remember(context, path)
         if is_inside(path, context.working_dir):
             return None
         # Whether it exists is only told after the answer.
@@ -90,6 +91,7 @@ class View:
 
 def _look(args: ViewArgs, context: ToolContext) -> _Seen:
     path = resolve(args.file_path, context)
+    asked.check(context, path)
     try:
         raw, mark = textfile.read_bytes(path, max_bytes=limits.MAX_VIEW_BYTES)
     except FileNotFoundError:

@@ -31,7 +31,7 @@ def make_desk(
     files, todos, told = MemoryFileLedger(), MemoryTodoList(), list[str]()
     context = ToolContext(
         working_dir=folder.resolve(),
-        session_id="session",
+        session_id=str(uuid.uuid4()),
         message_id="message",
         call_id="call",
         env={"PATH": os.environ["PATH"], "HOME": str(folder), **(env or {})},

@@ -10,6 +10,7 @@ import pytest
 
 from agents.tools.bash import Bash
 from agents.tools.contract import BadArguments, ToolOutcome, ToolRefusal
+from agents.tools.shell.supervisor import SUPERVISOR
 from tests.doubles.tool_context import Desk, make_desk
 from tests.integration.tools.living import Word, daemon_command, until
 
@@ -119,7 +120,9 @@ async def test_it_shows_nothing_of_the_servers_environment(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "very-secret")
-    outcome = await call(desk, "env; cat /proc/$PPID/environ 2>/dev/null")
+    SUPERVISOR.close()  # the next is started in this environment
+    outcome = await call(desk, "env; tr '\\0' '\\n' < /proc/$PPID/environ; echo read")
+    assert outcome.content.endswith("read")
     assert "very-secret" not in outcome.content
 
 

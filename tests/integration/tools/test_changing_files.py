@@ -146,6 +146,35 @@ async def test_it_asks_for_the_file_itself_outside(
     assert (root / "link").is_symlink()
 
 
+@pytest.mark.parametrize(("tool", "given"), EVERY)
+async def test_it_holds_to_the_path_that_was_asked_for(
+    tool: Any, given: Any, desk: Desk, root: Path
+) -> None:
+    for name in ("asked", "other"):
+        (root / name).mkdir()
+        (root / name / "f").write_text("one\n")
+        await view(desk, f"{name}/f")
+    (root / "way").symlink_to("asked")
+    await ask(tool, desk, file_path="way/f", **given)
+    (root / "way").unlink()
+    (root / "way").symlink_to("other")
+    with pytest.raises(ToolRefusal, match="leads elsewhere"):
+        await call(tool, desk, file_path="way/f", **given)
+    assert (root / "other/f").read_text() == "one\n"
+
+
+async def test_it_holds_to_the_state_that_was_asked_about(desk: Desk, root: Path) -> None:
+    (root / "f").write_text("one\n")
+    await view(desk, "f")
+    await ask(Write(), desk, file_path="f", content="two\n")
+    (root / "f").write_text("another\n")
+    elsewhere = dataclasses.replace(desk.context, call_id="another call")
+    await View().run(View().parse({"file_path": "f"}), elsewhere)
+    with pytest.raises(ToolRefusal, match="has changed"):
+        await call(Write(), desk, file_path="f", content="two\n")
+    assert (root / "f").read_text() == "another\n"
+
+
 async def test_edit_tells_what_changed(desk: Desk, root: Path) -> None:
     (root / "f").write_text("a\nb\nc\n")
     await view(desk, "f")

@@ -110,6 +110,19 @@ async def test_view_asks_only_outside(desk: Desk, root: Path) -> None:
         assert Path(question.path).parent == root.parent
 
 
+@pytest.mark.parametrize(("tool", "field"), [(View(), "file_path"), (Ls(), "path")])
+async def test_it_holds_to_the_path_that_was_judged(
+    desk: Desk, root: Path, tool: Any, field: str
+) -> None:
+    (root / "f").write_text("")
+    (root / "way").symlink_to("f")
+    assert await tool.question(tool.parse({field: "way"}), desk.context) is None
+    (root / "way").unlink()
+    (root / "way").symlink_to(root.parent)
+    with pytest.raises(ToolRefusal, match="leads elsewhere"):
+        await call(tool, desk, **{field: "way"})
+
+
 async def test_ls_draws_a_tree(desk: Desk, root: Path) -> None:
     for path in ("a/b/c.txt", "a/d.log", "node_modules/x/y.js", ".git/config", "z"):
         (root / path).parent.mkdir(parents=True, exist_ok=True)

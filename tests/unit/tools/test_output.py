@@ -1,3 +1,5 @@
+import tracemalloc
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -30,6 +32,18 @@ def test_it_never_holds_more_than_its_bound(chunks: list[bytes], limit: int) -> 
     else:
         assert "left out" in output.text()
     assert len(output.text()) < 3 * limit + 60
+
+
+def test_it_costs_bounded_memory() -> None:
+    output, chunk = BoundedOutput(1_000), b"x" * 10_000
+    tracemalloc.start()
+    try:
+        for _ in range(2_000):
+            output.feed(chunk[:999])
+            output.feed(chunk)
+        assert tracemalloc.get_traced_memory()[1] < 100_000
+    finally:
+        tracemalloc.stop()
 
 
 def test_it_makes_any_bytes_readable() -> None:

@@ -1,0 +1,39 @@
+import re
+from pathlib import Path
+
+import pytest
+
+from agents.tools import limits, registry
+
+README = (Path(registry.__file__).with_name("README.md")).read_text()
+
+
+@pytest.mark.parametrize("name", sorted(registry.TOOLS))
+def test_a_tool_tells_the_model_what_it_takes(name: str) -> None:
+    spec = registry.TOOLS[name].spec
+    assert spec.name == name
+    assert len(spec.description) > 50
+    assert spec.schema["type"] == "object"
+    assert set(spec.schema.get("required", ())) <= spec.schema["properties"].keys()
+
+
+def test_the_tools_are_those_of_the_wire() -> None:
+    assert sorted(registry.TOOLS) == sorted(
+        ["bash", "view", "write", "edit", "multiedit", "ls", "glob", "grep", "todos"]
+    )
+    alone = {name for name, tool in registry.TOOLS.items() if not tool.parallel}
+    assert alone == {"bash", "write", "edit", "multiedit", "todos"}
+
+
+def test_a_disabled_tool_is_left_out() -> None:
+    left = registry.available(frozenset({"bash", "unknown"}))
+    assert set(registry.TOOLS) - set(left) == {"bash"}
+
+
+def test_the_readme_states_the_limits() -> None:
+    stated = README.partition("## Sizes and limits")[2].replace(",", "")
+    mebibytes = {limits.MAX_TEXT_BYTES, limits.MAX_VIEW_BYTES}
+    for name, value in vars(limits).items():
+        if name.isupper():
+            number = f"{value >> 20} MiB" if value in mebibytes else str(int(value))
+            assert re.search(rf"\b{number}\b", stated), f"{name} = {number}"
