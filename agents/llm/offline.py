@@ -30,6 +30,7 @@ from workspaces.events.parts import FinishReason, Role, Text, ToolResult, plain_
 QUOTED_LINES = 12
 QUOTED_WIDTH = 160
 TITLE_LENGTH = 50
+TITLE = re.compile(r"\btitle\b", re.IGNORECASE)
 SUMMARY = re.compile(r"\bsum(?:mary|mari[sz])", re.IGNORECASE)
 
 ABOUT = """\
@@ -132,11 +133,12 @@ def _newest(messages: Sequence[Message]) -> tuple[Message | None, list[ToolResul
 
 def _without_tools(request: ModelRequest, prompt: str) -> str:
     """Such a request wants a title, or a summary of the session."""
-    if SUMMARY.search(prompt) or SUMMARY.search(request.system):
+    asked_for = request.system if TITLE.search(request.system) else f"{request.system}\n{prompt}"
+    if SUMMARY.search(asked_for):
         return _summary(request.messages)
     lines = [line.strip() for line in prompt.splitlines() if line.strip()]
     # The wish for a title stands in a line before the prompt itself.
-    if len(lines) > 1 and lines[0].endswith(":"):
+    if len(lines) > 1 and lines[0].endswith(":") and TITLE.search(lines[0]):
         lines = lines[1:]
     title = " ".join(lines[0].split()) if lines else "New session"
     if len(title) <= TITLE_LENGTH:

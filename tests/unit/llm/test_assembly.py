@@ -106,6 +106,15 @@ def test_the_same_call_id_twice_is_renamed() -> None:
     assert deltas[3].header == {"type": "tool_call", "id": "a-2", "name": "y"}
 
 
+def test_ids_of_earlier_replies_are_not_used_again() -> None:
+    assembly = ReplyAssembly(taken={"a", "a-2"})
+    for event in (ToolCallStarted("a", "x"), ToolInputDelta("a", "1"), Restarted(2, "", 0.1)):
+        assembly.apply(event)
+        assert all(part == ToolCall("a-3", "x", part.input) for part in assembly.parts())  # type: ignore[union-attr]
+    assembly.apply(ToolCallStarted("a", "x"))
+    assert assembly.parts() == (ToolCall("a-3", "x"),)
+
+
 def test_a_restart_forgets_everything() -> None:
     assembly, _ = fold(TextDelta("a"), ToolCallStarted("c", "x"), Restarted(2, "because", 0.5))
     assert assembly.empty

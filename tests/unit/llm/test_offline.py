@@ -125,6 +125,11 @@ async def test_a_title_is_made_of_the_first_words() -> None:
     assert text_of(await say(request(tools=()))) == "New session"
 
 
+async def test_a_prompt_about_summaries_gets_a_title_as_well() -> None:
+    asked = request(user("Summarize this:\nlong text"), tools=(), system="Give a title to this.")
+    assert text_of(await say(asked)) == "Summarize this:"
+
+
 async def test_a_summary_names_the_prompts() -> None:
     asked = request(user("read a.txt"), user("ls"), user("Summarize this session."), tools=())
     assert text_of(await say(asked)) == "In this session the user asked:\n- read a.txt\n- ls"

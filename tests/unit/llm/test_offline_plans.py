@@ -1,4 +1,4 @@
-from time import perf_counter
+from time import process_time
 
 import pytest
 
@@ -84,6 +84,6 @@ def test_the_announcement_names_what_was_asked() -> None:
 )  # fmt: skip
 @pytest.mark.parametrize("verb", ["write ", "replace a ", "search ", "find ", "list ", "edit ", ""])
 def test_no_prompt_takes_long(verb: str, prompt: str) -> None:
-    begun = perf_counter()
+    begun = process_time()
     plan_for(verb + prompt, "/w")
-    assert perf_counter() - begun < 2  # a quadratic one takes minutes
+    assert process_time() - begun < 2  # a quadratic one takes minutes
