@@ -139,7 +139,7 @@ ASKED: dict[str, tuple[str, ...]] = {
         "find . -okdir ls \\;", "find . -fprint f", "find . -fprintf f x", "find . -fprint0 f",
         "find . -fls f", "find . -name x -o -delete", "find . 2>/dev/null -delete",
         "find $x", "find *", "find . -name *.py", "find . -name x $y", "find {.,-delete}", "find . \"$x\"",
-        "sort -o f a", "sort a -of", "sort --output=f a", "sort --outp=f a", "sort -nuof a",
+        "sort -o f a", "sort a -of", "sort --output=f a", "sort -t -- -o f a", "sort --outp=f a", "sort -nuof a",
         "sort --compress-program=sh a", "sort *", "sort $x", "uniq a b", "uniq -- a b", "uniq *",
         "uniq -c a $x", "rg --pre sh x", "rg --pre=sh x", "rg --hostname-bin sh x", "rg -z x", "rg foo *",
         "fd -x rm", "fd --exec rm", "fd -X rm", "fd --exec-batch rm", "fd -l", "tree -o f", "tree -R",
@@ -192,7 +192,7 @@ ASKED: dict[str, tuple[str, ...]] = {
         "ls\x0brm", "echo é",
     ),
     "not understood, so asked": (
-        "\\ }", "ls &&# b\nls", "}\\&", "cat <<<{", "ls -o2>f ",
+        "\\ }", "ls &&# b\nls", "}\\&", "ls -o2>f ",
         "ls #\\\nrm x", 'echo "a\\\nb"', "ls \\", "ls &\npwd", "ls & # b", "for ((i=0;i<1;i++)); do ls; done",
         "ls &", "ls & pwd", "f() { ls; }", "function f { ls; }", "ls <<E\nx\nE", "cat <<'E'\nx\nE",
         "cat <<E\n$(rm x)\nE", "ls (", "ls )", "ls '", 'ls "', "ls `", "if", "((ls); (pwd))", "((1))",
