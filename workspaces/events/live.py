@@ -10,6 +10,8 @@ from collections.abc import Iterable, Mapping
 from enum import Enum
 from typing import Any
 
+from typing_extensions import override
+
 from workspaces.events.types import Delta, Header
 
 
@@ -20,11 +22,14 @@ class Applied(Enum):
 
 
 class LivePart:
-    __slots__ = ("_chunks", "header", "length")
+    __slots__ = ("_chunks", "_rest", "header", "length")
 
-    def __init__(self, header: Header, text: str = "") -> None:
+    def __init__(
+        self, header: Header, text: str = "", *, rest: Mapping[str, Any] | None = None
+    ) -> None:
         self.header = header
         self._chunks = [text] if text else []
+        self._rest = rest  # of a stored part: its other fields
         self.length = len(text)
 
     def add(self, text: str) -> None:
@@ -38,11 +43,26 @@ class LivePart:
 
     def to_wire(self) -> dict[str, Any]:
         if self.header == "reasoning":
-            return {"type": "reasoning", "data": {"thinking": self.text(), "signature": ""}}
+            rest = self._rest or {"signature": ""}
+            return {"type": "reasoning", "data": {**rest, "thinking": self.text()}}
         if isinstance(self.header, Mapping):
-            call = {"id": self.header["id"], "name": self.header["name"], "input": self.text()}
-            return {"type": "tool_call", "data": call}
+            rest = self._rest or {"id": self.header["id"], "name": self.header["name"]}
+            return {"type": "tool_call", "data": {**rest, "input": self.text()}}
         return {"type": "text", "data": {"text": self.text()}}
+
+
+class StoredPart(LivePart):
+    """A part that does not grow by words: it stays as it was stored."""
+
+    __slots__ = ("_wire",)
+
+    def __init__(self, wire: Mapping[str, Any]) -> None:
+        super().__init__(None)
+        self._wire = wire
+
+    @override
+    def to_wire(self) -> dict[str, Any]:
+        return dict(self._wire)
 
 
 class LiveMessage:
@@ -58,7 +78,8 @@ class LiveMessage:
     def apply(self, delta: Delta) -> tuple[Applied, Delta]:
         """Adds what is new of the delta and returns just that part of it."""
         index = delta.part
-        if index == len(self.parts) and delta.offset == 0:
+        opens = index == len(self.parts) and delta.offset == 0
+        if opens:
             self.parts.append(LivePart(delta.header if delta.header is not None else "text"))
         elif index >= len(self.parts):
             return Applied.GAP, delta
@@ -66,10 +87,11 @@ class LiveMessage:
         known = part.length - delta.offset
         if known < 0:
             return Applied.GAP, delta
-        if known > 0 or (not delta.text and delta.header is None):
+        if not opens:
             if known >= len(delta.text):
                 return Applied.KNOWN, delta
-            delta = Delta(delta.number, index, part.length, delta.text[known:], None)
+            if known or delta.header is not None:
+                delta = Delta(delta.number, index, part.length, delta.text[known:])
         part.add(delta.text)
         self.size += len(delta.text)
         self.encoded = None
@@ -89,13 +111,15 @@ class LiveMessage:
 def _part_from_wire(raw: Mapping[str, Any]) -> LivePart:
     data = raw["data"]
     match raw["type"]:
+        case "text":
+            return LivePart("text", data.get("text", ""))
         case "reasoning":
-            return LivePart("reasoning", data.get("thinking", ""))
+            return LivePart("reasoning", data.get("thinking", ""), rest=data)
         case "tool_call":
             header = {"type": "tool_call", "id": data["id"], "name": data["name"]}
-            return LivePart(header, data.get("input", ""))
+            return LivePart(header, data.get("input", ""), rest=data)
         case _:
-            return LivePart("text", data.get("text", ""))
+            return StoredPart(raw)
 
 
 def coalesced(items: Iterable[Delta]) -> list[Delta]:
@@ -107,6 +131,7 @@ def coalesced(items: Iterable[Delta]) -> list[Delta]:
             last is not None
             and last.number == delta.number
             and last.part == delta.part
+            and last.offset + len(last.text) == delta.offset
             and delta.header is None
         ):
             joined[-1] = Delta(

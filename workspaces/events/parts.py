@@ -160,8 +160,10 @@ def _put(data: Json, /, **optional: str | int | bool) -> None:
     data.update({name: value for name, value in optional.items() if value})
 
 
-def part_from_wire(raw: Mapping[str, Any]) -> Part:
+def part_from_wire(raw: object) -> Part:
     """Raises ``ValueError`` for an unknown type or a field of a wrong type."""
+    if not isinstance(raw, Mapping):
+        raise ValueError("part: must be an object")
     kind, data = raw.get("type"), raw.get("data")
     if not isinstance(data, Mapping):
         raise ValueError("part: data must be an object")
@@ -208,7 +210,7 @@ def part_from_wire(raw: Mapping[str, Any]) -> Part:
             raise ValueError(f"part: unknown type {kind!r}")
 
 
-def parts_from_wire(raw: Iterable[Mapping[str, Any]]) -> Parts:
+def parts_from_wire(raw: Iterable[object]) -> Parts:
     return tuple(part_from_wire(item) for item in raw)
 
 
