@@ -3,7 +3,7 @@ from itertools import count
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agents.llm.anthropic_decode import AnthropicDecoder
@@ -226,6 +226,7 @@ EVENT = hostile(
 )
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(EVENT.map(lambda event: json.dumps(event).encode()) | st.binary(max_size=8)))
 def test_hostile_events_end_in_events_or_a_model_error(chunks: list[bytes]) -> None:
     reading = decoder()

@@ -3,7 +3,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agents.llm.anthropic_encode import encode
@@ -163,6 +163,7 @@ def test_of_two_ways_to_sample_one_is_sent() -> None:
     assert "top_p" not in encode(request(user("hi"), temperature=0.2, top_p=0.3))
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(MESSAGES, max_size=8))
 def test_whatever_is_stored_the_roles_alternate_and_no_block_is_empty(
     messages: list[Message],

@@ -1,5 +1,5 @@
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agents.llm.assembly import Delta, ReplyAssembly
@@ -170,6 +170,7 @@ EVENTS = st.one_of(
 )
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(EVENTS, max_size=30))
 def test_the_deltas_alone_give_the_same_parts(events: list[ModelEvent]) -> None:
     assembly = ReplyAssembly()

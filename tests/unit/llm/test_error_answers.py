@@ -2,7 +2,7 @@ import json
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agents.llm.error_answers import (
@@ -195,6 +195,7 @@ def test_an_address_is_shown_without_its_secrets() -> None:
     assert shown_url("http://[") == "an address that cannot be read"
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.integers(300, 599), st.binary(max_size=60) | st.text(max_size=30).map(str.encode))
 def test_any_answer_is_read(status: int, body: bytes) -> None:
     error = error_for_answer(OPENAI, "m", status=status, body=body, headers={}, now=0.0)

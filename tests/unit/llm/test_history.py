@@ -1,7 +1,7 @@
 import json
 from itertools import pairwise
 
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agents.llm.history import NO_RESULT, AssistantTurn, UserTurn, repaired, system_of
@@ -126,6 +126,7 @@ MESSAGES = st.builds(
 )
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(MESSAGES, max_size=8))
 def test_whatever_is_stored_every_call_has_its_one_result(messages: list[Message]) -> None:
     turns = repaired(messages)

@@ -3,7 +3,7 @@ from itertools import count
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agents.llm.contract import (
@@ -258,6 +258,7 @@ USAGE = hostile(prompt_tokens=JSON, completion_tokens=JSON, prompt_tokens_detail
 CHUNK = hostile(choices=JSON | st.lists(CHOICE, max_size=2), usage=USAGE, error=JSON)
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(CHUNK.map(lambda chunk: json.dumps(chunk).encode()) | st.binary(max_size=8)))
 def test_hostile_chunks_end_in_events_or_a_model_error(chunks: list[bytes]) -> None:
     reading = decoder()

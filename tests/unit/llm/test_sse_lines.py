@@ -1,7 +1,7 @@
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agents.llm.errors import BrokenStream
@@ -74,6 +74,7 @@ PIECES = st.sampled_from(
 )  # fmt: skip
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(PIECES, max_size=40).map(b"".join), st.data())
 def test_the_result_does_not_depend_on_where_the_network_cuts(
     stream: bytes, data: st.DataObject
