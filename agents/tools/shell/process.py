@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 import errno
 import os
+import signal
 import socket
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -22,7 +23,7 @@ from agents.tools.shell.reaper import PROCESS_MARK, kill_marked
 from agents.tools.shell.supervisor import SUPERVISOR
 
 MAX_ARGUMENT_BYTES = 128 * 1024 - 1  # Linux takes no longer single argument
-_SETTLE_SECONDS = 12.0  # the supervisor itself gives up after 10
+_SETTLE_SECONDS = 3.0  # each for the supervisor, and for its parent when that does not answer
 _DRAIN_SECONDS = 2.0
 _TRIES = 50
 _START_SECONDS = 30.0
@@ -50,10 +51,16 @@ class Process:
     """One started command. ``end`` may be called at any time and any number of times."""
 
     def __init__(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, mark: str
+        self,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        *,
+        supervisor_pid: int,
+        mark: str,
     ) -> None:
         self._reader = reader
         self._writer = writer
+        self._supervisor_pid = supervisor_pid
         self._mark = mark
         self.pid = 0
         self.exit_code: int | None = None
@@ -72,7 +79,7 @@ class Process:
     ) -> Process:
         """Raises ``ProcessFailed``. The descriptors stay the caller's, to close after this."""
         request = _encode(argv, cwd, env)
-        process = cls(*await _supervised(stdin, stdout, stderr), env.get(PROCESS_MARK, ""))
+        process = await _supervised(stdin, stdout, stderr, env.get(PROCESS_MARK, ""))
         writer = process._writer
         try:
             writer.write(len(request).to_bytes(8, "big") + request)
@@ -115,9 +122,15 @@ class Process:
         self.end()
         waiting = asyncio.ensure_future(self.wait())
         try:
-            await asyncio.wait_for(asyncio.shield(waiting), _SETTLE_SECONDS)
-        except TimeoutError:
-            waiting.cancel()
+            _, late = await asyncio.wait({waiting}, timeout=_SETTLE_SECONDS)
+            if late:
+                # Stopped by its own command, or busy with what cannot be killed. It lives, so
+                # the number is its own; its parent takes over what it held.
+                with contextlib.suppress(OSError):
+                    os.kill(self._supervisor_pid, signal.SIGKILL)
+                _, late = await asyncio.wait({waiting}, timeout=_SETTLE_SECONDS)
+            if late:
+                waiting.cancel()
         finally:
             # Closing is enough for the supervisor: a second cancel loses nothing.
             if not waiting.done():
@@ -139,29 +152,30 @@ async def run(
     Raises ``ProcessFailed``. On cancel, timeout and a full sink everything the
     command started is killed before this returns.
     """
-    reads, writes = os.pipe()
-    empty = os.open(os.devnull, os.O_RDONLY) if stdin is None else stdin
-    pump = Pump(reads, sink)  # owns ``reads`` from here on
-    try:
+    with contextlib.ExitStack() as open_for_output:
         try:
-            async with asyncio.timeout(_START_SECONDS):
-                process = await Process.start(
-                    argv,
-                    cwd=cwd,
-                    env=env,
-                    stdin=empty,
-                    stdout=writes,
-                    stderr=writes if stderr is None else stderr,
-                )
+            with contextlib.ExitStack() as open_for_start:
+                if stdin is None:
+                    stdin = os.open(os.devnull, os.O_RDONLY)
+                    open_for_start.callback(os.close, stdin)
+                reads, writes = os.pipe()
+                open_for_start.callback(os.close, writes)
+                pump = Pump(reads, sink)  # owns ``reads`` from here on
+                open_for_output.callback(pump.close)
+                async with asyncio.timeout(_START_SECONDS):
+                    process = await Process.start(
+                        argv,
+                        cwd=cwd,
+                        env=env,
+                        stdin=stdin,
+                        stdout=writes,
+                        stderr=writes if stderr is None else stderr,
+                    )
         except TimeoutError:
             raise ProcessFailed("The system takes too long to start a process.") from None
-        finally:
-            os.close(writes)
-            if stdin is None:
-                os.close(empty)
+        except OSError as error:
+            raise ProcessFailed(f"The system starts no process: {error.strerror}.") from None
         return await _follow(process, pump, timeout_seconds)
-    finally:
-        pump.close()
 
 
 async def _follow(process: Process, pump: Pump, timeout_seconds: float) -> Finished:
@@ -190,21 +204,19 @@ async def _follow(process: Process, pump: Pump, timeout_seconds: float) -> Finis
     return finished
 
 
-async def _supervised(
-    stdin: int, stdout: int, stderr: int
-) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    """A conversation with a fresh supervisor, which waits for its command."""
+async def _supervised(stdin: int, stdout: int, stderr: int, mark: str) -> Process:
+    """A fresh supervisor, which waits for its command."""
     for attempt in range(_TRIES):
         ours = await _asked(stdin, stdout, stderr)
         if ours is not None:
             reader, writer = await asyncio.open_connection(sock=ours)
             try:
-                word, _ = await _next(reader)
+                word, value = await _next(reader)
             except BaseException:
                 writer.close()
                 raise
             if word == "ready":
-                return reader, writer
+                return Process(reader, writer, supervisor_pid=int(value), mark=mark)
             writer.close()
         # Its parent has died, or has no room for it, or hundreds are waiting before us.
         await asyncio.sleep(0.002 * (attempt + 1))

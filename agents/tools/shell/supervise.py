@@ -13,7 +13,7 @@ From the server: one byte with four descriptors (control, stdin, stdout,
 stderr); then, on the control socket, an 8-byte length and NUL-separated fields:
 working folder, number of arguments, arguments, environment. Closing its side
 of the control socket means "end it". The supervisor answers in lines:
-``ready``, ``started PID``, ``failed WHY``, ``exited CODE``, ``ended LEFT``.
+``ready OWN-PID``, ``started PID``, ``failed WHY``, ``exited CODE``, ``ended LEFT``.
 """
 
 import contextlib
@@ -30,6 +30,7 @@ PR_SET_CHILD_SUBREAPER = 36
 MAX_REQUEST = 16 * 1024 * 1024
 LEAVE_SECONDS = 0.2  # for what a command left to end by itself: `cmd > >(tee log)`
 GIVE_UP_SECONDS = 10.0  # for what cannot be killed: another user's, or stuck in the kernel
+SUPERVISOR_SECONDS = 3.0  # for the supervisors to end their commands when the server is gone
 SERVER_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 
 
@@ -205,7 +206,8 @@ def execute(stdio: list[int], fields: list[bytes], told: int) -> None:
 def supervise(control: socket.socket, stdio: list[int]) -> None:
     become_subreaper()
     wakeup = wakeups()
-    control.sendall(b"ready\n")  # only after this the server sends the command: nothing runs twice
+    # Only after this the server sends the command, so that nothing is ever run twice.
+    control.sendall(b"ready %d\n" % os.getpid())
     size = int.from_bytes(receive(control, 8), "big")
     if size > MAX_REQUEST:
         os._exit(0)
@@ -281,9 +283,13 @@ def serve(server: socket.socket) -> None:
             supervisors.add(pid)
         for descriptor in descriptors:
             os.close(descriptor)
-    deadline = time.monotonic() + GIVE_UP_SECONDS + 1
+    deadline = time.monotonic() + GIVE_UP_SECONDS
+    patience = time.monotonic() + SUPERVISOR_SECONDS
     while not reap_supervisors(supervisors) and time.monotonic() < deadline:
-        wait_readable([], 0.5, wakeup)
+        if time.monotonic() > patience:  # one was stopped by its command: its work falls to us
+            for pid in supervisors:
+                send_signal(pid, signal.SIGKILL)
+        wait_readable([], 0.2, wakeup)
 
 
 def fork() -> int:

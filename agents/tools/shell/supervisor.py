@@ -16,6 +16,7 @@ import threading
 from collections.abc import Sequence
 from pathlib import Path
 
+_LINKER = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")  # some interpreters do not start without
 _SCRIPT = Path(__file__).with_name("supervise.py")
 
 
@@ -34,7 +35,7 @@ class Supervisor:
             self._drop()
             ours, theirs = socket.socketpair()
             with theirs:
-                # An empty environment: any command can read its parent's, and the
+                # Nearly no environment: any command can read its parent's, and the
                 # server's holds keys. Its own session: no terminal signal reaches it.
                 self._process = subprocess.Popen(
                     [sys.executable, "-I", "-S", str(_SCRIPT), str(theirs.fileno())],
@@ -43,7 +44,7 @@ class Supervisor:
                     stdout=subprocess.DEVNULL,
                     stderr=subprocess.DEVNULL,
                     cwd="/",
-                    env={},
+                    env={name: os.environ[name] for name in _LINKER if name in os.environ},
                     start_new_session=True,
                 )
             ours.setblocking(False)

@@ -85,7 +85,7 @@ async def test_view_suggests_similar_names(desk: Desk, root: Path) -> None:
     for name in ("settings.py", "Makefile", "other"):
         (root / name).write_text("")
     with pytest.raises(ToolRefusal, match=r"does not exist\. Did you mean: .*/settings\.py\?"):
-        await call(View(), desk, file_path="setings.py")
+        await call(View(), desk, file_path="setting.py")
     with pytest.raises(ToolRefusal, match=r"Did you mean: .*/Makefile\?"):
         await call(View(), desk, file_path="makefile")
     with pytest.raises(ToolRefusal, match=r"does not exist\.$"):

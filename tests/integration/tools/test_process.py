@@ -191,6 +191,14 @@ async def test_it_ends_what_a_killed_supervisor_held(tmp_path: Path) -> None:
 
 
 @linux_only
+async def test_it_ends_what_a_stopped_supervisor_holds(tmp_path: Path) -> None:
+    word = Word()
+    command = f"kill -STOP $PPID; env -i PATH=$PATH setsid --fork {word.sleeper}; sleep 600"
+    await cancel(await shell(command, tmp_path).started(word))
+    await asyncio.to_thread(until, lambda: not word.pids())
+
+
+@linux_only
 async def test_it_starts_again_after_its_starter_was_killed(tmp_path: Path) -> None:
     await shell("true", tmp_path).finish()
     assert SUPERVISOR.pid is not None
@@ -254,8 +262,13 @@ asyncio.run(main())
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 def test_everything_ends_with_the_server(tmp_path: Path, number: signal.Signals) -> None:
-    words = [Word() for _ in range(3)]
-    ways = ["{}", "{} & wait", "env -i PATH=$PATH setsid --fork {}; sleep 600"]
+    words = [Word() for _ in range(4)]
+    ways = [
+        "{}",
+        "{} & wait",
+        "env -i PATH=$PATH setsid --fork {}; sleep 600",
+        "kill -STOP $PPID; {}",
+    ]
     if not LINUX:
         words, ways = words[:2], ways[:2]
     commands = [way.format(w.sleeper) for way, w in zip(ways, words, strict=True)]
