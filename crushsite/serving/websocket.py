@@ -15,7 +15,7 @@ from autobahn.websocket.types import ConnectionDeny
 from daphne.ws_protocol import WebSocketFactory, WebSocketProtocol
 from typing_extensions import override
 
-from crushsite.serving.flow import Flow
+from crushsite.serving.flow import Flow, write_now
 from crushsite.serving.http import error_body
 from crushsite.serving.inbox import Inbox
 
@@ -81,7 +81,7 @@ class Socket(WebSocketProtocol):  # type: ignore[misc]  # Daphne is untyped
             head = struct.pack("!BBH", first, 126, size)
         else:
             head = struct.pack("!BBQ", first, 127, size)
-        self.transport.writeSequence((head, payload))
+        write_now(self.transport, head + payload)
 
     @override
     def serverClose(self, code: int | None = None) -> None:
