@@ -188,7 +188,7 @@ ASKED: dict[str, tuple[str, ...]] = {
     "names in disguise": (
         "./ls", "../ls", "bin/ls", "/tmp/ls", "~/ls", "r\\m x", "r''m x", '"rm" x', "\\rm x", "r$x",
         "$'rm' x", "$'\\x72m' x", "{rm,x}", "l{s,x}", "l?", "l*", "[l]s", "/bin/../tmp/ls", "/bin/r[m] x",
-        "l\\\ns", "ｌｓ", "lѕ", "ls\u200b", "ls\u00a0x", "ls\r", "ls\x00", "ls \x1b[0m", "ls\u202e", "LS",
+        "l\\\ns", "ls\\\nrm", "ｌｓ", "lѕ", "ls\u200b", "ls\u00a0x", "ls\r", "ls\x00", "ls \x1b[0m", "ls\u202e", "LS",
         "ls\x0brm", "echo é",
     ),
     "not understood, so asked": (
