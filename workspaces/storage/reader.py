@@ -12,7 +12,8 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import ParamSpec, TypeVar
 
-from django.db import DatabaseError, connection
+from django.db import DEFAULT_DB_ALIAS, DatabaseError, connection, connections
+from django.db.backends.base.base import BaseDatabaseWrapper
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -20,6 +21,7 @@ T = TypeVar("T")
 THREADS = 4
 
 _pool: ThreadPoolExecutor | None = None
+_connections: list[BaseDatabaseWrapper] = []  # one of each thread of the pool
 
 
 async def read(query: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -41,15 +43,23 @@ def _run(query: Callable[[], T]) -> T:
 def _threads() -> ThreadPoolExecutor:
     global _pool
     if _pool is None:
-        _pool = ThreadPoolExecutor(THREADS, thread_name_prefix="reader")
+        _pool = ThreadPoolExecutor(
+            THREADS, thread_name_prefix="reader", initializer=_remember_connection
+        )
     return _pool
+
+
+def _remember_connection() -> None:
+    own = connections[DEFAULT_DB_ALIAS]
+    own.inc_thread_sharing()  # closed by the thread that ends the pool
+    _connections.append(own)
 
 
 def stop_reading() -> None:
     """Ends the threads and their connections. Reading again starts new ones."""
     global _pool
     if _pool is not None:
-        for _ in range(THREADS):
-            _pool.submit(connection.close)
         _pool.shutdown(wait=True)
         _pool = None
+    while _connections:
+        _connections.pop().close()

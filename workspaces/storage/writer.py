@@ -3,7 +3,7 @@
 A thread of its own with a connection of its own. While one commit runs, the
 next batch gathers; there is no timer. A job is a function of a ``Transaction``
 and must be repeatable: when one job of a batch fails, the batch is rolled back
-and each job runs again alone, so that only the failing one fails.
+and its halves run again, down to the failing job alone: only that one fails.
 """
 
 from __future__ import annotations
@@ -56,11 +56,14 @@ class Writer:
         self._publish: Publish | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._closed = False
+        self._gate = threading.Lock()  # nothing is asked behind the mark that ends the thread
 
     def start(
         self, *, publish: Publish | None = None, loop: asyncio.AbstractEventLoop | None = None
     ) -> None:
         """``publish`` is called in ``loop`` with each commit's events, in log order."""
+        if self._thread is not None:
+            raise RuntimeError("the writer runs already")
         self._publish, self._loop = publish, loop
         self._closed = False
         self._thread = threading.Thread(target=self._work, name="writer", daemon=True)
@@ -72,11 +75,14 @@ class Writer:
 
     def stop(self) -> None:
         """Commits what was asked before, then ends the thread. Callable twice."""
-        if self._thread is None:
-            return
-        self._closed = True
-        self._queue.put(None)
-        self._thread.join()
+        with self._gate:
+            thread = self._thread
+            if thread is None:
+                return
+            if not self._closed:
+                self._closed = True
+                self._queue.put(None)
+        thread.join()
         self._thread = None
 
     async def write(self, workspace_id: str, job: Job[T]) -> T:
@@ -84,20 +90,25 @@ class Writer:
 
         When the caller is cancelled meanwhile, the job is carried out all the same.
         """
-        if self._closed:
-            raise ShuttingDown
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[T] = loop.create_future()
-        self._queue.put(_Asked(workspace_id, job, loop, answer))
+        if not self._ask(_Asked(workspace_id, job, loop, answer)):
+            raise ShuttingDown
         return await answer
 
     def write_and_wait(self, workspace_id: str, job: Job[T]) -> T:
         """The same for a thread outside the loop; without a running writer, right here."""
-        if not self.is_running:
-            return run_alone(workspace_id, job)[0]
         answer: Future[T] = Future()
-        self._queue.put(_Asked(workspace_id, job, None, answer))
+        if not self._ask(_Asked(workspace_id, job, None, answer)):
+            return run_alone(workspace_id, job)[0]
         return answer.result()
+
+    def _ask(self, asked: _Asked[Any]) -> bool:
+        with self._gate:
+            if not self.is_running:
+                return False
+            self._queue.put(asked)
+            return True
 
     # -- the thread
 
@@ -124,25 +135,30 @@ class Writer:
         return batch, False
 
     def _settle(self, batch: list[_Asked[Any]]) -> None:
-        if len(batch) > 1:
-            # One order of locks in every process: no two batches can wait for each other.
-            batch.sort(key=lambda asked: asked.workspace_id)
-            try:
-                values, recorded = _commit([(asked.workspace_id, asked.job) for asked in batch])
-            except Exception as error:  # noqa: BLE001  each job answers for itself below
-                logger.debug("a batch of %d jobs is run one by one: %s", len(batch), error)
-            else:
-                self._answer(list(zip(batch, values, strict=True)), recorded)
-                return
-        for asked in batch:
-            try:
-                value, recorded = run_alone(asked.workspace_id, asked.job)
-            except Exception as error:
-                if not isinstance(error, Refusal):
-                    logger.exception("a write failed")
-                self._refuse(asked, error)
-            else:
-                self._answer([(asked, value)], recorded)
+        if len(batch) == 1:
+            self._settle_alone(batch[0])
+            return
+        # One order of locks in every process: no two batches can wait for each other.
+        batch.sort(key=lambda asked: asked.workspace_id)
+        try:
+            values, recorded = _commit([(asked.workspace_id, asked.job) for asked in batch])
+        except BaseException as error:  # noqa: BLE001  the job that failed is found below
+            logger.debug("a batch of %d jobs is run in halves: %s", len(batch), error)
+            middle = len(batch) // 2
+            self._settle(batch[:middle])
+            self._settle(batch[middle:])
+        else:
+            self._answer(list(zip(batch, values, strict=True)), recorded)
+
+    def _settle_alone(self, asked: _Asked[Any]) -> None:
+        try:
+            value, recorded = run_alone(asked.workspace_id, asked.job)
+        except BaseException as error:
+            if not isinstance(error, Refusal):
+                logger.exception("a write failed")
+            self._refuse(asked, _tellable(error))
+        else:
+            self._answer([(asked, value)], recorded)
 
     def _answer(
         self, answers: Sequence[tuple[_Asked[Any], Any]], recorded: Sequence[Recorded]
@@ -156,11 +172,16 @@ class Writer:
         publish = self._publish
 
         def tell() -> None:
-            if publish is not None and recorded:
-                publish(recorded)
+            try:
+                if publish is not None and recorded:
+                    publish(recorded)
+            except Exception:
+                # It is committed: whoever asked must not wait because telling others failed.
+                logger.exception("committed events could not be published")
             _resolve(answers)
 
-        _call_in(loop, tell)
+        if not _call_in(loop, tell):
+            _resolve(answers)
 
     def _refuse(self, asked: _Asked[Any], error: Exception) -> None:
         def tell() -> None:
@@ -198,11 +219,22 @@ def _running_loop() -> asyncio.AbstractEventLoop | None:
         return None
 
 
-def _call_in(loop: asyncio.AbstractEventLoop, tell: Callable[[], None]) -> None:
+def _call_in(loop: asyncio.AbstractEventLoop, tell: Callable[[], None]) -> bool:
     try:
         loop.call_soon_threadsafe(tell)
     except RuntimeError:
         logger.debug("the loop that asked is closed")
+        return False
+    return True
+
+
+def _tellable(error: BaseException) -> Exception:
+    """A future takes no ``StopIteration``, and a job's exit is not its caller's."""
+    if isinstance(error, Exception) and not isinstance(error, StopIteration):
+        return error
+    told = RuntimeError(f"a write failed: {type(error).__name__}")
+    told.__cause__ = error
+    return told
 
 
 def _commit(jobs: Sequence[tuple[str, Job[Any]]]) -> tuple[list[Any], list[Recorded]]:
