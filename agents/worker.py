@@ -13,7 +13,7 @@ from channels.consumer import AsyncConsumer
 from agents.runner.pool import RunPool
 
 
-class NudgeConsumer(AsyncConsumer):  # type: ignore[misc]  # Channels is partly untyped
+class NudgeConsumer(AsyncConsumer):
     pool: RunPool  # given by ``as_asgi(pool=…)``
 
     async def run_accepted(self, message: dict[str, Any]) -> None:

@@ -24,6 +24,7 @@ ROOT_URLCONF = "crushsite.urls"
 ASGI_APPLICATION = "crushsite.asgi.application"
 
 INSTALLED_APPS = [
+    "crushsite",  # before channels: its runworker is ours
     "django.contrib.auth",
     "django.contrib.contenttypes",
     "django.contrib.sessions",
@@ -36,7 +37,6 @@ INSTALLED_APPS = [
     "workspaces",
     "permissions",
     "agents",
-    "crushsite",
 ]
 
 # Only the admin passes through these; the API has a shorter way (crushsite.handler).

@@ -150,6 +150,12 @@ class Channel(_HTTPChannel):  # type: ignore[misc]  # Twisted is untyped here
             super().lineReceived(line)
 
     @override
+    def allContentReceived(self) -> None:
+        # A body may end in the very bytes that it was refused for.
+        if not self.is_refused:
+            super().allContentReceived()
+
+    @override
     def _send100Continue(self) -> None:
         if not self.is_refused:
             super()._send100Continue()

@@ -73,7 +73,7 @@ def answer_request(
     return True
 
 
-def withdraw_requests(tx: Transaction, workspace_id: str, run_key: int) -> None:
+def withdraw_requests(tx: Transaction, run_key: int) -> None:
     """The run has ended: its open questions close, as denied, for whoever draws them."""
     open_ids = tx.fetch(
         "SELECT id FROM permissions_permissionrequest WHERE run_key = %s AND state = 'pending'",

@@ -7,14 +7,16 @@ from typing import Any
 
 from rest_framework import serializers
 from rest_framework.exceptions import ParseError, ValidationError
+from rest_framework.settings import api_settings
 
+from workspaces.api.fields import WORDS
 from workspaces.storage.errors import BadField
 
 
 class Form(serializers.Serializer[Any]):
     """The fields of a body. Others are ignored: clients send whole objects back."""
 
-    default_error_messages = {"invalid": "must be an object", "null": "must not be null"}
+    default_error_messages = WORDS | {"invalid": "must be an object"}
 
 
 @cache
@@ -39,6 +41,8 @@ def sentence_of(detail: Any, name: str = "") -> str:
     """The first fault that the framework found, with the field's full name."""
     if isinstance(detail, dict):
         key, below = next(iter(detail.items()))
+        if key == api_settings.NON_FIELD_ERRORS_KEY:  # of the object as a whole
+            return sentence_of(below, name)
         inner = f"[{key}]" if isinstance(key, int) else f".{key}"
         return sentence_of(below, f"{name}{inner}".removeprefix("."))
     if isinstance(detail, list):

@@ -16,6 +16,9 @@ MASK = "********"
 # Shorter ones would take innocent text with them: a key may be "x" or "none".
 _SHORTEST_WHOLE = 4
 _SHORTEST_PART = 8
+# Every one is looked for in every text. A file with more than this is built to be slow,
+# and each is masked in its own place all the same.
+_MOST = 500
 
 _REFERENCE = re.compile(r"(?:(?:Bearer|Basic|Token) )?\$(?:[A-Za-z_]\w*|\{[A-Za-z_]\w*(?::-)?\})")
 _SECRET_NAME = re.compile(
@@ -27,10 +30,11 @@ _HARMLESS_NAME = re.compile(
     r"tokens$|^max_.*token|token_budget$|^author(s|_name|_email)?$|_budget_tokens$|^cache_key$|^token_type$|^key_?path$",
     re.IGNORECASE,
 )
-_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^\s\"'<>]+")
+# Both are bounded, so that no text makes them slow.
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{0,30}://[^\s\"'<>]+")
 _ASSIGNED = re.compile(
-    r"(?P<name>[\w-]*(?:key|token|secret|passw|pwd|credential|auth)[\w-]*[=:]\s*)"
-    r"(?P<value>(?:(?:bearer|basic|token)\s+)?[^\s\"'&;|]+)",
+    r"(?<![\w-])(?P<name>[\w-]{1,200})(?P<sign>[=:]\s{0,10})"
+    r"(?P<value>(?:(?:bearer|basic|token)\s{1,10})?[^\s\"'&;|]+)",
     re.IGNORECASE,
 )
 
@@ -123,7 +127,13 @@ def masked_within(text: str) -> str:
     """Credentials inside an address, and ``NAME_TOKEN=…`` inside a command."""
     if "://" in text:
         text = _URL.sub(lambda match: masked_address(match.group()), text)
-    return _ASSIGNED.sub(lambda match: match["name"] + masked(match["value"]), text)
+    return _ASSIGNED.sub(_masked_assignment, text)
+
+
+def _masked_assignment(match: re.Match[str]) -> str:
+    if not is_secret_name(match["name"]):
+        return match.group()
+    return match["name"] + match["sign"] + masked(match["value"])
 
 
 def masked_address(url: str) -> str:
@@ -154,14 +164,13 @@ class Scrubber:
 
     @classmethod
     def of(cls, secrets: Iterable[str], *, public: Iterable[str]) -> Scrubber:
-        texts = frozenset(public)
-        kept = {
+        texts = "\0".join(public)
+        long_enough = {secret for secret in secrets if len(secret) >= _SHORTEST_WHOLE}
+        kept = [
             secret
-            for secret in secrets
-            if len(secret) >= _SHORTEST_WHOLE
-            and not _REFERENCE.fullmatch(secret)
-            and not any(secret in text for text in texts)
-        }
+            for secret in sorted(long_enough)[:_MOST]
+            if not _REFERENCE.fullmatch(secret) and secret not in texts
+        ]
         # The longest first: one may hold another.
         return cls(tuple(sorted(kept, key=lambda secret: (-len(secret), secret))))
 

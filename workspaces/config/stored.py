@@ -13,7 +13,7 @@ from enum import IntEnum
 from pathlib import Path
 from typing import Any
 
-from workspaces.config.errors import InvalidKey, InvalidScope, InvalidValue
+from workspaces.config.errors import InvalidKey, InvalidScope, InvalidValue, NotWritable
 from workspaces.config.find import stored_for_user, stored_for_workspace
 from workspaces.config.load import merged_tree
 from workspaces.config.parse import Tree
@@ -41,6 +41,8 @@ class Scope(IntEnum):
 def stored_file(scope: Scope, *, data_dir: str, server_env: Mapping[str, str] | None = None) -> str:
     if scope is Scope.USER:
         return stored_for_user(os.environ if server_env is None else server_env)
+    if not data_dir.startswith("/"):
+        raise NotWritable("the workspace has no data directory")
     return stored_for_workspace(data_dir)
 
 
@@ -125,8 +127,9 @@ def set_provider_key(
         if stored["oauth"] is None:
             del stored["oauth"]  # a key that was typed replaces a token
 
+    file = stored_file(scope, data_dir=data_dir, server_env=server_env)
     _prepare(scope, data_dir)
-    change_stored_file(stored_file(scope, data_dir=data_dir, server_env=server_env), change)
+    change_stored_file(file, change)
 
 
 def parse_key(key: str) -> tuple[str, ...]:
@@ -153,12 +156,13 @@ def _set(
     server_env: Mapping[str, str] | None,
 ) -> None:
     _judge(parts, value)
+    file = stored_file(scope, data_dir=data_dir, server_env=server_env)
     _prepare(scope, data_dir)
 
     def change(tree: Tree) -> None:
         _folder_of(tree, parts)[parts[-1]] = value
 
-    change_stored_file(stored_file(scope, data_dir=data_dir, server_env=server_env), change)
+    change_stored_file(file, change)
 
 
 def _judge(parts: Sequence[str], value: object) -> None:

@@ -87,13 +87,13 @@ class Process:
                 await writer.drain()
             word, value = await _next(process._reader)
         except BaseException:
-            writer.close()  # which also ends what may have been started meanwhile
+            await process.settle()  # the command may have begun meanwhile
             raise
-        if word != "started":
+        if word == "failed":
             writer.close()
-            why = value or "it was killed while it started"
-            raise ProcessFailed(f"{argv[0]} could not be started in {cwd}: {why}")
-        process.pid = int(value)
+            raise ProcessFailed(f"{argv[0]} could not be started in {cwd}: {value}")
+        if word == "started":  # else the command has killed its supervisor already: wait tells
+            process.pid = int(value)
         return process
 
     async def wait(self) -> int:
@@ -102,7 +102,7 @@ class Process:
             word, value = await _next(self._reader)
             if word == "exited":
                 self.exit_code = int(value)
-            elif word == "ended":
+            elif word in {"ended", "failed"}:
                 self._over = True
             elif not word:  # the supervisor was killed: find what it held by the mark
                 if self._mark:

@@ -213,7 +213,10 @@ def supervise(control: socket.socket, stdio: list[int]) -> None:
         os._exit(0)
     fields = receive(control, size).split(b"\0")
     hears, told = os.pipe()
-    pid = os.fork()
+    pid = fork()
+    if pid < 0:
+        control.sendall(b"failed The system has no room for another process\n")
+        os._exit(0)
     if pid == 0:
         execute(stdio, fields, told)
     os.close(told)

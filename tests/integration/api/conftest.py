@@ -2,22 +2,42 @@
 
 import asyncio
 import uuid
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 import pytest_asyncio
+from django.apps import apps
+from django.core.management.color import no_style
+from django.db import connection
+from pytest_django import DjangoDbBlocker
 
 from tests.integration.api.client import Api
 from workspaces.config.cache import configs
 from workspaces.storage.reader import stop_reading
 from workspaces.storage.writer import writer
 
+APPS = ("agents", "permissions", "workspaces")
+
+
+@pytest.fixture
+def database(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
+    """The test database, empty of what is ours afterwards.
+
+    Each thread commits for itself, so no rollback can do it; and the framework's own flush
+    rebuilds its permissions each time, which takes longer than most of these tests.
+    """
+    with django_db_blocker.unblock():
+        yield
+        models = [m for label in APPS for m in apps.get_app_config(label).get_models()]
+        tables = [model._meta.db_table for model in models]
+        connection.ops.execute_sql_flush(connection.ops.sql_flush(no_style(), tables))
+
 
 @pytest_asyncio.fixture
-async def api(transactional_db: None) -> AsyncIterator[Api]:
+async def api(database: None) -> AsyncIterator[Api]:
     configs.cache_clear()
     writer.start(publish=None, loop=asyncio.get_running_loop())
     api = Api()

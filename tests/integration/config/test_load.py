@@ -410,3 +410,34 @@ def test_a_key_that_equals_a_common_word_breaks_nothing(place):
     assert public["providers"]["x"]["type"] == "openai-compat"
     assert public["options"]["data_directory"] == f"{place.workspace}/.crush"
     assert public["options"]["skills_paths"][0].startswith(str(place.home))
+
+
+def hostile_files() -> dict[str, dict]:
+    many = 20_000
+    headers = {f"H{index}": f"secret-{index:08}" for index in range(many)}
+    model = {"base_url": "http://h/v1"}
+    return {
+        "headers": {"providers": {"a": model | {"extra_headers": headers}}},
+        "variables": {
+            "providers": {"a": model | {"extra_headers": dict.fromkeys(headers, "$BIG" * 5)}}
+        },
+        "body": {"providers": {"a": model | {"extra_body": dict.fromkeys(headers, "$BIG" * 5)}}},
+        "env": {"mcp": {"a": {"env": headers, "args": list(headers.values())}}},
+        "models": {"providers": {"a": model | {"models": [{"id": f"m{i}"} for i in range(many)]}}},
+        "providers": {"providers": {f"p{index}": model for index in range(many)}},
+        "paths": {"options": {"context_paths": [f"p{index}" for index in range(many)]}},
+        "command": {"hooks": {"PreToolUse": [{"command": "a_key" * 150_000}]}},
+        "addresses": {"hooks": {"PreToolUse": [{"command": "a://b@" * 150_000}]}},
+        "dashes": {"mcp": {"a": {"args": ["-key" * 200_000, "-" * 200_000]}}},
+        "misfits": {"options": {"context_paths": [1] * many}},
+    }
+
+
+@pytest.mark.parametrize("name", hostile_files())
+def test_a_file_built_to_be_slow_is_loaded_in_good_time(place, name: str):
+    place.write(place.project, hostile_files()[name])
+    started = time.process_time()
+    loaded = place.load({"BIG": "x" * 100_000})
+    assert time.process_time() - started < 5
+    assert len(loaded.problems) <= 100
+    assert len(orjson.dumps(loaded.public)) < 4 << 20

@@ -298,7 +298,9 @@ def test_a_fifo_in_place_of_the_lock_or_the_file_does_not_hang(store, place):
         store.set("options.debug", True)
 
 
-@pytest.mark.parametrize("data_dir", ["/proc/nonexistent/x", "/dev/null/x", "/a\0b"])
+@pytest.mark.parametrize(
+    "data_dir", ["/proc/nonexistent/x", "/dev/null/x", "/a\0b", "", "relative"]
+)
 def test_a_place_that_cannot_be_written_is_told(place, data_dir: str):
     with pytest.raises(NotWritable):
         set_value(Scope.WORKSPACE, "options.debug", True, data_dir=data_dir)

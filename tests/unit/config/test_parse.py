@@ -16,7 +16,7 @@ def problem_of(data: bytes):
 
 
 def test_it_names_the_file_line_and_column_of_what_is_broken():
-    problem = problem_of(b'{\n  "options": {\n    "debug": tru\n  }\n}')
+    problem = problem_of(b'{\n  "options": {\n    "debug": tr\n  }\n}')
     assert (problem.file, problem.line, problem.column) == ("crush.json", 3, 14)
     assert str(problem).startswith("crush.json:3:14: it is not JSON")
 
