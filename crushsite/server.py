@@ -93,6 +93,7 @@ class AsgiServer(Server):  # type: ignore[misc]  # Daphne is untyped
         self.ws_factory.setProtocolOptions(
             autoPingTimeout=self.ping_timeout,
             allowNullOrigin=True,
+            failByDrop=False,  # a peer is told with a close code what it did wrong
             openHandshakeTimeout=self.websocket_handshake_timeout,
             maxMessagePayloadSize=self.websocket_max_message_size,
             maxFramePayloadSize=self.websocket_max_frame_size,

@@ -118,7 +118,9 @@ async def site(transactional_db: None, tmp_path: Any) -> AsyncIterator[Site]:
     given = {"hub": hub, "attachments": attachments}
     http = URLRouter(
         [
-            path("v1/workspaces/<str:workspace_id>/events", V1Events.as_asgi(**given, replay=replay)),
+            path(
+                "v1/workspaces/<str:workspace_id>/events", V1Events.as_asgi(**given, replay=replay)
+            ),
             path("api/workspaces/<str:workspace_id>/events", NativeSse.as_asgi(**given)),
         ]
     )

@@ -439,12 +439,12 @@ async def test_a_reader_that_takes_nothing_for_the_patience_is_cut_off(
 async def test_a_reader_that_takes_a_little_each_time_is_not_cut_off(
     start: Start, app: App
 ) -> None:
-    server = await start(patience_seconds=0.6)
+    server = await start(patience_seconds=1.5)
     loop = asyncio.get_running_loop()
     with narrow_socket(port_of(server)) as client:
         await loop.sock_sendall(client, stalled("http:/flood"))
         await settled(app)
-        until = loop.time() + 2
+        until = loop.time() + 4
         while loop.time() < until:
             assert await loop.sock_recv(client, 512 * 1024)
             await asyncio.sleep(0.05)
