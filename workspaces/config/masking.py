@@ -18,7 +18,7 @@ _SHORTEST_WHOLE = 4
 _SHORTEST_PART = 8
 # Every one is looked for in every text. A file with more than this is built to be slow,
 # and each is masked in its own place all the same.
-_MOST = 500
+_MOST_PARTS = 200
 
 _REFERENCE = re.compile(r"(?:(?:Bearer|Basic|Token) )?\$(?:[A-Za-z_]\w*|\{[A-Za-z_]\w*(?::-)?\})")
 _SECRET_NAME = re.compile(
@@ -33,7 +33,8 @@ _HARMLESS_NAME = re.compile(
 # Both are bounded, so that no text makes them slow.
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{0,30}://[^\s\"'<>]+")
 _ASSIGNED = re.compile(
-    r"(?<![\w-])(?P<name>[\w-]{1,200})(?P<sign>[=:]\s{0,10})"
+    r"(?<![\w-])(?=[\w-]{0,200}?(?:key|token|secret|passw|pwd|credential|auth))"
+    r"(?P<name>[\w-]{1,200})(?P<sign>[=:]\s{0,10})"
     r"(?P<value>(?:(?:bearer|basic|token)\s{1,10})?[^\s\"'&;|]+)",
     re.IGNORECASE,
 )
@@ -142,10 +143,11 @@ def masked_address(url: str) -> str:
         account, at, place = parts.netloc.rpartition("@")
     except ValueError:
         return MASK  # what cannot be taken apart cannot be judged
-    if not at or not account:
-        return url
-    shown = ":".join(masked(part) for part in account.split(":", 1))
-    return url.replace(f"{account}@{place}", f"{shown}@{place}", 1)
+    if at and account:
+        shown = ":".join(masked(part) for part in account.split(":", 1))
+        url = url.replace(f"{account}@{place}", f"{shown}@{place}", 1)
+    before, mark, query = url.partition("?")
+    return before + mark + _ASSIGNED.sub(_masked_assignment, query)
 
 
 # What clients match against other answers; see ``Scrubber``.
@@ -160,19 +162,26 @@ class Scrubber:
     are often ``"ollama"``, and environments name the home folder.
     """
 
-    secrets: tuple[str, ...] = field(repr=False)
+    whole: frozenset[str] = field(repr=False)  # where it is all of a text
+    parts: tuple[str, ...] = field(repr=False)  # where it is anywhere in one
 
     @classmethod
     def of(cls, secrets: Iterable[str], *, public: Iterable[str]) -> Scrubber:
-        texts = "\0".join(public)
-        long_enough = {secret for secret in secrets if len(secret) >= _SHORTEST_WHOLE}
-        kept = [
+        texts = frozenset(public)
+        together = "\0".join(texts)
+        whole = {
             secret
-            for secret in sorted(long_enough)[:_MOST]
-            if not _REFERENCE.fullmatch(secret) and secret not in texts
-        ]
+            for secret in secrets
+            if len(secret) >= _SHORTEST_WHOLE
+            and secret not in texts
+            and not _REFERENCE.fullmatch(secret)
+        }
+        long_enough = sorted(secret for secret in whole if len(secret) >= _SHORTEST_PART)
+        parts = [secret for secret in long_enough[:_MOST_PARTS] if secret not in together]
         # The longest first: one may hold another.
-        return cls(tuple(sorted(kept, key=lambda secret: (-len(secret), secret))))
+        return cls(
+            frozenset(whole), tuple(sorted(parts, key=lambda secret: (-len(secret), secret)))
+        )
 
     def scrub(self, value: Any) -> Any:
         match value:
@@ -189,9 +198,9 @@ class Scrubber:
                 return value
 
     def _scrub_text(self, text: str) -> str:
-        for secret in self.secrets:
-            if text == secret:
-                return MASK
-            if len(secret) >= _SHORTEST_PART and secret in text:
+        if text in self.whole:
+            return MASK
+        for secret in self.parts:
+            if secret in text:
                 text = text.replace(secret, MASK)
         return text

@@ -6,6 +6,7 @@ Objects merge key by key, a few lists are joined, everything else is replaced.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -43,10 +44,16 @@ def _merge(under: Mapping[str, Any], over: Mapping[str, Any], path: tuple[str, .
             base = below if isinstance(below, dict) and not whole else {}
             merged[key] = _merge(base, value, here)
         elif isinstance(value, list) and isinstance(below, list) and _is_joined(here):
-            merged[key] = below + [item for item in value if item not in below]
+            merged[key] = _joined(below, value)
         else:
             merged[key] = value
     return merged
+
+
+def _joined(below: list[Any], value: list[Any]) -> list[Any]:
+    # By a text of each: comparing every pair would be slow for very long lists.
+    seen = {json.dumps(item, sort_keys=True) for item in below}
+    return below + [item for item in value if json.dumps(item, sort_keys=True) not in seen]
 
 
 def _is_joined(path: tuple[str, ...]) -> bool:

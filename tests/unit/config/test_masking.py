@@ -57,6 +57,8 @@ def test_these_names_are_not(name: str):
         ("https://$USER:$PASS@host", "https://$USER:$PASS@host"),
         ("https://user:$PASS@host", f"https://{MASK}:$PASS@host"),
         ("http://[bad:x@host", MASK),
+        ("http://token-host:80/v1?x=1", "http://token-host:80/v1?x=1"),
+        ("http://host/v1?x=1&api_key=abc", f"http://host/v1?x=1&api_key={MASK}"),
     ],
 )
 def test_an_account_in_an_address_is_masked(url: str, shown: str):
