@@ -142,5 +142,5 @@ async def site(transactional_db: None, tmp_path: Any) -> AsyncIterator[Site]:
     await server.stop(grace_seconds=1.0)
     await attachments.stop()
     await hub.stop()
-    writer.stop()
-    stop_reading()
+    await asyncio.to_thread(writer.stop)
+    await asyncio.to_thread(stop_reading)
