@@ -175,12 +175,11 @@ async def test_a_snapshot_has_the_number_that_it_is_true_at(workspace: Opened) -
     assert (await workspace.api.get(f"{url}?session={other}"))["messages"] == []
 
 
-async def test_a_snapshot_holds_no_writer_up(workspace: Opened) -> None:
-    # A transaction that stayed open would fail the next one of its thread, or lock the file.
-    for _ in range(12):
-        await workspace.api.get(f"/api/workspaces/{workspace.id}/snapshot")
+async def test_a_snapshot_leaves_nothing_open_behind_it(workspace: Opened) -> None:
+    # A transaction that stayed open would show its thread the old state for ever.
+    url = f"/api/workspaces/{workspace.id}/snapshot"
+    for count in range(1, 13):
         await workspace.session()
-        answer = await workspace.api.call(
-            "GET", f"/api/workspaces/{workspace.id}/snapshot?session=nope"
-        )
-        assert answer.status == 404
+        assert len((await workspace.api.get(url))["sessions"]) == count
+        assert (await workspace.api.call("GET", f"{url}?session=nope")).status == 404
+        assert len(await workspace.api.get(f"{workspace.url}/sessions")) == count
