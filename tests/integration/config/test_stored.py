@@ -304,3 +304,11 @@ def test_a_fifo_in_place_of_the_lock_or_the_file_does_not_hang(store, place):
 def test_a_place_that_cannot_be_written_is_told(place, data_dir: str):
     with pytest.raises(NotWritable):
         set_value(Scope.WORKSPACE, "options.debug", True, data_dir=data_dir)
+
+
+def test_a_lock_that_is_a_link_is_refused(store, place):
+    place.data_dir.mkdir()
+    (place.data_dir / "crush.json.lock").symlink_to(place.home / "made")
+    with pytest.raises(NotWritable):
+        store.set("options.debug", True)
+    assert not (place.home / "made").exists()
