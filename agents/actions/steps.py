@@ -277,18 +277,33 @@ def _start_reply(tx: Transaction, run: RunRow, start: ReplyStart) -> Written:
     return Written(stream_number=number, message=message, folded=folded)
 
 
-def checkpoint(tx: Transaction, held: Held, message_id: str, parts: Parts) -> None:
-    """Saves the words of an open reply so far; does nothing when the claim is lost."""
-    tx.execute(
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """The words of an open reply so far."""
+
+    held: Held
+    message_id: str
+    stream_number: int
+    parts: Parts
+
+
+def save_checkpoints(tx: Transaction, checkpoints: Sequence[Checkpoint]) -> None:
+    """No event: readers have had the words. One whose claim is lost, whose message is finished
+    or has begun anew meanwhile changes nothing."""
+    tx.cursor.executemany(
         "UPDATE workspaces_message SET parts = %s, updated_at = %s WHERE id = %s"
-        " AND is_finished = %s AND EXISTS (SELECT 1 FROM agents_run WHERE id = %s AND fence = %s)",
+        " AND stream_number = %s"
+        " AND EXISTS (SELECT 1 FROM agents_run WHERE id = %s AND fence = %s)",
         [
-            orjson.dumps(parts_to_wire(parts)).decode(),
-            tx.now,
-            message_id,
-            False,
-            held.key,
-            held.fence,
+            (
+                orjson.dumps(parts_to_wire(c.parts)).decode(),
+                tx.now,
+                c.message_id,
+                c.stream_number,
+                c.held.key,
+                c.held.fence,
+            )
+            for c in checkpoints
         ],
     )
 

@@ -17,6 +17,7 @@ from agents.actions.rescue import rescue_run
 from agents.actions.steps import Held, LeaseLost, hold
 from agents.queue import queries
 from agents.queue.claim import Claimed, claim_runs, renew_leases
+from agents.runner.checkpoints import Checkpoints
 from agents.runner.run import RunTask
 from agents.runner.title import give_title
 from workspaces.events.hub import Hub
@@ -48,10 +49,12 @@ class RunPool:
         self._tasks: dict[int, asyncio.Task[None]] = {}
         self._side: set[asyncio.Task[None]] = set()  # titles
         self._loops: list[asyncio.Task[None]] = []
+        self._checkpoints = Checkpoints()
         self._wake = asyncio.Event()
         self._draining = False
 
     def start(self) -> None:
+        self._checkpoints.start()
         self._loops = [
             asyncio.create_task(self._claim_loop(), name="claims"),
             asyncio.create_task(self._lease_loop(), name="leases"),
@@ -95,6 +98,7 @@ class RunPool:
         for loop in self._loops:
             loop.cancel()
         await asyncio.gather(*self._loops, return_exceptions=True)
+        await self._checkpoints.stop()
         for key in cut:
             await self._rescue(key, "", expired_before=now_ms() + 10 * self._lease_ms)
 
@@ -131,7 +135,9 @@ class RunPool:
         return len(claimed) == limit
 
     def _begin(self, claimed: Claimed) -> None:
-        run = RunTask(claimed, hub=self._hub, server_mark=self.worker)
+        run = RunTask(
+            claimed, hub=self._hub, checkpoints=self._checkpoints, server_mark=self.worker
+        )
         self._runs[claimed.key] = run
         self._tasks[claimed.key] = asyncio.create_task(
             self._perform(run), name=f"run-{claimed.key}"

@@ -29,6 +29,7 @@ from agents.llm.usage import cost_of
 from agents.queue.claim import Claimed
 from agents.runner import calls
 from agents.runner.brief import Brief, brief_of
+from agents.runner.checkpoints import Checkpoints
 from agents.runner.reply import Reply
 from agents.runner.transcript_rows import read_transcript, steps_of
 from agents.turn.effects import (
@@ -78,10 +79,13 @@ T = TypeVar("T")
 class RunTask:
     """Performs one claimed run until it ends, parks, or is handed over."""
 
-    def __init__(self, claimed: Claimed, *, hub: Hub, server_mark: str) -> None:
+    def __init__(
+        self, claimed: Claimed, *, hub: Hub, checkpoints: Checkpoints, server_mark: str
+    ) -> None:
         self.claimed = claimed
         self.held = Held(claimed.key, claimed.fence, claimed.workspace_id, claimed.session_id)
         self._hub = hub
+        self._checkpoints = checkpoints
         self._server_mark = server_mark
         self._inbox: asyncio.Queue[Input] = asyncio.Queue()
         self._cancelled = asyncio.Event()
@@ -279,6 +283,7 @@ class RunTask:
                 self._reply = Reply(
                     self.held,
                     self._hub,
+                    self._checkpoints,
                     written.stream_number,
                     written.message,
                     frozenset(self._call_ids),

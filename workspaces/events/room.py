@@ -199,7 +199,7 @@ class Room:
     def _v1_interval(self, number: int) -> float:
         live = self.live.get(number)
         size = live.size if live is not None else 0
-        interval = 0.003 + len(self.v1) * 0.0002
+        interval = 0.005 + len(self.v1) * 0.0002
         if size * len(self.v1) > 64_000 or size > 16_000:
             interval = max(interval, 0.033)
         return min(0.5, interval)

@@ -7,9 +7,8 @@ wire, in tests and in the documentation.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 
 class Kind(StrEnum):
@@ -50,8 +49,7 @@ class StreamOnly(StrEnum):
 Header: TypeAlias = str | Mapping[str, str] | None
 
 
-@dataclass(frozen=True, slots=True)
-class Delta:
+class Delta(NamedTuple):
     """Words of an open message: they go to readers alone, never into the log.
 
     ``number`` is that of the event that started the message; ``offset`` counts
