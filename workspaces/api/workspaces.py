@@ -37,6 +37,8 @@ class WorkspacesView(ApiView):
 
     async def post(self) -> HttpResponse:
         workspace_id = await open_for_client(await self.fields(OpeningForm))
+        # It may have been opened anew, with another environment than its configuration knows.
+        configs().forget(workspace_id)
         return json_answer(await _shown(await read(read_open_workspace, workspace_id)))
 
 

@@ -33,7 +33,7 @@ def list_prompted(workspace_id: str) -> list[dict[str, Any]]:
     require_open(workspace_id)
     return _messages(
         "workspace_id = %s AND role = 'user' AND NOT EXISTS (SELECT 1 FROM workspaces_session s"
-        " WHERE s.id = session_id AND s.is_deleting = %s) ORDER BY position DESC",
+        " WHERE s.id = workspaces_message.session_id AND s.is_deleting = %s) ORDER BY position DESC",
         [workspace_id, True],
     )
 

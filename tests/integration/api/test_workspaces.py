@@ -170,3 +170,12 @@ async def test_links_in_a_circle_are_refused(api: Api, tmp_path: Path) -> None:
     body = {"path": str(tmp_path / "a"), "client_id": new_client()}
     answer = await api.call("POST", "/v1/workspaces", body)
     assert (answer.status, answer.message) == (400, "path: cannot be opened")
+
+
+async def test_a_new_environment_is_known_at_once(api: Api, folder: Path) -> None:
+    client_id = new_client()
+    body = {"path": str(folder), "client_id": client_id}
+    for value in ("old", "new"):
+        opened = await api.post("/v1/workspaces", body | {"env": [f"A={value}"]})
+        assert await configs().env_of(opened["id"]) == {"A": value}
+        await api.call("DELETE", f"/v1/workspaces/{opened['id']}?client_id={client_id}")
