@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -18,6 +17,7 @@ from agents.turn.transcript import Message
 from workspaces.config.cache import configs
 from workspaces.config.context_files import find_context_files
 from workspaces.config.settings import ModelChoice, ModelInfo, Settings
+from workspaces.storage.reader import read
 
 # Of the server's own environment, what must not reach a tool.
 PRIVATE = ("DATABASE_URL", "REDIS_URL", "DJANGO_SETTINGS_MODULE")
@@ -56,7 +56,6 @@ class Model:
 @dataclass(frozen=True, slots=True)
 class Brief:
     large: Model
-    small: Model
     system: str = field(repr=False)
     tools: Mapping[str, Tool[Any]]
     allowed_tools: frozenset[str]
@@ -69,21 +68,26 @@ async def brief_of(workspace_id: str, path: str) -> Brief:
     given = await configs().env_of(workspace_id)
     env = given or server_env()
     settings = config.settings
-    options = config.public.get("options", {})
-    context = await asyncio.to_thread(
+    context = await read(
         find_context_files,
         path,
         context_paths=settings.context_paths,
-        global_context_paths=options.get("global_context_paths", ()),
+        global_context_paths=settings.global_context_paths,
     )
     return Brief(
         large=model_for(settings, settings.large, env),
-        small=model_for(settings, settings.small, env),
         system=system_prompt(path, context),
         tools=available(settings.disabled_tools),
         allowed_tools=settings.allowed_tools,
         env=env,
     )
+
+
+async def small_model_of(workspace_id: str) -> Model:
+    """For titles and summaries. Raises ``agents.llm.errors.ModelError``."""
+    settings = (await configs().config_of(workspace_id)).settings
+    given = await configs().env_of(workspace_id)
+    return model_for(settings, settings.small, given or server_env())
 
 
 def model_for(settings: Settings, choice: ModelChoice, env: Mapping[str, str]) -> Model:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Coroutine
-from typing import Any, TypeVar
+from typing import Any
 
 from agents.actions.finish import whole_calls
 from agents.actions.judging import Verdict
@@ -73,8 +73,6 @@ from workspaces.storage.writer import writer
 
 logger = logging.getLogger(__name__)
 
-T = TypeVar("T")
-
 
 class RunTask:
     """Performs one claimed run until it ends, parks, or is handed over."""
@@ -115,22 +113,24 @@ class RunTask:
 
     async def perform(self) -> None:
         """Raises ``LeaseLost`` when another worker has taken over."""
+        # What it takes to speak is read while the prompt is stored.
+        brief = asyncio.create_task(self._read_brief())
         try:
             if await writer.write(self.held.workspace_id, lambda tx: begin_run(tx, self.held)):
-                await self._prepare()
+                await self._prepare(brief)
                 await self._advance(Begun())
                 while self._turn.phase is not Phase.ENDED:
                     await self._advance(await self._inbox.get())
         finally:
+            brief.cancel()
             await self._abort()
             if self._reply is not None:
                 self._reply.close()
 
     # -- before the first step
 
-    async def _prepare(self) -> None:
-        await self._unless_cancelled(pass_gate("run.begun"))
-        await self._unless_cancelled(self._read_brief())
+    async def _prepare(self, brief: asyncio.Task[None]) -> None:
+        await self._unless_cancelled(asyncio.gather(pass_gate("run.begun"), brief))
         parallel = frozenset(
             name
             for name, tool in (self._brief.tools if self._brief else {}).items()
@@ -149,18 +149,17 @@ class RunTask:
         except ModelError as error:
             self._brief_error = error.sentence
 
-    async def _unless_cancelled(self, work: Coroutine[Any, Any, None]) -> None:
-        """Does the work, or leaves it as soon as a cancel is seen."""
-        task = asyncio.create_task(work)
-        seen = asyncio.create_task(self._cancelled.wait())
+    async def _unless_cancelled(self, work: asyncio.Future[Any]) -> None:
+        """Waits for the work, or leaves it as soon as a cancel is seen."""
+        seen = asyncio.ensure_future(self._cancelled.wait())
         try:
-            await asyncio.wait({task, seen}, return_when=asyncio.FIRST_COMPLETED)
-            if task.done():
-                task.result()
+            await asyncio.wait({work, seen}, return_when=asyncio.FIRST_COMPLETED)
+            if work.done():
+                work.result()
         finally:
-            for waiting in (task, seen):
+            for waiting in (work, seen):
                 waiting.cancel()
-            await asyncio.gather(task, seen, return_exceptions=True)
+            await asyncio.gather(work, seen, return_exceptions=True)
 
     # -- a step
 

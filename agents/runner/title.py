@@ -10,7 +10,7 @@ from agents.llm.errors import ModelError
 from agents.llm.retries import stream_with_retries
 from agents.llm.usage import cost_of
 from agents.queue.claim import Claimed
-from agents.runner.brief import brief_of
+from agents.runner.brief import small_model_of
 from agents.turn.transcript import Message
 from workspaces.actions.sessions import add_usage, rename_session
 from workspaces.events.parts import Role, Text
@@ -48,12 +48,12 @@ async def give_title(claimed: Claimed) -> None:
 
 
 async def _ask(claimed: Claimed, prompt: str) -> tuple[str, Usage, float]:
-    small = (await brief_of(claimed.workspace_id, claimed.path)).small
+    small = await small_model_of(claimed.workspace_id)
     request = ModelRequest(
         model=small.info,
         system=SYSTEM,
         messages=(Message("", Role.USER, (Text(prompt),)),),
-        max_tokens=min(small.info.default_max_tokens, 200),
+        max_tokens=min(small.info.default_max_tokens, 2_000),  # some think before they answer
     )
     words: list[str] = []
     usage = Usage()

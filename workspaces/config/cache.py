@@ -89,7 +89,7 @@ def _reload(workspace_id: str, entry: _Entry | None) -> _Entry:
             return _Entry(place, entry.config, entry.env, mark, now)
     env = MappingProxyType(box().open_env(place.sealed_env) if place.sealed_env else {})
     config = load_config(place.path, data_dir=place.data_dir, env=env)
-    return _Entry(place, config, env, fingerprint(config.files), now)
+    return _Entry(place, config, env, config.mark, now)
 
 
 def _place(workspace_id: str) -> Place:
