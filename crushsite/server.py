@@ -121,6 +121,7 @@ class AsgiServer(Server):  # type: ignore[misc]  # Daphne is untyped
             channel.close_when_idle()
         await self._wait_for_applications(grace_seconds)
         await self._cancel_applications()
+        await self._wait_for_channels()
         for channel in list(self.channels):
             channel.transport.abortConnection()
         for protocol in list(self.connections):
@@ -148,6 +149,13 @@ class AsgiServer(Server):  # type: ignore[misc]  # Daphne is untyped
             logger.info("%d requests were cut off by the stop", len(tasks))
             await asyncio.wait(tasks, timeout=1.0)
 
+    async def _wait_for_channels(self) -> None:
+        """What was said last is on its way: a moment for the peers to take it."""
+        rounds = 20
+        while self.channels and rounds:
+            rounds -= 1
+            await asyncio.sleep(0.01)
+
     def _tasks(self) -> set[asyncio.Task[None]]:
         tasks = (details.get("application_instance") for details in self.connections.values())
         return {task for task in tasks if task is not None and not task.done()}
@@ -161,7 +169,7 @@ class AsgiServer(Server):  # type: ignore[misc]  # Daphne is untyped
             return None
         if self.is_stopping:
             if isinstance(protocol, Request):
-                protocol.basic_error(503, b"Service Unavailable", "server is shutting down")
+                protocol.application_ended(is_stopping=True)
             return None
         scope["asgi"] = {"version": "3.0"}
         if scope["type"] == "websocket":
@@ -207,7 +215,7 @@ class AsgiServer(Server):  # type: ignore[misc]  # Daphne is untyped
         if error is not None and not (is_gone and isinstance(error, OSError)):
             logger.error("an application failed", exc_info=error)
         if not is_gone:
-            protocol.application_ended("internal server error")
+            protocol.application_ended(is_stopping=self.is_stopping)
 
     # -- from time to time
 

@@ -6,12 +6,14 @@ The channel is one connection, the request one exchange on it. HTTP/1.1 alone.
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import MutableMapping
+from functools import cache
 from http import HTTPStatus
 from typing import Any
 
 import orjson
-from daphne.http_protocol import HTTPFactory, WebRequest
+from daphne.http_protocol import HEADER_NAME_RE, HTTPFactory, WebRequest
 from twisted.web import http
 from typing_extensions import override
 
@@ -23,15 +25,33 @@ _HTTPChannel: Any = http.HTTPChannel
 REFUSED_SECONDS = 2.0
 
 
+_NEVER_IN_VALUES = re.compile(rb"[\r\n\0]")
+
+
+@cache
+def _status_line(status: int) -> bytes:
+    try:
+        phrase = HTTPStatus(status).phrase
+    except ValueError:
+        phrase = "Unknown"
+    return f"HTTP/1.1 {status} {phrase}\r\n".encode()
+
+
 def error_body(sentence: str) -> bytes:
     return orjson.dumps({"message": sentence})
 
 
 class Request(WebRequest):  # type: ignore[misc]  # Daphne is untyped
+    _response_started: bool
+    startedWriting: int  # noqa: N815  Twisted's name
+    chunked: int
+
     def __init__(self, channel: Channel, *args: Any, **kwargs: Any) -> None:
         super().__init__(channel, *args, **kwargs)
         self.flow = channel.flow
         self._received = 0
+        self._headers: list[tuple[bytes, bytes]] = []
+        self._is_bodiless = False
 
     @override
     def gotLength(self, length: int | None) -> None:
@@ -48,15 +68,60 @@ class Request(WebRequest):  # type: ignore[misc]  # Daphne is untyped
         else:
             super().handleContentChunk(data)
 
+    # -- the response: one write to the socket where the libraries make several, a turn later
+
     @override
     def handle_reply(self, message: MutableMapping[str, Any]) -> None:
-        # The chunks of a stream by a shorter way: they are most of what we send.
-        if self.chunked and message.get("more_body") and not self.finished:
-            body = message.get("body")
-            if body and self.channel is not None:
-                write_now(self.channel.transport, b"%x\r\n%b\r\n" % (len(body), body))
+        if self.finished or self.channel is None:
+            return
+        if message["type"] == "http.response.start":
+            if self._response_started:
+                raise ValueError("the response has begun already")
+            self._response_started = True
+            self.code = message["status"]
+            self._headers = [*message.get("headers", ())]
+        elif message["type"] == "http.response.body":
+            if not self._response_started:
+                raise ValueError("the response has not begun")
+            more = message.get("more_body", False)
+            self._write(message.get("body", b""), more=more)
+            if not more:
+                self.finish()
         else:
-            super().handle_reply(message)
+            raise ValueError(f"no response has a {message['type']}")
+
+    def _write(self, body: bytes, *, more: bool) -> None:
+        parts = []
+        if not self.startedWriting:
+            parts.append(self._head(len(body), more=more))
+            self.startedWriting = 1
+        if body and not self._is_bodiless:
+            parts.append(b"%x\r\n%b\r\n" % (len(body), body) if self.chunked else body)
+        if parts:
+            write_now(self.channel.transport, b"".join(parts))
+
+    def _head(self, size: int, *, more: bool) -> bytes:
+        lines = [_status_line(self.code)]
+        names = set()
+        for name, value in self._headers:
+            if not HEADER_NAME_RE.fullmatch(name) or _NEVER_IN_VALUES.search(value):
+                raise ValueError(f"not a header: {name!r}")
+            names.add(name.lower())
+            lines.append(b"%b: %b\r\n" % (name, value))
+        self._is_bodiless = self.method == b"HEAD" or self.code in http.NO_BODY_CODES
+        if not self._is_bodiless and b"content-length" not in names:
+            if not more:
+                lines.append(b"Content-Length: %d\r\n" % size)
+            elif self.clientproto == b"HTTP/1.1":
+                self.chunked = 1
+                lines.append(b"Transfer-Encoding: chunked\r\n")
+        if b"server" not in names:
+            lines.append(b"Server: crush\r\n")
+        # An older client's stream ends with its connection.
+        if not self.channel.persistent and b"connection" not in names:
+            lines.append(b"Connection: close\r\n")
+        lines.append(b"\r\n")
+        return b"".join(lines)
 
     @property
     def is_streaming(self) -> bool:
@@ -64,17 +129,20 @@ class Request(WebRequest):  # type: ignore[misc]  # Daphne is untyped
 
     @override
     def handle_exception(self, exception: BaseException) -> None:
-        self.application_ended("internal server error")
+        self.application_ended()
 
-    def application_ended(self, sentence: str) -> None:
+    def application_ended(self, *, is_stopping: bool = False) -> None:
         """The application is through and the response is not: it will never be."""
         if self.finished or self.channel is None:
             return
-        if self._response_started:
+        if self.startedWriting:
             # Cut short where the client can see it: no closing chunk.
             self.channel.transport.abortConnection()
         else:
-            self.basic_error(500, b"Internal Server Error", sentence)
+            self._response_started = False
+            status = 503 if is_stopping else 500
+            sentence = "server is shutting down" if is_stopping else "internal server error"
+            self.basic_error(status, b"", sentence)
 
     @override
     def basic_error(self, status: int, status_text: bytes, body: str) -> None:

@@ -19,6 +19,7 @@ from crushsite.serving.flow import Flow, write_now
 from crushsite.serving.http import error_body
 from crushsite.serving.inbox import Inbox
 
+FAILED = 1011
 RESTARTING = 1012
 
 
@@ -95,15 +96,17 @@ class Socket(WebSocketProtocol):  # type: ignore[misc]  # Daphne is untyped
 
     @override
     def handle_exception(self, exception: BaseException) -> None:
-        self.application_ended("internal server error")
+        self.application_ended()
 
-    def application_ended(self, sentence: str) -> None:
+    def application_ended(self, *, is_stopping: bool = False) -> None:
         """The application is through; so is the socket."""
         if self.state == self.STATE_CONNECTING and hasattr(self, "handshake_deferred"):
-            self._denial = {"status": 500, "headers": [], "body": error_body(sentence)}
-            self._deny(500)
+            status = 503 if is_stopping else 500
+            sentence = "server is shutting down" if is_stopping else "internal server error"
+            self._denial = {"status": status, "headers": [], "body": error_body(sentence)}
+            self._deny(status)
         elif self.state == self.STATE_OPEN:
-            self.serverClose(1011)
+            self.serverClose(RESTARTING if is_stopping else FAILED)
 
     def end_stream(self) -> None:
         """The server stops; its client may come back at once."""
