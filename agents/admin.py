@@ -1,0 +1,119 @@
+"""Work in Django's admin, and what can be done there: cancel it, release a workspace.
+
+The actions are the API's own. Streams belong to the process, so whoever mounts
+the admin gives ``WorkspaceAdmin`` the way to end a released client's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from django.contrib import admin, messages
+from django.db.models import QuerySet
+from django.http import HttpRequest
+
+from agents.actions.blocking import cancel_and_wait, release_all_and_wait
+from agents.models import Run
+from workspaces.admin import SessionPages, WorkspacePages
+from workspaces.admin_pages import ReadOnlyAdmin, first_line, json_text, long_text, moment
+from workspaces.models import Session, Workspace
+from workspaces.storage.errors import Refusal
+
+
+@admin.register(Workspace)
+class WorkspaceAdmin(WorkspacePages):
+    actions = ["release"]
+    # Ends the open streams of these clients in a workspace.
+    close_streams: Callable[[str, Iterable[str]], None] | None = None
+
+    @admin.action(description="Release from all clients", permissions=["act"])
+    def release(self, request: HttpRequest, queryset: QuerySet[Workspace]) -> None:
+        for workspace in queryset:
+            try:
+                clients, is_closed = release_all_and_wait(workspace.pk)
+            except Refusal as refusal:
+                self.message_user(request, f"{workspace}: {refusal.sentence}", messages.WARNING)
+                continue
+            if self.close_streams is not None:
+                self.close_streams(workspace.pk, clients)
+            now = "closed" if is_closed else "open until its work has ended"
+            said = f"{workspace}: released from {_counted(len(clients), 'client')}, {now}."
+            self.message_user(request, said, messages.SUCCESS)
+
+
+@admin.register(Session)
+class SessionAdmin(SessionPages):
+    actions = ["cancel"]
+
+    @admin.action(description="Cancel what runs and waits", permissions=["act"])
+    def cancel(self, request: HttpRequest, queryset: QuerySet[Session]) -> None:
+        pairs = queryset.values_list("workspace_id", "pk")
+        _cancel(self, request, list(pairs))
+
+
+@admin.register(Run)
+class RunAdmin(ReadOnlyAdmin):
+    list_display = [
+        "__str__",
+        first_line("prompt"),
+        "state",
+        "outcome",
+        "session",
+        "workspace",
+        moment("accepted_at"),
+        moment("finished_at"),
+    ]
+    list_filter = ["state", "outcome", "kind"]
+    list_select_related = ["session", "workspace"]
+    search_fields = ["=id", "=run_id", "prompt", "=session__id", "session__title"]
+    ordering = ["-id"]
+    actions = ["cancel"]
+    shown = [
+        "id",
+        "run_id",
+        "workspace",
+        "session",
+        "kind",
+        "state",
+        "outcome",
+        "accept_number",
+        "was_queued",
+        "folded_into",
+        "message_id",
+        long_text("error"),
+        long_text("prompt"),
+        json_text("attachments"),
+        "worker",
+        "fence",
+        moment("lease_expires_at"),
+        json_text("open_calls"),
+        moment("accepted_at"),
+        moment("started_at"),
+        moment("finished_at"),
+    ]
+
+    @admin.action(description="Cancel all that was accepted in their sessions", permissions=["act"])
+    def cancel(self, request: HttpRequest, queryset: QuerySet[Run]) -> None:
+        # A cancel takes a session's work as a whole: what is queued behind a cancelled
+        # prompt was written with it in mind.
+        pairs = queryset.order_by().values_list("workspace_id", "session_id").distinct()
+        _cancel(self, request, list(pairs))
+
+
+def _cancel(
+    page: ReadOnlyAdmin,
+    request: HttpRequest,
+    sessions: Iterable[tuple[str, str]],
+) -> None:
+    count = 0
+    for workspace_id, session_id in sessions:
+        try:
+            count += cancel_and_wait(workspace_id, session_id)
+        except Refusal as refusal:
+            page.message_user(request, f"{session_id}: {refusal.sentence}", messages.WARNING)
+    said = f"{_counted(count, 'prompt')} cancelled." if count else "Nothing was running or waiting."
+    page.message_user(request, said, messages.SUCCESS)
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"

@@ -1,0 +1,66 @@
+"""Questions and standing permissions in Django's admin; a standing one can be revoked."""
+
+from __future__ import annotations
+
+from django.contrib import admin, messages
+from django.db.models import QuerySet
+from django.http import HttpRequest
+
+from permissions.models import Grant, PermissionRequest
+from workspaces.admin_pages import ReadOnlyAdmin, json_text, moment
+from workspaces.storage.transaction import Transaction
+from workspaces.storage.writer import writer
+
+
+@admin.register(PermissionRequest)
+class PermissionRequestAdmin(ReadOnlyAdmin):
+    list_display = [
+        "tool_name",
+        "action",
+        "path",
+        "state",
+        "session",
+        "workspace",
+        moment("asked_at"),
+        moment("answered_at"),
+    ]
+    list_filter = ["state", "action"]
+    list_select_related = ["session", "workspace"]
+    search_fields = ["=id", "tool_name", "path", "description", "=session__id", "workspace__path"]
+    ordering = ["-asked_at"]
+    shown = [
+        "id",
+        "workspace",
+        "session",
+        "run_key",
+        "tool_call_id",
+        "tool_name",
+        "action",
+        "path",
+        "description",
+        json_text("params"),
+        "state",
+        moment("asked_at"),
+        moment("answered_at"),
+    ]
+
+
+@admin.register(Grant)
+class GrantAdmin(ReadOnlyAdmin):
+    list_display = ["tool_name", "action", "path", "session", moment("granted_at")]
+    list_filter = ["action"]
+    list_select_related = ["session"]
+    search_fields = ["tool_name", "path", "=session__id", "session__title"]
+    ordering = ["-granted_at"]
+    shown = ["session", "tool_name", "action", "path", moment("granted_at")]
+    actions = ["revoke"]
+
+    @admin.action(description="Revoke: ask again", permissions=["act"])
+    def revoke(self, request: HttpRequest, queryset: QuerySet[Grant]) -> None:
+        keys = list(queryset.values_list("pk", flat=True))
+
+        def job(_: Transaction) -> int:
+            return Grant.objects.filter(pk__in=keys).delete()[0]
+
+        count = writer.write_and_wait("", job)
+        self.message_user(request, f"{count} revoked.", messages.SUCCESS)

@@ -1,0 +1,92 @@
+"""A database with a row of every model, with secrets where secrets lie."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+from django.contrib.auth.models import User
+
+from agents.actions.accept import Prompt, accept_prompt
+from agents.models import Run
+from permissions.actions.requests import ask_permission
+from permissions.models import Grant, PermissionRequest
+from workspaces.actions.claims import claim_workspace
+from workspaces.actions.sessions import create_session
+from workspaces.actions.workspaces import Opening, open_workspace
+from workspaces.models import (
+    ClientClaim,
+    Event,
+    FileRead,
+    FileVersion,
+    Message,
+    RetiredClient,
+    Session,
+    Workspace,
+)
+from workspaces.storage.transaction import Transaction
+from workspaces.storage.writer import writer
+
+SEALED = "gAAAA-this-is-the-sealed-environment"
+CLIENT = "11111111-1111-4111-8111-111111111111"
+HOSTILE = "<script>alert('x')</script>"
+
+
+@dataclass
+class Place:
+    workspace_id: str
+    session_id: str
+    run_key: int
+
+
+@pytest.fixture
+def admin_user(db: None) -> User:
+    """The plugin's fixture of this name, without the password that takes long to hash."""
+    return User.objects.create_superuser("admin", password=None)
+
+
+@pytest.fixture
+def place(db: None) -> Place:
+    def job(tx: Transaction) -> Place:
+        workspace = open_workspace(tx, Opening("/project", "/data", sealed_env=SEALED))
+        claim_workspace(tx, workspace.pk, CLIENT, grace_seconds=30)
+        session_id = str(create_session(tx, workspace.pk, title="The first")["id"])
+        run_key = accept_prompt(tx, workspace.pk, Prompt(session_id, HOSTILE, "run-1"))
+        return Place(workspace.pk, session_id, run_key)
+
+    return writer.write_and_wait("", job)
+
+
+@pytest.fixture
+def everything(place: Place) -> Place:
+    """A row of each of our models."""
+    session = Session.objects.get(pk=place.session_id)
+    parts = '[{"type": "text", "data": {"text": "' + HOSTILE + '"}}]'
+    Message.objects.create(
+        workspace_id=place.workspace_id, session=session, position=99, role="user", parts=parts
+    )
+    FileVersion.objects.create(
+        session=session, path="/project/a.py", version=0, position=98, content=HOSTILE
+    )
+    FileRead.objects.create(session=session, path="/project/a.py", mtime_ns=1, size=2)
+    RetiredClient.objects.create(client_id=CLIENT.replace("1", "2"))
+    Grant.objects.create(session=session, tool_name="bash", action="execute", path="/project")
+
+    def ask(tx: Transaction) -> str:
+        return ask_permission(
+            tx,
+            place.workspace_id,
+            place.session_id,
+            run_key=place.run_key,
+            tool_call_id="call-1",
+            tool_name="bash",
+            action="execute",
+            path="/project",
+            description=HOSTILE,
+            params={"command": "ls"},
+        )
+
+    writer.write_and_wait(place.workspace_id, ask)
+    models = (Workspace, ClientClaim, Event, Run, PermissionRequest)
+    assert all(model.objects.exists() for model in models)
+    return place
