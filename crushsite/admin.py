@@ -1,4 +1,4 @@
-"""Gives the admin what belongs to the running process: its clients' streams."""
+"""Gives the admin its name, and what belongs to the running process: its clients' streams."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 
 from asgiref.sync import async_to_sync
+from django.contrib import admin
 
 from agents.admin import WorkspaceAdmin
 from crushsite.process import process
@@ -21,4 +22,5 @@ def _close_streams(workspace_id: str, client_ids: Iterable[str]) -> None:
         async_to_sync(close)()
 
 
+admin.site.site_header = admin.site.site_title = "Crush server"
 WorkspaceAdmin.close_streams = staticmethod(_close_streams)

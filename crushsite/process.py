@@ -31,7 +31,6 @@ from workspaces.streams.attachments import Attachments
 
 logger = logging.getLogger(__name__)
 
-RENEW_SECONDS = 8.0
 SWEEP_SECONDS = 1.0
 DRAIN_SECONDS = 3.0
 
@@ -79,7 +78,6 @@ class ServerProcess:
             wakeup.listen_here(self.pool.hear)
             self.pool.start()
         if self.shape.serves:
-            self._spawn(self._renew_claims())
             self._spawn(self._sweep_claims())
         if self.shape.exits_idle:
             self._spawn(self._exit_when_idle())
@@ -121,14 +119,11 @@ class ServerProcess:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _renew_claims(self) -> None:
-        while True:
-            await asyncio.sleep(RENEW_SECONDS)
-            await self._trying("renewing claims", self.attachments.renew())
-
     async def _sweep_claims(self) -> None:
         while True:
             await asyncio.sleep(SWEEP_SECONDS)
+            # First our own: after a machine's sleep they only seem to have lapsed.
+            await self._trying("renewing claims", self.attachments.renew())
             await self._trying("dropping lapsed claims", teardown.sweep())
 
     def _sweep_after(self, _workspace_id: str, grace_seconds: float) -> None:

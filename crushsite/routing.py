@@ -6,17 +6,17 @@ import re
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any, cast
 
-from agents.api.stream_commands import COMMANDS
 from django.conf import settings
-from workspaces.streams.native_socket import NativeSocket
-from workspaces.streams.native_sse import NativeSse
-from workspaces.streams.v1_events import V1Events
 
+from agents.api.stream_commands import COMMANDS
 from crushsite.guard import Guard
 from crushsite.handler import ApiHandler
 from crushsite.lazy_django import LazyDjango
 from crushsite.process import ServerProcess
 from permissions.pending import pending_frames
+from workspaces.streams.native_socket import NativeSocket
+from workspaces.streams.native_sse import NativeSse
+from workspaces.streams.v1_events import V1Events
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Any]]

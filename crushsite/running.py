@@ -124,9 +124,9 @@ async def _serve(host: str, shape: Shape, *, folder: Path) -> None:
         print("Stopping", flush=True)  # noqa: T201
     finally:
         process.is_stopping = True
-        await process.attachments.stop()
         await server.stop()
         await router.api.finish()
+        await process.attachments.stop()
         await process.stop()
         set_process(None)
         if shape.is_alone:

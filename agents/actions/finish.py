@@ -27,7 +27,6 @@ from workspaces.events.parts import (
     ToolResult,
     finish_of,
     parts_from_wire,
-    plain_text,
     tool_calls,
     with_finish,
 )
@@ -46,10 +45,12 @@ def end_run(
     *,
     outcome: RunOutcome,
     message_id: str = "",
-    text: str = "",
     error: str = "",
 ) -> None:
-    """Marks the run as finished and tells of it. The caller then closes the session's work."""
+    """Marks the run as finished and tells of it. The caller then closes the session's work.
+
+    The message's words are told by an event of the same transaction, and not again here.
+    """
     withdraw_requests(tx, run.key)
     tx.execute(
         "UPDATE agents_run SET state = 'finished', outcome = %s, message_id = %s, error = %s,"
@@ -63,7 +64,6 @@ def end_run(
     wire = run_wire(
         run,
         message_id=message_id,
-        text=text,
         error=error,
         outcome=outcome.value,
         session_title=rows[0][0] if rows else "",
@@ -134,9 +134,9 @@ def _settle(
 ) -> None:
     if run.started_at is None:
         store_prompt(tx, run)
-    message_id, text = finish_reply(tx, run, finish)
+    message_id = finish_reply(tx, run, finish)
     give_results(tx, run, dict.fromkeys(open_call_ids(tx, run), result))
-    end_run(tx, run, outcome=outcome, message_id=message_id, text=text, error=error)
+    end_run(tx, run, outcome=outcome, message_id=message_id, error=error)
 
 
 def _last_reply(tx: Transaction, run: RunRow) -> tuple[str, Parts, bool] | None:
@@ -156,7 +156,6 @@ def _last_reply(tx: Transaction, run: RunRow) -> tuple[str, Parts, bool] | None:
 @dataclass(frozen=True, slots=True)
 class LastWords:
     message_id: str
-    text: str
     reason: FinishReason | None
 
 
@@ -166,7 +165,7 @@ def last_words(tx: Transaction, run: RunRow) -> LastWords | None:
     if last is None:
         return None
     finish = finish_of(last[1])
-    return LastWords(last[0], plain_text(last[1]), finish.reason if finish else None)
+    return LastWords(last[0], finish.reason if finish else None)
 
 
 def open_call_ids(tx: Transaction, run: RunRow) -> list[str]:
@@ -208,10 +207,10 @@ def give_results(tx: Transaction, run: RunRow, contents: Mapping[str, str]) -> N
 
 def finish_reply(
     tx: Transaction, run: RunRow, finish: Finish, *, model: str = "", provider: str = ""
-) -> tuple[str, str]:
+) -> str:
     """Gives the run's newest reply this finish, or adds an empty reply that has it.
 
-    Returns the message's id and words. A reply that had ended regularly takes the
+    Returns the message's id. A reply that had ended regularly takes the
     new finish: the turn stopped behind it.
     """
     last = _last_reply(tx, run)
@@ -223,7 +222,7 @@ def finish_reply(
         else:
             closed = with_finish(whole_calls(parts), finish)
             messages.finish_message(tx, run.workspace_id, message_id, parts=closed)
-        return message_id, plain_text(parts)
+        return message_id
     message = messages.create_message(
         tx,
         run.workspace_id,
@@ -234,7 +233,7 @@ def finish_reply(
         model=model,
         provider=provider,
     )
-    return str(message["id"]), ""
+    return str(message["id"])
 
 
 def whole_calls(parts: Parts) -> Parts:

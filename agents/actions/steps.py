@@ -128,7 +128,6 @@ def begin_run(tx: Transaction, held: Held) -> RunRow | None:
     if run.was_queued and run.run_id is None:
         # What waited with it and asks for no turn of its own goes along.
         fold_prompts(tx, run, queued_only=True)
-    tell_session(tx, run.workspace_id, run.session_id)
     return run
 
 
@@ -206,7 +205,7 @@ def _write_said(tx: Transaction, run: RunRow, step: Step) -> None:
     done = {result.tool_call_id for result in step.results} | set(step.refusals)
     if run.open_calls & done:
         _mark_open(tx, run, sorted(run.open_calls - done))
-    if step.end is None and (step.reply is not None or step.results or step.refusals):
+    if step.end is None and step.reply is not None:  # its usage
         tell_session(tx, run.workspace_id, run.session_id)
 
 
@@ -237,15 +236,14 @@ def _end(tx: Transaction, run: RunRow, step: Step, end: End) -> None:
     if words is None or (end.reason is not None and words.reason is not end.reason):
         reason = end.reason or FinishReason.END_TURN
         finish = Finish(reason, as_seconds(tx.now), end.note)
-        message_id, text = finish_reply(tx, run, finish, model=step.model, provider=step.provider)
+        message_id = finish_reply(tx, run, finish, model=step.model, provider=step.provider)
     else:
-        message_id, text = words.message_id, words.text
+        message_id = words.message_id
     end_run(
         tx,
         run,
         outcome=RunOutcome(end.outcome.value),
         message_id=message_id,
-        text=text,
         error=end.error,
     )
     close_session_work(tx, run.workspace_id, run.session_id)

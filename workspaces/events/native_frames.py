@@ -1,19 +1,20 @@
 """Events and deltas as the native streams send them: SSE text, WebSocket arrays.
 
-Pure. An event is ``{"number", "type", "session_id", "at", "data"}``; a delta is
+Pure. An event is ``{"number", "type", "data"}``; a delta is
 the array ``[number, part, offset, text]``, with a fifth item, the part's header,
 when it opens a part. A WebSocket message is an array of such items in order.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import groupby
 from typing import Any
 
 import orjson
 
-from workspaces.events.live import coalesced
+from workspaces.events.live import LiveMessage, coalesced
 from workspaces.events.types import Delta
 from workspaces.storage.transaction import Recorded
 
@@ -22,17 +23,39 @@ HEARTBEAT_WS = "[]"
 
 Item = Recorded | Delta
 
+# Where the words of a part that grows stand.
+WORDS = {"text": "text", "reasoning": "thinking", "tool_call": "input"}
+
 
 def event_json(event: Recorded) -> bytes:
-    head = orjson.dumps(
-        {
-            "number": event.number,
-            "type": event.kind,
-            "session_id": event.session_id,
-            "at": event.created_at,
-        }
+    return b'{"number":%d,"type":"%s","data":%s}' % (
+        event.number,
+        event.kind.encode(),
+        event.payload_json,
     )
-    return head[:-1] + b',"data":' + event.payload_json + b"}"
+
+
+def without_known_words(event: Recorded, live: LiveMessage) -> Recorded:
+    """The end of a message for readers that have had its words as deltas.
+
+    A part that stands as they have it comes with its ``length`` in place of its words.
+    """
+    message = event.payload["message"]
+    parts = [
+        _without_words(part, live.parts[index].length) if index < len(live.parts) else part
+        for index, part in enumerate(message["parts"])
+    ]
+    payload = {**event.payload, "message": {**message, "parts": parts}}
+    return replace(event, payload=payload, payload_json=orjson.dumps(payload))
+
+
+def _without_words(part: Mapping[str, Any], known: int) -> Mapping[str, Any]:
+    field = WORDS.get(part["type"])
+    data = part["data"]
+    if field is None or not known or len(data[field]) != known:
+        return part
+    rest = {name: value for name, value in data.items() if name != field}
+    return {"type": part["type"], "data": {**rest, "length": known}}
 
 
 def stream_only_json(kind: str, data: dict[str, Any]) -> bytes:

@@ -45,6 +45,7 @@ class Room:
         self._items: list[Item] = []
         self._finals: list[bytes] = []
         self._waiters: list[asyncio.Future[None]] = []
+        self._replies: dict[str, Mapping[str, Any]] = {}  # the newest of each running session
         self._changed: set[int] = set()
         self._ask_events = ask_events
         self._ask_message = ask_message
@@ -138,26 +139,13 @@ class Room:
 
     def _apply(self, event: Recorded) -> None:
         self.last_number = event.number
-        if self._waiters:
-            waiters, self._waiters = self._waiters, []
-            for waiter in waiters:
-                if not waiter.done():
-                    waiter.set_result(None)
-        if event.kind in STARTING:
-            message = event.payload["message"]
-            self._forget(message["id"])
-            self.live[event.number] = self._producers.get(event.number) or LiveMessage(
-                event.number, message
-            )
-        elif event.kind in CLOSING:
-            self._forget(event.payload["message"]["id"])
-        elif event.kind == Kind.SESSION_DELETED:
-            self._forget_session(event.payload["session"]["id"])
+        self._wake_waiters()
+        brief = self._follow(event)
         if self.native:
-            self._items.append(event)
+            self._items.append(brief)
             self._native_pace.soon(self._native_interval())
         if self.v1:
-            finals = v1_frames.frames_of(event)
+            finals = v1_frames.frames_of(event, reply=self._reply_of(event))
             if finals:
                 self._finals.append(finals)
                 self._v1_pace.soon(0)
@@ -167,14 +155,47 @@ class Room:
                 for v1_reader in self.v1:
                     v1_reader.close()
 
+    def _follow(self, event: Recorded) -> Recorded:
+        """Keeps the open messages up to date; returns the event as native readers need it."""
+        if event.kind in STARTING:
+            message = event.payload["message"]
+            self._forget(message["id"])
+            self.live[event.number] = self._producers.get(event.number) or LiveMessage(
+                event.number, message
+            )
+        elif event.kind in CLOSING:
+            live = self._forget(event.payload["message"]["id"])
+            if live is not None and self.native:
+                return native_frames.without_known_words(event, live)
+        elif event.kind == Kind.SESSION_DELETED:
+            self._forget_session(event.payload["session"]["id"])
+        return event
+
+    def _wake_waiters(self) -> None:
+        waiters, self._waiters = self._waiters, []
+        for waiter in waiters:
+            if not waiter.done():
+                waiter.set_result(None)
+
     def adopt(self, live: LiveMessage) -> None:
         """Shares an open message that this process has begun to write."""
         if live.number in self.live:
             self.live[live.number] = live
 
-    def _forget(self, message_id: str) -> None:
-        for number in [n for n, live in self.live.items() if live.message["id"] == message_id]:
-            del self.live[number]
+    def _reply_of(self, event: Recorded) -> Mapping[str, Any] | None:
+        """For a run's end the reply before it, which is told in the same transaction."""
+        if event.kind == Kind.RUN_FINISHED:
+            return self._replies.pop(event.session_id, None)
+        message = event.payload.get("message")
+        if message is not None and message["role"] == "assistant":
+            self._replies[event.session_id] = message
+        return None
+
+    def _forget(self, message_id: str) -> LiveMessage | None:
+        for number, live in self.live.items():
+            if live.message["id"] == message_id:
+                return self.live.pop(number)
+        return None
 
     def _forget_session(self, session_id: str) -> None:
         for number in [

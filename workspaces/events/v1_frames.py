@@ -37,8 +37,11 @@ def message_frame(message: Mapping[str, Any]) -> bytes:
     return frame("message", "updated", message)
 
 
-def frames_of(event: Recorded) -> bytes:
-    """The envelopes of an event, ready to be sent; empty where ``/v1`` has none."""
+def frames_of(event: Recorded, *, reply: Mapping[str, Any] | None = None) -> bytes:
+    """The envelopes of an event, ready to be sent; empty where ``/v1`` has none.
+
+    ``reply``: for the end of a run, the assistant's message that came before it.
+    """
     data = event.payload
     match event.kind:
         case Kind.SESSION_CREATED | Kind.SESSION_UPDATED | Kind.SESSION_DELETED:
@@ -48,7 +51,7 @@ def frames_of(event: Recorded) -> bytes:
         case Kind.MESSAGE_FINISHED | Kind.MESSAGE_UPDATED | Kind.MESSAGE_RESTARTED:
             return frame("message", "updated", data["message"])
         case Kind.RUN_FINISHED:
-            return _run_finished(data["run"])
+            return _run_finished(data["run"], reply)
         case Kind.AGENT_FAILED:
             failed = {
                 "error": data["error"],
@@ -87,12 +90,13 @@ def permission_frames(request: Mapping[str, Any]) -> bytes:
     )
 
 
-def _run_finished(run: Mapping[str, Any]) -> bytes:
+def _run_finished(run: Mapping[str, Any], reply: Mapping[str, Any] | None) -> bytes:
     complete: dict[str, Any] = {"session_id": run["session_id"], "message_id": run["message_id"]}
     if run.get("run_id"):
         complete["run_id"] = run["run_id"]
-    if run.get("text"):
-        complete["text"] = run["text"]
+    text = _text_of(reply) if reply is not None and reply["id"] == run["message_id"] else ""
+    if text:
+        complete["text"] = text
     if run["outcome"] == "cancelled":
         complete["cancelled"] = True
     elif run.get("error"):
@@ -110,3 +114,7 @@ def _run_finished(run: Mapping[str, Any]) -> bytes:
             },
         )
     return chunks
+
+
+def _text_of(message: Mapping[str, Any]) -> str:
+    return "".join(part["data"]["text"] for part in message["parts"] if part["type"] == "text")

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from workspaces.events import native_frames
+from workspaces.events.live import LiveMessage
 from workspaces.events.native_frames import Item
 from workspaces.events.types import Delta, Kind, StreamOnly
 from workspaces.storage.transaction import Recorded
@@ -46,22 +47,45 @@ deltas = st.builds(
 items = st.lists(st.builds(event, st.integers(1, 9), st.fixed_dictionaries({"t": texts})) | deltas)
 
 
-def test_an_event_names_its_number_kind_session_and_moment() -> None:
+def test_an_event_names_its_number_and_kind() -> None:
     told = orjson.loads(native_frames.event_json(event(7, {"run": {"id": "r"}})))
 
-    assert told == {
-        "number": 7,
-        "type": "run.started",
-        "session_id": "s",
-        "at": 1_794_993_635_123,
-        "data": {"run": {"id": "r"}},
-    }
+    assert told == {"number": 7, "type": "run.started", "data": {"run": {"id": "r"}}}
 
 
 def test_the_payload_goes_out_byte_for_byte_as_it_is_stored() -> None:
     stored = Recorded("w", 1, "run.started", "", {}, b'{"a":  1}', 0)
 
     assert native_frames.event_json(stored).endswith(b'"data":{"a":  1}}')
+
+
+def test_words_that_came_as_deltas_come_as_their_length_at_the_end() -> None:
+    parts = [
+        {"type": "reasoning", "data": {"thinking": "hm", "signature": "s"}},
+        {"type": "text", "data": {"text": "said"}},
+        {"type": "finish", "data": {"reason": "end_turn", "time": 1}},
+    ]
+    live = LiveMessage(3, {"id": "m", "parts": parts[:2]})
+    whole = {"message": {"id": "m", "parts": parts}}
+
+    brief = native_frames.without_known_words(event(7, whole), live)
+
+    assert orjson.loads(brief.payload_json)["message"]["parts"] == [
+        {"type": "reasoning", "data": {"signature": "s", "length": 2}},
+        {"type": "text", "data": {"length": 4}},
+        parts[2],
+    ]
+    assert event(7, whole).payload["message"]["parts"] == parts
+
+
+def test_words_that_differ_from_the_deltas_come_whole() -> None:
+    parts = [{"type": "text", "data": {"text": "said and more"}}]
+    live = LiveMessage(3, {"id": "m", "parts": [{"type": "text", "data": {"text": "said"}}]})
+    whole = {"message": {"id": "m", "parts": parts}}
+
+    brief = native_frames.without_known_words(event(7, whole), live)
+
+    assert orjson.loads(brief.payload_json)["message"]["parts"] == parts
 
 
 def test_an_sse_event_carries_its_cursor() -> None:

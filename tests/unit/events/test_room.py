@@ -376,7 +376,13 @@ def fold(items: list[Any], copies: list[LiveMessage], finals: list[str]) -> None
         elif item["type"] == "message.progress":
             copies[0] = LiveMessage(1, item["data"]["message"])
         elif item["type"] == "message.finished":
-            finals.append(item["data"]["message"]["parts"][0]["data"]["text"])
+            said = item["data"]["message"]["parts"][0]["data"]
+            if "length" in said:  # the words are those of the deltas
+                known = copies[0].parts[0].text()
+                assert len(known) == said["length"]
+                finals.append(known)
+            else:
+                finals.append(said["text"])
 
 
 # -- native readers

@@ -70,8 +70,12 @@ FILE = {
 
 
 def tell(kind: str, payload: dict[str, Any]) -> list[dict[str, Any]]:
+    """A run's text is that of the message that ended before it."""
+    words = payload.get("run", {}).get("text", "")
+    part = {"type": "text", "data": {"text": words}}
+    reply = {"id": payload.get("run", {}).get("message_id"), "parts": [part]}
     event = Recorded("w", 1, kind, "s", payload, orjson.dumps(payload), 0)
-    return read(v1_frames.frames_of(event))
+    return read(v1_frames.frames_of(event, reply=reply))
 
 
 def read(frames: bytes) -> list[dict[str, Any]]:

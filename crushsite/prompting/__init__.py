@@ -1,0 +1,1 @@
+"""Prompting from a terminal: through the running server, or in this process without one."""

@@ -1,0 +1,47 @@
+"""What a prompt on a terminal needs of a server, wherever that runs.
+
+``over_http`` and ``in_process`` implement it. An item of the feed is what the
+native stream sends: an event as an object, words as an array.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import Any, Protocol, TypeAlias
+
+from agents.actions.answer import Answer
+
+Item: TypeAlias = Mapping[str, Any] | Sequence[Any]
+
+
+class FeedBroken(Exception):
+    """The feed ended in the middle; it may go on from its cursor."""
+
+
+class PromptRefused(Exception):
+    """What was asked for cannot be done; the sentence says why."""
+
+
+class Conversation(Protocol):
+    """One client in one workspace. Every method may raise ``PromptRefused``."""
+
+    async def open(self) -> None:
+        """Opens the workspace. Callable again, after the server was gone."""
+
+    async def ensure_session(self, session_id: str, *, title: str) -> str:
+        """That session, or a new one when the id is empty."""
+
+    def feed(self, after: int | None) -> AsyncIterator[Item]:
+        """What happens after the cursor, ``None``: from now on. Raises ``FeedBroken``."""
+
+    async def prompt(self, session_id: str, text: str, *, run_id: str) -> None:
+        """Returns when the prompt is durably accepted. The same ``run_id`` is the same run."""
+
+    async def answer(self, request_id: str, answer: Answer) -> bool:
+        """``False`` when somebody else was first."""
+
+    async def cancel(self, session_id: str) -> None:
+        """Everything accepted in the session until now."""
+
+    async def close(self) -> None:
+        """Lets the workspace go. Never raises; callable without ``open``."""

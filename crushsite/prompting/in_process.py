@@ -1,0 +1,121 @@
+"""A conversation without a server: this process does what one would do.
+
+Holds the data folder as long as it lasts, so that no server starts beside it.
+Where several processes share the data, the workers elsewhere do the work.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from contextlib import aclosing, contextmanager, suppress
+from typing import Any, cast
+
+import orjson
+
+from agents.actions import accept, cancel, teardown
+from agents.actions.answer import Answer
+from agents.actions.answer import answer as answer_request
+from crushsite.process import ServerProcess, Shape, set_process
+from crushsite.prompting.conversation import FeedBroken, Item, PromptRefused
+from workspaces.actions.sessions import create_session
+from workspaces.api.bodies import checked
+from workspaces.api.opening import OpeningForm, open_for_client
+from workspaces.api.sessions import TITLE_LIMIT
+from workspaces.api.writing import write_in_open
+from workspaces.events.readers import Wire
+from workspaces.events.subscribe import stream_native
+from workspaces.queries.sessions import require_session
+from workspaces.storage.errors import Refusal
+from workspaces.storage.ids import new_id
+from workspaces.storage.reader import read
+from workspaces.streams.attachments import Attachment
+
+IDLE_LOOK_SECONDS = 0.05
+
+
+class InProcess:
+    def __init__(self, path: str, *, works: bool, is_alone: bool) -> None:
+        self._path = path
+        self._client_id = new_id()
+        self._workspace_id = ""
+        # Serving means to renew claims and drop lapsed ones; nothing listens.
+        self._process = ServerProcess(Shape(works=works, serves=True, is_alone=is_alone))
+        self._attachment: Attachment | None = None
+        self._is_started = False
+
+    async def open(self) -> None:
+        if not self._is_started:
+            self._is_started = True
+            set_process(self._process)
+            await self._process.start()
+        with _told():
+            fields = checked(OpeningForm, {"path": self._path, "client_id": self._client_id})
+            self._workspace_id = await open_for_client(fields)
+
+    async def ensure_session(self, session_id: str, *, title: str) -> str:
+        with _told():
+            if session_id:
+                await read(require_session, self._workspace_id, session_id)
+                return session_id
+            session = await write_in_open(
+                self._workspace_id,
+                lambda tx: create_session(tx, self._workspace_id, title=title[:TITLE_LIMIT]),
+            )
+        return str(session["id"])
+
+    async def feed(self, after: int | None) -> AsyncIterator[Item]:
+        with _told():
+            if self._attachment is None:
+                self._attachment = await self._process.attachments.attach(
+                    self._workspace_id, self._client_id, close=lambda: None
+                )
+            feed = stream_native(self._process.hub, self._workspace_id, after=after, wire=Wire.WS)
+            async with aclosing(cast("Any", feed)) as chunks:
+                async for chunk in chunks:
+                    for item in orjson.loads(chunk):
+                        yield item
+        raise FeedBroken("the stream ended")
+
+    async def prompt(self, session_id: str, text: str, *, run_id: str) -> None:
+        with _told():
+            await accept.accept(self._workspace_id, accept.Prompt(session_id, text, run_id))
+
+    async def answer(self, request_id: str, answer: Answer) -> bool:
+        with _told():
+            return await answer_request(self._workspace_id, request_id=request_id, answer=answer)
+
+    async def cancel(self, session_id: str) -> None:
+        with _told():
+            await cancel.cancel(self._workspace_id, session_id)
+
+    @property
+    def other_runs(self) -> int:
+        """What else was accepted here before and is being worked on."""
+        return self._process.pool.running
+
+    async def wait_for_other_runs(self) -> None:
+        while self.other_runs:  # noqa: ASYNC110  the pool tells nobody when it is idle
+            await asyncio.sleep(IDLE_LOOK_SECONDS)
+
+    async def close(self) -> None:
+        if not self._is_started:
+            return
+        try:
+            if self._workspace_id:
+                with suppress(Refusal):
+                    await teardown.release(self._workspace_id, self._client_id)
+        finally:
+            self._process.is_stopping = True
+            await self._process.attachments.stop()
+            await self._process.stop()
+            set_process(None)
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    """Tells a refusal as the terminal's own."""
+    try:
+        yield
+    except Refusal as refusal:
+        raise PromptRefused(refusal.sentence) from refusal

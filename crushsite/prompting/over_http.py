@@ -1,0 +1,127 @@
+"""A conversation with the running server, by its HTTP interface."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from agents.actions.answer import Answer
+from agents.llm.sse_lines import SseLines
+from crushsite.prompting.conversation import FeedBroken, Item, PromptRefused
+from crushsite.running_server import (
+    RunningServer,
+    ServerGone,
+    ServerRefused,
+    Stream,
+    in_path,
+    named_server,
+)
+from workspaces.storage.ids import new_id
+
+EVENT_LIMIT = 256 * 1024 * 1024  # our own server's: whole messages with their attachments
+
+
+class OverHttp:
+    def __init__(self, folder: Path, server: RunningServer, path: str) -> None:
+        self._folder = folder
+        self._server = server
+        self._path = path
+        self._client_id = new_id()
+        self._workspace_id = ""
+
+    async def open(self) -> None:
+        # A server that was started again may listen elsewhere.
+        self._server = named_server(self._folder) or self._server
+        body = {"path": self._path, "client_id": self._client_id}
+        self._workspace_id = (await self._call("POST", "/v1/workspaces", body))["id"]
+
+    async def ensure_session(self, session_id: str, *, title: str) -> str:
+        if session_id:
+            await self._call("GET", f"{self._v1}/sessions/{in_path(session_id)}")
+            return session_id
+        session = await self._call("POST", f"{self._v1}/sessions", {"title": title})
+        return str(session["id"])
+
+    async def feed(self, after: int | None) -> AsyncIterator[Item]:
+        query = {"client_id": self._client_id}
+        if after is not None:
+            query["after"] = str(after)
+        path = f"/api/workspaces/{in_path(self._workspace_id)}/events"
+        try:
+            stream = await asyncio.to_thread(self._server.open_stream, path, query)
+        except ServerGone as error:
+            raise FeedBroken(str(error)) from error
+        except ServerRefused as refusal:
+            if refusal.status >= 500:
+                raise FeedBroken(refusal.sentence) from refusal
+            raise PromptRefused(refusal.sentence) from refusal
+        chunks: asyncio.Queue[bytes] = asyncio.Queue()
+        loop = asyncio.get_running_loop()
+
+        def put(chunk: bytes) -> None:
+            with suppress(RuntimeError):  # the loop has ended before the thread
+                loop.call_soon_threadsafe(chunks.put_nowait, chunk)
+
+        threading.Thread(target=_read, args=(stream, put), name="feed", daemon=True).start()
+        lines = SseLines(limit=EVENT_LIMIT)
+        try:
+            while chunk := await chunks.get():
+                for data in lines.feed(chunk):
+                    item = orjson.loads(data)
+                    if isinstance(item, list):
+                        for words in item:
+                            yield words
+                    else:
+                        yield item
+        finally:
+            stream.close()
+        raise FeedBroken("the server closed the stream")
+
+    async def prompt(self, session_id: str, text: str, *, run_id: str) -> None:
+        body = {"session_id": session_id, "prompt": text, "run_id": run_id}
+        await self._call("POST", f"{self._v1}/agent", body)
+
+    async def answer(self, request_id: str, answer: Answer) -> bool:
+        body = {"permission": {"id": request_id}, "action": answer.value}
+        return bool((await self._call("POST", f"{self._v1}/permissions/grant", body))["resolved"])
+
+    async def cancel(self, session_id: str) -> None:
+        await self._call("POST", f"{self._v1}/agent/sessions/{in_path(session_id)}/cancel")
+
+    async def close(self) -> None:
+        if not self._workspace_id:
+            return
+        with suppress(PromptRefused):
+            await self._call("DELETE", self._v1, query={"client_id": self._client_id})
+
+    @property
+    def _v1(self) -> str:
+        return f"/v1/workspaces/{in_path(self._workspace_id)}"
+
+    async def _call(
+        self,
+        method: str,
+        path: str,
+        body: Mapping[str, Any] | None = None,
+        *,
+        query: Mapping[str, str] | None = None,
+    ) -> Any:
+        try:
+            return await asyncio.to_thread(self._server.call, method, path, body, query=query)
+        except ServerGone as error:
+            raise PromptRefused(f"The server is gone: {error}") from error
+        except ServerRefused as refusal:
+            raise PromptRefused(refusal.sentence) from refusal
+
+
+def _read(stream: Stream, put: Callable[[bytes], None]) -> None:
+    with suppress(ServerGone):
+        for chunk in stream.chunks():
+            put(chunk)
+    put(b"")

@@ -1,0 +1,230 @@
+"""What of a workspace's events belongs on the terminal of somebody who waits for one run.
+
+Folds the native feed: words go out as they come, each once, also when the feed
+was cut and goes on from its cursor. Pure but for the two writers it is given:
+answers go to one, everything about them to the other, so that a pipe gets the
+answer alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+
+from crushsite.prompting.conversation import Item
+
+LINE = 160
+# What a call is about, by the argument that says it.
+TELLING_ARGUMENTS = ("command", "file_path", "pattern", "path", "url", "prompt")
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A permission that the run waits for."""
+
+    request_id: str
+    tool: str
+    action: str
+    path: str
+    description: str
+    about: str
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """The question is closed, by whomever."""
+
+    request_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    outcome: str  # completed, cancelled, failed, interrupted
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """Live from here."""
+
+
+@dataclass(frozen=True, slots=True)
+class TooSlow:
+    """The feed ends; it goes on from the cursor."""
+
+
+News = Question | Answered | Ended | Opened | TooSlow | None
+
+
+@dataclass(slots=True)
+class _OpenMessage:
+    id: str
+    said: dict[int, int] = field(default_factory=dict)  # characters told of each part
+    kinds: dict[int, str] = field(default_factory=dict)
+
+
+class Telling:
+    def __init__(
+        self,
+        *,
+        session_id: str,
+        run_id: str,
+        say: Callable[[str], None],
+        note: Callable[[str], None],
+    ) -> None:
+        self.cursor: int | None = None
+        self._session_id = session_id
+        self._run_id = run_id
+        self._say = say
+        self._note = note
+        self._is_ours = False  # between our run's beginning and its end
+        self._open: dict[int, _OpenMessage] = {}
+        self._line_is_open = False
+
+    def take(self, item: Item) -> News:
+        """Tells what is to be told; returns what somebody must act on."""
+        if not isinstance(item, Mapping):
+            self._words(item[0], item[1], item[2], item[3], item[4] if len(item) > 4 else None)
+            return None
+        kind, data = item["type"], item["data"]
+        if kind == "stream.opened":
+            self.cursor = max(self.cursor or 0, data["number"])
+            return Opened()
+        if kind == "stream.resume":
+            return TooSlow()
+        if kind == "message.progress":
+            if data["number"] in self._open:
+                self._rest_of(self._open[data["number"]], data["message"])
+            return None
+        if self.cursor is not None and item["number"] <= self.cursor:
+            return None  # told before the feed was cut
+        self.cursor = item["number"]
+        if item["session_id"] != self._session_id:
+            return None
+        return self._event(kind, item["number"], data)
+
+    def _event(self, kind: str, number: int, data: Mapping[str, Any]) -> News:
+        if kind == "run.started" and data["run"].get("run_id") == self._run_id:
+            self._is_ours = True
+        elif kind == "run.finished" and data["run"].get("run_id") == self._run_id:
+            self._end_line()
+            return Ended(data["run"]["outcome"], data["run"].get("error", ""))
+        elif kind == "permission.requested" and self._is_ours:
+            return _question(data["request"])
+        elif kind == "permission.resolved":
+            return Answered(data["request_id"])
+        elif kind.startswith("message.") and self._is_ours:
+            self._message(kind, number, data["message"])
+        return None
+
+    def _message(self, kind: str, number: int, message: Mapping[str, Any]) -> None:
+        if message["role"] == "tool":
+            self._results(message)
+        if message["role"] != "assistant":
+            return
+        if kind in {"message.started", "message.restarted"}:
+            if self._forget(message["id"]) is not None and self._line_is_open:
+                self._tell_note("the model's answer broke off; it begins anew")
+            self._open[number] = _OpenMessage(message["id"])
+        elif kind in {"message.finished", "message.created"}:
+            known = self._forget(message["id"]) or _OpenMessage(message["id"])
+            self._rest_of(known, message)
+            self._end_line()
+            self._calls(message)
+
+    def _forget(self, message_id: str) -> _OpenMessage | None:
+        for number, known in list(self._open.items()):
+            if known.id == message_id:
+                return self._open.pop(number)
+        return None
+
+    def _words(self, number: int, part: int, offset: int, text: str, header: object) -> None:
+        known = self._open.get(number)
+        if known is None:
+            return
+        if header is not None:
+            known.kinds[part] = header if isinstance(header, str) else "call"
+        if known.kinds.get(part, "text") == "text":
+            self._tell(known, part, offset, text)
+
+    def _rest_of(self, known: _OpenMessage, message: Mapping[str, Any]) -> None:
+        for index, part in enumerate(message["parts"]):
+            known.kinds.setdefault(index, part["type"])
+            if part["type"] == "text":
+                self._tell(known, index, 0, part["data"]["text"])
+
+    def _tell(self, known: _OpenMessage, part: int, offset: int, text: str) -> None:
+        said = known.said.get(part, 0)
+        new = text[max(said - offset, 0) :]
+        if not new:
+            return
+        if part not in known.said:
+            self._end_line()  # a part begins on a line of its own
+        known.said[part] = offset + len(text)
+        self._say(new)
+        self._line_is_open = not new.endswith("\n")
+
+    def _calls(self, message: Mapping[str, Any]) -> None:
+        for part in message["parts"]:
+            if part["type"] == "tool_call":
+                call = part["data"]
+                self._tell_note(f"→ {call['name']} {_about(call.get('input', ''))}".rstrip())
+
+    def _results(self, message: Mapping[str, Any]) -> None:
+        for part in message["parts"]:
+            if part["type"] == "tool_result":
+                result = part["data"]
+                mark = "✗" if result.get("is_error") else "←"
+                self._tell_note(f"{mark} {_line(result.get('content', ''))}".rstrip())
+
+    def _tell_note(self, text: str) -> None:
+        self._end_line()
+        self._note(f"{text}\n")
+
+    def _end_line(self) -> None:
+        if self._line_is_open:
+            self._say("\n")
+            self._line_is_open = False
+
+
+def _question(request: Mapping[str, Any]) -> Question:
+    return Question(
+        request["id"],
+        request["tool_name"],
+        request["action"],
+        request["path"],
+        _line(request["description"]),
+        _about(request["params"]),
+    )
+
+
+def _about(arguments: Any) -> str:
+    """The one argument that tells what a call does, as one line."""
+    if isinstance(arguments, str):
+        try:
+            arguments = orjson.loads(arguments)
+        except orjson.JSONDecodeError:
+            return _line(arguments)
+    if not isinstance(arguments, Mapping):
+        return ""
+    for name in TELLING_ARGUMENTS:
+        if arguments.get(name):
+            return _line(str(arguments[name]))
+    return _line(orjson.dumps(arguments).decode()) if arguments else ""
+
+
+def _line(text: str) -> str:
+    """The first line, bounded, with nothing in it that steers a terminal."""
+    lines = text.strip().splitlines()
+    first = plain("".join(lines[:1]))
+    if len(first) > LINE:
+        return first[: LINE - 1] + "…"
+    return f"{first} … {len(lines) - 1} more lines" if len(lines) > 1 else first
+
+
+def plain(text: str) -> str:
+    """A model's words on a terminal are words: no escape may move its cursor or name its window."""
+    return "".join(c if c.isprintable() or c in "\n\t" else "�" for c in text)

@@ -1,0 +1,123 @@
+"""Sends a prompt and stays until its run has ended, whatever the connection does."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import aclosing, suppress
+from typing import Any, assert_never, cast
+
+from crushsite.prompting.asking import Asker
+from crushsite.prompting.conversation import Conversation, FeedBroken, PromptRefused
+from crushsite.prompting.telling import (
+    Answered,
+    Ended,
+    Opened,
+    Question,
+    Telling,
+    TooSlow,
+)
+
+AGAIN_SECONDS = 0.5
+PATIENCE_SECONDS = 60.0  # a server that is started again is back by then
+
+
+class Waiting:
+    """One prompt and its answer. ``cancel`` may be called at any time."""
+
+    def __init__(
+        self,
+        conversation: Conversation,
+        telling: Telling,
+        asker: Asker,
+        *,
+        send: Callable[[], Any],
+        session_id: str,
+        note: Callable[[str], None],
+    ) -> None:
+        self._conversation = conversation
+        self._telling = telling
+        self._asker = asker
+        self._send = send
+        self._session_id = session_id
+        self._note = note
+        self._is_sent = False
+        self._questions: dict[str, asyncio.Task[None]] = {}
+        self._asking = asyncio.Lock()  # one question at a time
+
+    async def until_end(self) -> Ended:
+        """Raises ``PromptRefused`` when the server stays away or refuses."""
+        try:
+            return await self._follow()
+        finally:
+            for task in self._questions.values():
+                task.cancel()
+            await asyncio.gather(*self._questions.values(), return_exceptions=True)
+
+    async def cancel(self) -> None:
+        self._note("cancelling\n")
+        for task in self._questions.values():
+            task.cancel()
+        with suppress(PromptRefused):
+            await self._conversation.cancel(self._session_id)
+
+    async def _follow(self) -> Ended:
+        loop = asyncio.get_running_loop()
+        gone_since: float | None = None
+        while True:
+            try:
+                if gone_since is not None:
+                    await self._conversation.open()
+                async for news in self._news():
+                    gone_since = None
+                    if isinstance(news, Ended):
+                        return news
+            except (FeedBroken, PromptRefused) as error:
+                if gone_since is None and isinstance(error, PromptRefused):
+                    raise
+                gone_since = gone_since or loop.time()
+                if loop.time() - gone_since > PATIENCE_SECONDS:
+                    raise PromptRefused(
+                        f"The server stays away ({error}). The prompt is accepted; its answer"
+                        " will be in the session."
+                    ) from error
+                await asyncio.sleep(AGAIN_SECONDS)
+
+    async def _news(self) -> Any:
+        feed = self._conversation.feed(self._telling.cursor)
+        async with aclosing(cast("Any", feed)) as items:
+            async for item in items:
+                news = self._telling.take(item)
+                match news:
+                    case None:
+                        continue
+                    case Opened():
+                        await self._send_once()
+                    case Question():
+                        self._begin(news)
+                    case Answered():
+                        if task := self._questions.pop(news.request_id, None):
+                            task.cancel()
+                    case Ended():
+                        pass
+                    case TooSlow():
+                        return
+                    case _:
+                        assert_never(news)
+                yield news
+
+    async def _send_once(self) -> None:
+        """Only when the feed is live: nothing of the answer is missed."""
+        if not self._is_sent:
+            await self._send()
+            self._is_sent = True
+
+    def _begin(self, question: Question) -> None:
+        self._questions[question.request_id] = asyncio.create_task(self._answer(question))
+
+    async def _answer(self, question: Question) -> None:
+        async with self._asking:
+            answer = await self._asker.ask(question)
+        # Shielded: our own answer's event may come before the answer's answer.
+        with suppress(PromptRefused):
+            await asyncio.shield(self._conversation.answer(question.request_id, answer))
