@@ -221,7 +221,7 @@ class Runner(RuleBasedStateMachine):
         self.is_begun = True
         self.feed(Begun())
 
-    @precondition(lambda self: not self.is_over)
+    @precondition(lambda self: not self.is_over and self.store.is_held)
     @rule(random=pick, moves=st.integers(1, 20))
     def go_on(self, random: random.Random, moves: int) -> None:
         """Some of what may happen next to a run that nobody disturbs, in any order."""
@@ -233,7 +233,7 @@ class Runner(RuleBasedStateMachine):
                 *([self.answer] if calls(self.turn, Progress.ASKED) else ()),
                 *([self.end_a_tool] if self.running else ()),
             ]
-            if self.is_over or not possible:
+            if self.is_over or not self.store.is_held or not possible:
                 return
             random.choice(possible)(random)
 
