@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -13,9 +14,12 @@ from django.db import connection
 
 from workspaces.config.find import Fingerprint, fingerprint
 from workspaces.config.load import LoadedConfig, load_config
+from workspaces.config.problem import Problem
 from workspaces.storage.errors import WorkspaceUnknown
 from workspaces.storage.reader import read
 from workspaces.storage.secret_box import box
+
+logger = logging.getLogger(__name__)
 
 LOOK_SECONDS = 1.0  # a changed file is seen after this long at the latest
 KEPT = 500
@@ -43,6 +47,7 @@ class ConfigCache:
     def __init__(self) -> None:
         self._entries: dict[str, _Entry] = {}
         self._loading: dict[str, asyncio.Task[_Entry]] = {}
+        self._told: dict[str, tuple[Problem, ...]] = {}  # what the log says already
 
     async def config_of(self, workspace_id: str) -> LoadedConfig:
         """Raises ``WorkspaceUnknown``. Reads files and the row only when it must."""
@@ -77,7 +82,19 @@ class ConfigCache:
         while len(self._entries) >= KEPT:
             self._entries.pop(next(iter(self._entries)))
         self._entries[workspace_id] = entry
+        self._tell(workspace_id, entry.config.problems)
         return entry
+
+    def _tell(self, workspace_id: str, problems: tuple[Problem, ...]) -> None:
+        """Once, also when every client that comes has the files read anew."""
+        told = self._told.pop(workspace_id, ())
+        for problem in problems:
+            if problem not in told:
+                logger.warning("configuration: %s", problem, extra={"workspace": workspace_id})
+        if problems:
+            while len(self._told) >= KEPT:
+                self._told.pop(next(iter(self._told)))
+            self._told[workspace_id] = problems
 
 
 def _reload(workspace_id: str, entry: _Entry | None) -> _Entry:

@@ -82,10 +82,15 @@ def load_config(
         order=_provider_order(read.trees),
         discovery=Discovery(variables(env, server), asks_ollama(env, server)),
     )
+    problems = (*read.problems, *chosen.problems)[:PROBLEMS_LIMIT]
+    public = public_config(tree, chosen=chosen, options=options, places=places)
+    if problems:
+        # Clients ignore keys that they do not know; whoever looks is told where to mend.
+        public["problems"] = [str(problem) for problem in problems]
     return LoadedConfig(
         settings=_settings(tree, options, chosen),
-        public=public_config(tree, chosen=chosen, options=options, places=places),
-        problems=(*read.problems, *chosen.problems)[:PROBLEMS_LIMIT],
+        public=public,
+        problems=problems,
         files=read.files,
         mark=read.mark,
         data_dir=read.data_directory,
