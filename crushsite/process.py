@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import importlib
 import logging
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
@@ -81,6 +82,7 @@ class ServerProcess:
             self._spawn(self._sweep_claims())
         if self.shape.exits_idle:
             self._spawn(self._exit_when_idle())
+        self._spawn(self._warm_up())
         # Long pauses of the collector would be felt at the streams: what is loaded now stays.
         gc.collect()
         gc.freeze()
@@ -113,6 +115,11 @@ class ServerProcess:
         self._on_exit()
 
     # -- in the background
+
+    async def _warm_up(self) -> None:
+        """Loads what the first prompt would otherwise wait for."""
+        if self.shape.works:
+            await asyncio.to_thread(importlib.import_module, "agents.llm.openai")
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)

@@ -86,7 +86,8 @@ class Bash:
         _refuse_background(args)
         folder = await asyncio.to_thread(_folder, args, context)
         asked.remember(context, folder)
-        if is_read_only(args.command):
+        # Only at home: a planted repository elsewhere may have git run what it likes.
+        if folder == context.working_dir and await asyncio.to_thread(is_read_only, args.command):
             return None
         return Question(
             tool_name=self.spec.name,

@@ -109,10 +109,6 @@ def set_current_session(
     _recount(tx, workspace_id, {before, session_id})
 
 
-def has_claims(workspace_id: str) -> bool:
-    return ClientClaim.objects.filter(workspace_id=workspace_id).exists()
-
-
 def _drop(tx: Transaction, claims: Iterable[ClientClaim]) -> list[str]:
     workspaces: dict[str, set[str]] = {}
     for claim in sorted(claims, key=lambda claim: claim.workspace_id):

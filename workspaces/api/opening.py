@@ -13,9 +13,9 @@ from django.conf import settings
 from workspaces.actions.claims import claim_workspace
 from workspaces.actions.workspaces import Opening, open_workspace
 from workspaces.api.bodies import Form
-from workspaces.api.client_ids import client_id_of
 from workspaces.api.fields import Flag, Text, Texts
 from workspaces.api.paths import PATH_LIMIT, resolved_folder
+from workspaces.storage.client_ids import client_id_of
 from workspaces.storage.errors import BadField
 from workspaces.storage.secret_box import box
 from workspaces.storage.transaction import Transaction

@@ -10,7 +10,6 @@ from workspaces.actions.claims import set_current_session
 from workspaces.api.answers import empty_answer, json_answer
 from workspaces.api.api_view import ApiView
 from workspaces.api.bodies import Form
-from workspaces.api.client_ids import client_id_of
 from workspaces.api.fields import Text
 from workspaces.api.opening import OpeningForm, open_for_client
 from workspaces.api.version import VERSION
@@ -21,6 +20,7 @@ from workspaces.queries.workspaces import (
     list_open_workspaces,
     read_open_workspace,
 )
+from workspaces.storage.client_ids import client_id_of
 from workspaces.storage.errors import WorkspaceUnknown
 from workspaces.storage.reader import read
 

@@ -58,9 +58,13 @@ class ConfigCache:
         return (await self._entry(workspace_id)).env
 
     def known(self, workspace_id: str) -> LoadedConfig | None:
-        """What is loaded already, without a look: for what is asked many times a second."""
+        """What is loaded already, without a wait: for what is asked many times a second."""
         entry = self._entries.get(workspace_id)
-        return entry.config if entry is not None else None
+        if entry is None:
+            return None
+        if time.monotonic() - entry.looked_at >= LOOK_SECONDS:
+            _ = self._load(workspace_id, entry)  # for the next who asks
+        return entry.config
 
     def forget(self, workspace_id: str) -> None:
         """The workspace was opened anew or its stored choices changed."""
@@ -70,12 +74,20 @@ class ConfigCache:
         entry = self._entries.get(workspace_id)
         if entry is not None and time.monotonic() - entry.looked_at < LOOK_SECONDS:
             return entry
+        return await asyncio.shield(self._load(workspace_id, entry))
+
+    def _load(self, workspace_id: str, entry: _Entry | None) -> asyncio.Task[_Entry]:
         task = self._loading.get(workspace_id)
         if task is None:
             task = asyncio.create_task(self._look(workspace_id, entry), name="config-load")
             self._loading[workspace_id] = task
-            task.add_done_callback(lambda _: self._loading.pop(workspace_id, None))
-        return await asyncio.shield(task)
+            task.add_done_callback(lambda done: self._loaded(workspace_id, done))
+        return task
+
+    def _loaded(self, workspace_id: str, task: asyncio.Task[_Entry]) -> None:
+        self._loading.pop(workspace_id, None)
+        if not task.cancelled():
+            task.exception()  # whoever waits is told; a look in the background says nothing
 
     async def _look(self, workspace_id: str, entry: _Entry | None) -> _Entry:
         entry = await read(_reload, workspace_id, entry)

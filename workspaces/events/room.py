@@ -68,6 +68,8 @@ class Room:
         self.live = {number: self._producers.get(number, row) for number, row in live.items()}
         self.primed = True
         self._drain()
+        if self._early:
+            self._ask_events(self)
 
     def publish(self, event: Recorded) -> None:
         if event.number <= self.last_number and self.primed:

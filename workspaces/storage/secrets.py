@@ -15,16 +15,19 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from workspaces.storage.errors import Refusal
+
 if TYPE_CHECKING:
     from cryptography.fernet import Fernet
 
 _MAX_KEY_BYTES = 1_024
 
 
-class SecretsUnavailable(Exception):
+class SecretsUnavailable(Refusal):
     """Secrets cannot be sealed or opened; the sentence says what to do about it."""
 
     code = "secrets_unavailable"
+    status = 503
 
 
 class SecretBox:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import parse_qs
 
-from workspaces.api.client_ids import client_id_of
+from workspaces.storage.client_ids import client_id_of
 from workspaces.storage.errors import BadField
 
 MAX_FIELDS = 20

@@ -12,10 +12,10 @@ from typing import cast
 
 from typing_extensions import override
 
-from workspaces.api.client_ids import client_id_of
 from workspaces.events.hub import Hub
 from workspaces.events.log import read_head
 from workspaces.events.subscribe import stream_v1
+from workspaces.storage.client_ids import client_id_of
 from workspaces.storage.reader import read
 from workspaces.streams.asking import query_of, workspace_of
 from workspaces.streams.attachments import Attachments

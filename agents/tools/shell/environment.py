@@ -19,6 +19,7 @@ _UNATTENDED = {
     "GIT_EDITOR": "true",
     "GIT_SEQUENCE_EDITOR": "true",
     "GIT_TERMINAL_PROMPT": "0",
+    "GIT_OPTIONAL_LOCKS": "0",  # `git status` must not write the index: it is not asked about
     "GIT_ASKPASS": "true",
     "SSH_ASKPASS": "false",
     "SSH_ASKPASS_REQUIRE": "never",
