@@ -24,9 +24,8 @@ from django.db.migrations.executor import MigrationExecutor
 
 from crushsite.logs import set_up_logging
 from crushsite.process import ServerProcess, Shape, set_process
+from crushsite.running_server import SERVER_FILE, named_server
 from workspaces.storage.moments import as_rfc3339, now_ms
-
-SERVER_FILE = "server.json"
 
 
 def ensure_data_dir() -> Path:
@@ -117,8 +116,7 @@ async def _serve(host: str, shape: Shape, *, folder: Path) -> None:
         except EndpointError as error:
             raise CommandError(str(error)) from error
         address = _url_of(str(endpoint))
-        if shape.is_alone:
-            _write_server_file(folder, address)
+        _write_server_file(folder, address)
         print(f"Serving on {address} (data in {folder})", flush=True)  # noqa: T201
         await stopping.wait()
         print("Stopping", flush=True)  # noqa: T201
@@ -129,8 +127,7 @@ async def _serve(host: str, shape: Shape, *, folder: Path) -> None:
         await process.attachments.stop()
         await process.stop()
         set_process(None)
-        if shape.is_alone:
-            (folder / SERVER_FILE).unlink(missing_ok=True)
+        _remove_server_file(folder)
     print("Stopped", flush=True)  # noqa: T201
 
 
@@ -146,3 +143,10 @@ def _write_server_file(folder: Path, address: str) -> None:
     with os.fdopen(descriptor, "wb") as file:
         file.write(orjson.dumps(facts))
     mine.replace(folder / SERVER_FILE)
+
+
+def _remove_server_file(folder: Path) -> None:
+    # Several web processes may share a folder: the file is the last one's to start.
+    named = named_server(folder)
+    if named is not None and named.pid == os.getpid():
+        (folder / SERVER_FILE).unlink(missing_ok=True)

@@ -77,7 +77,7 @@ class RunningServer:
             answer = _request(connection, method, path, body, query)
             content = answer.read()
         except (OSError, http.client.HTTPException) as error:
-            raise ServerGone(f"{self.url}: {error or type(error).__name__}") from error
+            raise ServerGone(f"{self.url}: {_reason(error)}") from error
         finally:
             connection.close()
         return _decoded(answer.status, content)
@@ -91,7 +91,7 @@ class RunningServer:
                 _decoded(answer.status, answer.read())
         except (OSError, http.client.HTTPException) as error:
             connection.close()
-            raise ServerGone(f"{self.url}: {error or type(error).__name__}") from error
+            raise ServerGone(f"{self.url}: {_reason(error)}") from error
         except ServerRefused:
             connection.close()
             raise
@@ -121,7 +121,7 @@ class Stream:
             while chunk := self._answer.read1(CHUNK):
                 yield chunk
         except (OSError, http.client.HTTPException, ValueError) as error:
-            raise ServerGone(str(error) or type(error).__name__) from error
+            raise ServerGone(_reason(error)) from error
         finally:
             self._connection.close()
 
@@ -179,3 +179,7 @@ def _decoded(status: int, content: bytes) -> Any:
         return decoded
     sentence = decoded.get("message", "") if isinstance(decoded, dict) else ""
     raise ServerRefused(status, str(sentence) or f"the server answered {status}")
+
+
+def _reason(error: Exception) -> str:
+    return str(error) or type(error).__name__

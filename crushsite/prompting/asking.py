@@ -32,8 +32,10 @@ class Nobody:
 
     def __init__(self, note: Callable[[str], None]) -> None:
         self._note = note
+        self.has_denied = False
 
     async def ask(self, question: Question) -> Answer:
+        self.has_denied = True
         self._note(
             f"denied: {told(question)}\n"
             "  Nobody is at a terminal to answer. Run this in a terminal, allow the tool in"

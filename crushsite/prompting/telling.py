@@ -64,6 +64,7 @@ class _OpenMessage:
     id: str
     said: dict[int, int] = field(default_factory=dict)  # characters told of each part
     kinds: dict[int, str] = field(default_factory=dict)
+    inputs: dict[int, str] = field(default_factory=dict)  # of calls, as far as they have come
 
 
 class Telling:
@@ -102,7 +103,7 @@ class Telling:
         if self.cursor is not None and item["number"] <= self.cursor:
             return None  # told before the feed was cut
         self.cursor = item["number"]
-        if item["session_id"] != self._session_id:
+        if _session_of(data) != self._session_id:
             return None
         return self._event(kind, item["number"], data)
 
@@ -133,7 +134,7 @@ class Telling:
             known = self._forget(message["id"]) or _OpenMessage(message["id"])
             self._rest_of(known, message)
             self._end_line()
-            self._calls(message)
+            self._calls(known, message)
 
     def _forget(self, message_id: str) -> _OpenMessage | None:
         for number, known in list(self._open.items()):
@@ -146,15 +147,21 @@ class Telling:
         if known is None:
             return
         if header is not None:
-            known.kinds[part] = header if isinstance(header, str) else "call"
-        if known.kinds.get(part, "text") == "text":
+            known.kinds[part] = header if isinstance(header, str) else "tool_call"
+        kind = known.kinds.get(part, "text")
+        if kind == "text":
             self._tell(known, part, offset, text)
+        elif kind == "tool_call":
+            known.inputs[part] = known.inputs.get(part, "")[:offset] + text
 
     def _rest_of(self, known: _OpenMessage, message: Mapping[str, Any]) -> None:
         for index, part in enumerate(message["parts"]):
             known.kinds.setdefault(index, part["type"])
-            if part["type"] == "text":
+            # A part that ends as its words came says only how long it is.
+            if part["type"] == "text" and "text" in part["data"]:
                 self._tell(known, index, 0, part["data"]["text"])
+            elif part["type"] == "tool_call" and "input" in part["data"]:
+                known.inputs[index] = part["data"]["input"]
 
     def _tell(self, known: _OpenMessage, part: int, offset: int, text: str) -> None:
         said = known.said.get(part, 0)
@@ -167,11 +174,11 @@ class Telling:
         self._say(new)
         self._line_is_open = not new.endswith("\n")
 
-    def _calls(self, message: Mapping[str, Any]) -> None:
-        for part in message["parts"]:
+    def _calls(self, known: _OpenMessage, message: Mapping[str, Any]) -> None:
+        for index, part in enumerate(message["parts"]):
             if part["type"] == "tool_call":
-                call = part["data"]
-                self._tell_note(f"→ {call['name']} {_about(call.get('input', ''))}".rstrip())
+                about = _about(known.inputs.get(index, ""))
+                self._tell_note(f"→ {part['data']['name']} {about}".rstrip())
 
     def _results(self, message: Mapping[str, Any]) -> None:
         for part in message["parts"]:
@@ -188,6 +195,13 @@ class Telling:
         if self._line_is_open:
             self._say("\n")
             self._line_is_open = False
+
+
+def _session_of(data: Mapping[str, Any]) -> str:
+    for name in ("message", "run", "request"):
+        if name in data:
+            return str(data[name]["session_id"])
+    return str(data.get("session_id", ""))
 
 
 def _question(request: Mapping[str, Any]) -> Question:
@@ -222,7 +236,8 @@ def _line(text: str) -> str:
     first = plain("".join(lines[:1]))
     if len(first) > LINE:
         return first[: LINE - 1] + "…"
-    return f"{first} … {len(lines) - 1} more lines" if len(lines) > 1 else first
+    left = len(lines) - 1
+    return f"{first} … {left} more line{'' if left == 1 else 's'}" if left else first
 
 
 def plain(text: str) -> str:

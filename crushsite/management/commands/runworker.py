@@ -8,7 +8,6 @@ from argparse import ArgumentParser
 from typing import Any
 
 from channels.layers import get_channel_layer  # noqa: TID251  a worker listens itself
-from channels.routing import ChannelNameRouter
 from channels.worker import Worker
 from django.conf import settings
 from django.core.management.base import BaseCommand
@@ -63,13 +62,12 @@ async def _listen(process: ServerProcess, channels: list[str], stopping: asyncio
     if layer is None:
         return
     consumer = NudgeConsumer.as_asgi(pool=process.pool)
-    application = ChannelNameRouter(dict.fromkeys(channels, consumer))
-    worker = Worker(application, channels, layer)
     while not stopping.is_set():
         try:
-            for channel in channels:
-                await layer.group_add(GROUP, channel)
-            await worker.handle()
+            # A group takes only channels that exist in this process already.
+            own = await layer.new_channel()
+            await layer.group_add(GROUP, own)
+            await Worker(consumer, [own, *channels], layer).handle()
         except asyncio.CancelledError:
             raise
         except Exception as error:  # noqa: BLE001  Redis may come back

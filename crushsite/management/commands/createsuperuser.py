@@ -1,0 +1,23 @@
+"""Django's ``createsuperuser``, on a data folder that may not exist yet."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib.auth.management.commands import createsuperuser
+from typing_extensions import override
+
+from crushsite.own_database import unapplied_migrations
+from crushsite.running import ensure_data_dir, ensure_migrated, sole_server
+
+
+class Command(createsuperuser.Command):
+    help = "Makes an account for /admin; the server need not have run before."
+
+    @override
+    def execute(self, *args: Any, **options: Any) -> str | None:
+        folder = ensure_data_dir()
+        if unapplied_migrations():
+            with sole_server(folder):  # nothing changes under a server of another version
+                ensure_migrated()
+        return super().execute(*args, **options)
