@@ -1,42 +1,20 @@
 """What is attached to a prompt is stored with it and reaches the model as far as it can see."""
 
-import base64
 import uuid
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from tests.acceptance.attaching import PNG, attached, with_sight
 from tests.acceptance.conversation import SHORT, roles_and_finishes, take_seat
 from tests.acceptance.harness.client import Client
 from tests.acceptance.harness.model import ScriptedModel
-from tests.acceptance.harness.project import configuration
 from tests.acceptance.harness.shapes import Server
 from tests.acceptance.transcripts import asked, said_by_user
 
 Connect = Callable[[Server], Client]
 MakeProject = Callable[..., Path]
-
-PNG = base64.b64encode(b"\x89PNG\r\n\x1a\n" + bytes(range(256))).decode()
-
-
-def attached(name: str, mime_type: str, content: bytes | str) -> dict[str, str]:
-    if isinstance(content, bytes):
-        content = base64.b64encode(content).decode()
-    return {
-        "file_path": f"/somewhere/{name}",
-        "file_name": name,
-        "mime_type": mime_type,
-        "content": content,
-    }
-
-
-def with_sight(base_url: str, sees: bool) -> dict[str, Any]:
-    """The provider of a project whose large model sees, or does not."""
-    providers = configuration(base_url)["providers"]
-    providers["fake"]["models"][0]["supports_attachments"] = sees
-    return dict(providers)
 
 
 async def test_an_attached_text_is_stored_and_told_to_the_model(
