@@ -169,6 +169,8 @@ class RunTask:
             await self._abort()
         step = self._step(effects)
         written = Written()
+        if step is not None and step.parks:
+            await pass_gate("run.parking")
         if step is not None:
             written = await writer.write(
                 self.held.workspace_id, lambda tx: write_step(tx, self.held, step)
@@ -184,10 +186,18 @@ class RunTask:
             return
         if step is not None:
             self._keep(step)
+            await self._pass_gates(step)
         for effect in effects:
             await self._perform(effect, written)
         if any(isinstance(effect, Park) for effect in effects):
             self._turn = Turn(phase=Phase.ENDED)  # here; its row says that it waits
+
+    async def _pass_gates(self, step: Step) -> None:
+        """Where a step is written and what follows from it has not begun."""
+        if step.reply is not None:
+            await pass_gate("reply.saved")
+        if step.results:
+            await pass_gate("result.saved")
 
     def _step(self, effects: tuple[Effect, ...]) -> Step | None:
         """The durable effects, as one write."""

@@ -90,6 +90,8 @@ class Fold:
         known = message["id"] in self.messages
         if known == (kind in ("message.created", "message.started")):
             raise Broken(f"{kind} of a message that is {'known' if known else 'unknown'}")
+        if kind in _CLOSING:
+            message = self._whole(message)
         if kind in _STARTING or kind in _CLOSING:
             for number in [n for n, id in self._open.items() if id == message["id"]]:
                 del self._open[number]
@@ -100,6 +102,23 @@ class Fold:
         if kind in _CLOSING and known:
             message = _with_known_words(message, self.messages[message["id"]])
         self.messages[message["id"]] = message
+
+    def _whole(self, message: Json) -> Json:
+        """With the words that were told as deltas: the end gives only their length."""
+        told = self.messages[message["id"]]
+        is_shown = any(id == message["id"] for n, id in self._open.items() if n in self._shown)
+        parts = []
+        for index, part in enumerate(message["parts"]):
+            if "length" in part["data"]:
+                if not is_shown or index >= len(told["parts"]):
+                    raise Broken(f"an end without words that were never told: {message}")
+                data, field = _growing(told["parts"][index])
+                rest = dict(part["data"])
+                if len(data[field]) != rest.pop("length"):
+                    raise Broken(f"{len(data[field])} letters are known of {message}")
+                part = {"type": part["type"], "data": {**rest, field: data[field]}}
+            parts.append(part)
+        return {**message, "parts": parts}
 
     def _run(self, kind: str, run: Json) -> None:
         key = run["key"]

@@ -1,0 +1,169 @@
+"""Readers of the native feed that drop, dawdle and come twice lose nothing and see nothing twice."""
+
+import asyncio
+import random
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.acceptance.conversation import text_of
+from tests.acceptance.folding import Fold, differences
+from tests.acceptance.harness.client import Client, Workspace
+from tests.acceptance.harness.shapes import Server
+from tests.acceptance.rough_reader import TRANSPORTS, Connection, RoughReader
+
+Connect = Callable[[Server], Client]
+MakeProject = Callable[..., Path]
+
+EVENTS = 10_000
+DROPS = 1_000
+READERS = 3  # of each transport
+STREAMING = (
+    "[[n=150 d=4 reason=20]]",
+    '[[tools=2 ls {"path": "."}]] [[n=40 d=3 before=10]]',
+    '[[tool=bash {"command": "touch made", "description": "make"}]] [[n=20 d=2]]',
+)
+
+
+async def snapshot_of(workspace: Workspace, session: str = "") -> dict[str, Any]:
+    answer = await workspace.client.http.call(
+        "GET", f"/api/workspaces/{workspace.id}/snapshot", params={"session": session}
+    )
+    return dict(answer)
+
+
+class Mill:
+    """Makes events of every kind until it is told to stop."""
+
+    def __init__(self, workspace: Workspace, chance: random.Random) -> None:
+        self.workspace = workspace
+        self.chance = chance
+        self.is_over = False
+        self.talking: list[str] = []  # sessions in which runs are
+        self.number = 0
+        self.snapshots: list[dict[str, Any]] = []
+
+    async def work(self) -> None:
+        self.talking = [await self.workspace.session() for _ in range(6)]
+        renamed = [await self.workspace.session() for _ in range(8)]
+        async with asyncio.TaskGroup() as group:
+            for session in self.talking:
+                group.create_task(self.talk(session))
+            for session in renamed:
+                group.create_task(self.rename(session))
+            group.create_task(self.answer())
+            group.create_task(self.look())
+
+    async def talk(self, session: str) -> None:
+        number = 0
+        while not self.is_over:
+            number += 1
+            await self.workspace.prompt(
+                session, self.chance.choice(STREAMING), f"{session}-{number}"
+            )
+            if self.chance.random() < 0.2:
+                await asyncio.sleep(self.chance.random() * 0.5)
+                await self.workspace.cancel(session)
+            while (await self.workspace.get_session(session))["is_busy"]:
+                await asyncio.sleep(0.1)
+
+    async def rename(self, session: str) -> None:
+        """One event each, and little work: the bulk of them."""
+        number = 0
+        while not self.is_over:
+            number += 1
+            body = {"title": f"title {number}"}
+            await self.workspace.call("PUT", f"/sessions/{session}", body)
+
+    async def answer(self) -> None:
+        reader = RoughReader(
+            int(self.workspace.client.http.url.rpartition(":")[2]),
+            self.workspace.id,
+            "ws",
+            chance=random.Random(0),
+        )
+        while not self.is_over or (await self.workspace.agent())["is_busy"]:
+            await reader.read_to(0)
+            self.number = reader.fold.number
+            for request in list(reader.fold.requests.values()):
+                action = self.chance.choice(["allow", "allow_session", "deny"])
+                await self.workspace.grant(request, action)
+            await asyncio.sleep(0.1)
+
+    async def look(self) -> None:
+        while not self.is_over:
+            await asyncio.sleep(1)
+            self.snapshots.append(await snapshot_of(self.workspace))
+
+
+@pytest.mark.timeout(300)
+async def test_readers_that_drop_and_return_fold_the_state_of_the_database(
+    shared_server: Server, connect: Connect, project: MakeProject
+) -> None:
+    seed = random.SystemRandom().randrange(1_000_000)
+    print(f"seed {seed}")  # shown when it fails
+    workspace = await connect(shared_server).workspace(project("tortured"))
+    await workspace.attach()
+    mill = Mill(workspace, random.Random(seed))
+    readers = [
+        RoughReader(
+            shared_server.port, workspace.id, transport, chance=random.Random(seed + number)
+        )
+        for number, transport in enumerate(TRANSPORTS * READERS, 1)
+    ]
+    began = time.monotonic()
+
+    def drops() -> int:
+        return sum(reader.drops for reader in readers)
+
+    async def watch() -> None:
+        while mill.number < EVENTS or drops() < DROPS:
+            await asyncio.sleep(0.1)
+        mill.is_over = True
+
+    async with asyncio.TaskGroup() as group:
+        group.create_task(mill.work())
+        group.create_task(watch())
+        for reader in readers:
+            group.create_task(reader.torture(lambda: mill.is_over, mean_bytes=60_000))
+    final = await snapshot_of(workspace)
+    print(f"{final['number']} events, {drops()} drops in {time.monotonic() - began:.0f} s")
+    assert not any(session["is_busy"] for session in final["sessions"])
+    # Those who come long after get everything too.
+    readers += [
+        RoughReader(shared_server.port, workspace.id, transport, chance=random.Random(seed))
+        for transport in TRANSPORTS
+    ]
+    for reader in readers:
+        await reader.read_to(final["number"])
+        assert differences(reader.fold, final) == []
+        reader.fold.check_runs()
+    assert final["number"] >= EVENTS
+    assert sum(reader.doubles for reader in readers) >= 10
+    assert sum(reader.fold.deltas for reader in readers) >= 1000
+    for session in mill.talking:
+        stored = await snapshot_of(workspace, session)
+        assert stored["messages"] == await workspace.messages(session)
+        for reader in readers:
+            assert differences(reader.fold, stored, session) == []
+    await check_snapshots(shared_server, workspace, mill.snapshots)
+
+
+async def check_snapshots(
+    server: Server, workspace: Workspace, snapshots: list[dict[str, Any]]
+) -> None:
+    """Each is the log folded up to its number; what a session counts is told at its steps."""
+    connection = await Connection.open(server.port, workspace.id, "sse", after=0)
+    fold = Fold()
+    for snapshot in snapshots:
+        while fold.number < snapshot["number"]:
+            items, size = await connection.read(2000)
+            assert size
+            for item in items:
+                if fold.number < snapshot["number"]:
+                    fold.take(item)
+        break
+    connection.drop()
