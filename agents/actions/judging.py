@@ -6,7 +6,7 @@ from enum import Enum
 
 from agents.actions.steps import Held, hold
 from agents.tools.contract import Question
-from permissions.actions.requests import ask_permission
+from permissions.actions.requests import ask_permission, is_request_for
 from permissions.models import Grant as GrantRow
 from permissions.models import PermissionRequest, RequestState
 from permissions.policy.decide import Asked, Grant, Outcome, decide
@@ -19,13 +19,28 @@ class Verdict(Enum):
     ASKED = "asked"
 
 
+class QuestionChanged(Exception):
+    """The call was allowed for something else than what it would do now."""
+
+
 def judge_call(
     tx: Transaction, held: Held, question: Question, *, call_id: str, allowed_tools: frozenset[str]
 ) -> Verdict:
-    """Opens a request unless the call may go on or was answered already."""
+    """Opens a request unless the call may go on or was answered already.
+
+    Raises ``QuestionChanged``: while a person thinks, a link may be turned to elsewhere.
+    """
     run = hold(tx, held)
     earlier = PermissionRequest.objects.filter(run_key=run.key, tool_call_id=call_id).first()
     if earlier is not None:
+        if earlier.state == RequestState.ALLOWED and not is_request_for(
+            earlier,
+            tool_name=question.tool_name,
+            action=question.action,
+            path=question.path,
+            params=question.params,
+        ):
+            raise QuestionChanged
         return _VERDICTS[RequestState(earlier.state)]
     ((skip,),) = tx.fetch(
         "SELECT skip_permissions FROM workspaces_workspace WHERE id = %s", [run.workspace_id]

@@ -11,7 +11,7 @@ from typing import Any
 
 import orjson
 
-from agents.actions.judging import Verdict, judge_call
+from agents.actions.judging import QuestionChanged, Verdict, judge_call
 from agents.actions.steps import Held
 from agents.runner.ledger import DatabaseLedger, DatabaseTodos
 from agents.tools.contract import BadArguments, Tool, ToolContext, ToolOutcome, ToolRefusal
@@ -20,6 +20,11 @@ from workspaces.storage.ids import new_id
 from workspaces.storage.writer import writer
 
 logger = logging.getLogger(__name__)
+
+CHANGED = (
+    "Not run: since permission was given, the path leads elsewhere or the file has changed. "
+    "Look at it again, then retry."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +55,15 @@ async def judge(bench: Workbench, call: ToolCall, message_id: str) -> Verdict:
         raise Failed(f"The tool {call.name} failed: {type(error).__name__}.") from error
     if question is None:
         return Verdict.ALLOWED
-    return await writer.write(
-        bench.held.workspace_id,
-        lambda tx: judge_call(
-            tx, bench.held, question, call_id=call.id, allowed_tools=bench.allowed_tools
-        ),
-    )
+    try:
+        return await writer.write(
+            bench.held.workspace_id,
+            lambda tx: judge_call(
+                tx, bench.held, question, call_id=call.id, allowed_tools=bench.allowed_tools
+            ),
+        )
+    except QuestionChanged:
+        raise Failed(CHANGED) from None
 
 
 async def run(bench: Workbench, call: ToolCall, message_id: str) -> ToolResult:

@@ -37,8 +37,7 @@ def ask_permission(
         action=action,
         path=path,
         description=description,
-        # A NUL cannot be stored by PostgreSQL.
-        params=orjson.loads(orjson.dumps(dict(params)).replace(b"\\u0000", b"\\ufffd")),
+        params=_storable(params),
         asked_at=tx.now,
     )
     request.save(force_insert=True)
@@ -49,6 +48,19 @@ def ask_permission(
         session_id=session_id,
     )
     return request.pk
+
+
+def is_request_for(
+    request: PermissionRequest, *, tool_name: str, action: str, path: str, params: Mapping[str, Any]
+) -> bool:
+    """Whether what was shown and what is asked now are the same."""
+    shown = (request.tool_name, request.action, request.path, request.params)
+    return shown == (tool_name, action, path, _storable(params))
+
+
+def _storable(params: Mapping[str, Any]) -> Any:
+    # A NUL cannot be stored by PostgreSQL.
+    return orjson.loads(orjson.dumps(dict(params)).replace(b"\\u0000", b"\\ufffd"))
 
 
 def answer_request(
