@@ -23,9 +23,11 @@ Receive = Callable[[], Awaitable[Any]]
 Send = Callable[[Any], Awaitable[None]]
 Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 
-_V1_EVENTS = re.compile(r"/v1/workspaces/([^/]+)/events/?")
-_NATIVE_EVENTS = re.compile(r"/api/workspaces/([^/]+)/events/?")
-_NATIVE_SOCKET = re.compile(r"/api/workspaces/([^/]+)/stream/?")
+# No id holds a NUL, which no database may be asked for; nor is any this long.
+_ID = r"([^/\0]{1,200})"
+_V1_EVENTS = re.compile(rf"/v1/workspaces/{_ID}/events/?")
+_NATIVE_EVENTS = re.compile(rf"/api/workspaces/{_ID}/events/?")
+_NATIVE_SOCKET = re.compile(rf"/api/workspaces/{_ID}/stream/?")
 
 
 class Router:
