@@ -70,7 +70,8 @@ class Attacker:
             message = str(json.loads(text)["message"])
             assert message, what
             assert naming in message, what
-            assert "Traceback" not in message and 'File "' not in message, what
+            assert "Traceback" not in message, what
+            assert 'File "' not in message, what
             return message
         return ""
 

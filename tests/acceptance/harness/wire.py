@@ -1,6 +1,7 @@
 """A bare TCP or unix connection: bytes out, bytes back, for what no HTTP client would send."""
 
 import asyncio
+import contextlib
 import json
 from typing import Any
 from urllib.parse import urlsplit
@@ -25,10 +26,8 @@ class Wire:
 
     async def __aexit__(self, *_: object) -> None:
         self._writer.close()
-        try:
+        with contextlib.suppress(OSError):  # the server was quicker
             await self._writer.wait_closed()
-        except OSError:
-            pass  # the server was quicker
 
     async def send(self, data: bytes) -> None:
         self._writer.write(data)
