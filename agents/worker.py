@@ -14,7 +14,8 @@ from agents.runner.pool import RunPool
 
 
 class NudgeConsumer(AsyncConsumer):
-    pool: RunPool  # given by ``as_asgi(pool=…)``
+    def __init__(self, *, pool: RunPool) -> None:
+        self.pool = pool
 
     async def run_accepted(self, message: dict[str, Any]) -> None:
         self.pool.hear(message)
