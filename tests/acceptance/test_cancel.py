@@ -6,6 +6,7 @@ import random
 import uuid
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import aiohttp
 import pytest
@@ -14,6 +15,7 @@ from tests.acceptance.conversation import (
     CANCELLED_PAIR,
     SHORT,
     SLOW,
+    Seat,
     roles_and_finishes,
     take_seat,
     text_of,
@@ -21,6 +23,7 @@ from tests.acceptance.conversation import (
 from tests.acceptance.harness.client import Client
 from tests.acceptance.harness.model import ScriptedModel
 from tests.acceptance.harness.shapes import Server
+from tests.acceptance.harness.stream import Event
 
 Connect = Callable[[Server], Client]
 MakeProject = Callable[..., Path]
@@ -29,6 +32,19 @@ MakeProject = Callable[..., Path]
 @pytest.fixture(params=[True, False], ids=["run_id", "no_run_id"])
 def new_run_id(request: pytest.FixtureRequest) -> Callable[[], str | None]:
     return (lambda: str(uuid.uuid4())) if request.param else (lambda: None)
+
+
+async def two_ends(seat: Seat, session: str, *, start: int = 0) -> list[dict[str, Any]]:
+    """The first two `run_complete` of a session."""
+    ends: list[dict[str, Any]] = []
+
+    def is_second(event: Event) -> bool:
+        if event.type == "run_complete" and event.session == session:
+            ends.append(event.payload)
+        return len(ends) == 2
+
+    await seat.stream.wait_for(is_second, 30, start=start)
+    return ends
 
 
 async def test_another_client_cancels_a_streaming_run(
@@ -64,10 +80,11 @@ async def test_a_cancel_right_after_the_202_is_never_lost(
 
     async def one_round(number: int) -> None:
         session = await seat.workspace.session()
+        start = seat.stream.mark()
         await seat.workspace.prompt(session, SLOW, new_run_id())
         await asyncio.sleep((number % 21) / 1000)  # every delay from 0 to 20 ms
         await seat.workspace.cancel(session)
-        complete = await seat.stream.run_complete(session)
+        complete = await seat.stream.run_complete(session, start=start)
         assert complete["cancelled"] is True, complete
         messages = await seat.workspace.messages(session)
         assert roles_and_finishes(messages) == CANCELLED_PAIR, messages
@@ -211,10 +228,7 @@ async def test_a_cancel_takes_the_accepted_follow_up_with_it(
     await seat.workspace.prompt(session, f"follow up {mark} {SHORT}", second)
     assert await seat.workspace.queued(session) == 1
     await seat.workspace.cancel(session)
-    await seat.stream.wait_for(
-        lambda _: len(seat.stream.of("run_complete", session)) == 2
-    )
-    completes = [e.payload for e in seat.stream.of("run_complete", session)]
+    completes = await two_ends(seat, session)
     assert [c.get("run_id") for c in completes] == [first, second]
     assert all(c["cancelled"] is True and "error" not in c for c in completes)
     assert roles_and_finishes(await seat.workspace.messages(session)) == CANCELLED_PAIR * 2
@@ -231,17 +245,13 @@ async def test_a_prompt_right_after_a_cancel_is_not_touched_by_it(
 
     async def one_round(number: int) -> None:
         session = await seat.workspace.session()
+        start = seat.stream.mark()
         first, second = new_run_id(), new_run_id()
         await seat.workspace.prompt(session, SLOW, first)
         await asyncio.sleep((number % 13) / 1000)
         await seat.workspace.cancel(session)
         await seat.workspace.prompt(session, "after [[n=2]]", second)
-
-        def both_done(_: object) -> bool:
-            return len(seat.stream.of("run_complete", session)) == 2
-
-        await seat.stream.wait_for(both_done, 30)
-        completes = [e.payload for e in seat.stream.of("run_complete", session)]
+        completes = await two_ends(seat, session, start=start)
         assert [c.get("run_id") for c in completes] == [first, second]
         assert [bool(c.get("cancelled")) for c in completes] == [True, False], completes
         assert roles_and_finishes(await seat.workspace.messages(session)) == [
