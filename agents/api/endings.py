@@ -12,8 +12,8 @@ from agents.actions.teardown import release, retire
 from workspaces.api import sessions, workspaces
 from workspaces.api.answers import empty_answer
 from workspaces.api.api_view import ApiView
-from workspaces.api.client_ids import client_id_of
 from workspaces.queries.workspaces import require_open
+from workspaces.storage.client_ids import client_id_of
 from workspaces.storage.reader import read
 
 
