@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
-from typing import Any
 
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, Warning, register
@@ -14,7 +12,7 @@ SHORTEST_KEY = 32
 
 
 @register(TAG)
-def check_shape(app_configs: Sequence[Any] | None, **kwargs: Any) -> list[CheckMessage]:
+def check_shape(**_: object) -> list[CheckMessage]:
     """Several processes on SQLite would each have a writer, and none would hear of the others."""
     is_sqlite = settings.DATABASES["default"]["ENGINE"].endswith("sqlite3")
     if settings.REDIS_URL and is_sqlite:
@@ -30,7 +28,7 @@ def check_shape(app_configs: Sequence[Any] | None, **kwargs: Any) -> list[CheckM
 
 
 @register(TAG)
-def check_values(app_configs: Sequence[Any] | None, **kwargs: Any) -> list[CheckMessage]:
+def check_values(**_: object) -> list[CheckMessage]:
     found: list[CheckMessage] = []
     if settings.CRUSH_LOG_LEVEL not in logging.getLevelNamesMapping():
         found.append(
@@ -40,7 +38,7 @@ def check_values(app_configs: Sequence[Any] | None, **kwargs: Any) -> list[Check
                 id="crushsite.E002",
             )
         )
-    if settings.CRUSH_LEASE_SECONDS < 2 * max(settings.CRUSH_POLL_SECONDS, 1.0):
+    if 2 * max(settings.CRUSH_POLL_SECONDS, 1.0) > settings.CRUSH_LEASE_SECONDS:
         found.append(
             Warning(
                 f"CRUSH_LEASE is {settings.CRUSH_LEASE_SECONDS:g} s: a worker that is busy for a"
@@ -69,7 +67,7 @@ def check_values(app_configs: Sequence[Any] | None, **kwargs: Any) -> list[Check
 
 
 @register(TAG, deploy=True)
-def check_signing_key(app_configs: Sequence[Any] | None, **kwargs: Any) -> list[CheckMessage]:
+def check_signing_key(**_: object) -> list[CheckMessage]:
     if len(str(settings.SECRET_KEY)) < SHORTEST_KEY:
         return [
             Warning(

@@ -28,7 +28,7 @@ class Conversation(Protocol):
     async def open(self) -> None:
         """Opens the workspace. Callable again, after the server was gone."""
 
-    async def ensure_session(self, session_id: str, *, title: str) -> str:
+    async def ensure_session(self, session_id: str) -> str:
         """That session, or a new one when the id is empty."""
 
     def feed(self, after: int | None) -> AsyncIterator[Item]:

@@ -21,7 +21,6 @@ from crushsite.prompting.conversation import FeedBroken, Item, PromptRefused
 from workspaces.actions.sessions import create_session
 from workspaces.api.bodies import checked
 from workspaces.api.opening import OpeningForm, open_for_client
-from workspaces.api.sessions import TITLE_LIMIT
 from workspaces.api.writing import write_in_open
 from workspaces.events.readers import Wire
 from workspaces.events.subscribe import stream_native
@@ -53,14 +52,14 @@ class InProcess:
             fields = checked(OpeningForm, {"path": self._path, "client_id": self._client_id})
             self._workspace_id = await open_for_client(fields)
 
-    async def ensure_session(self, session_id: str, *, title: str) -> str:
+    async def ensure_session(self, session_id: str) -> str:
         with _told():
             if session_id:
                 await read(require_session, self._workspace_id, session_id)
                 return session_id
             session = await write_in_open(
                 self._workspace_id,
-                lambda tx: create_session(tx, self._workspace_id, title=title[:TITLE_LIMIT]),
+                lambda tx: create_session(tx, self._workspace_id, title=""),
             )
         return str(session["id"])
 

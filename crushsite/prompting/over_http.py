@@ -41,11 +41,11 @@ class OverHttp:
         body = {"path": self._path, "client_id": self._client_id}
         self._workspace_id = (await self._call("POST", "/v1/workspaces", body))["id"]
 
-    async def ensure_session(self, session_id: str, *, title: str) -> str:
+    async def ensure_session(self, session_id: str) -> str:
         if session_id:
             await self._call("GET", f"{self._v1}/sessions/{in_path(session_id)}")
             return session_id
-        session = await self._call("POST", f"{self._v1}/sessions", {"title": title})
+        session = await self._call("POST", f"{self._v1}/sessions", {"title": ""})
         return str(session["id"])
 
     async def feed(self, after: int | None) -> AsyncIterator[Item]:

@@ -42,9 +42,6 @@ class Command(BaseCommand):
         parser.add_argument("--path", default=".", help="the folder to work in (default: this one)")
         parser.add_argument("--session", default="", help="go on in this session, not a new one")
         parser.add_argument(
-            "--title", default="", help="title of the new session (default: made from the prompt)"
-        )
-        parser.add_argument(
             "--wait",
             action="store_true",
             help="stay and print the answer as it comes; Ctrl-C cancels the prompt",
@@ -92,9 +89,7 @@ class Command(BaseCommand):
     ) -> None:
         try:
             await conversation.open()
-            session_id = await conversation.ensure_session(
-                options["session"], title=options["title"]
-            )
+            session_id = await conversation.ensure_session(options["session"])
             run_id = new_id()
 
             async def send() -> None:
@@ -152,7 +147,7 @@ class Command(BaseCommand):
         self.stdout.flush()
 
     def _note(self, text: str) -> None:
-        self.stderr.write(text, ending="")
+        self.stderr.write(text, style_func=str, ending="")  # no alarm: it is not an error
         self.stderr.flush()
 
 

@@ -1,0 +1,174 @@
+"""A run on the terminal: its words once and in order, its calls, its questions, its end."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from crushsite.prompting.telling import (
+    Answered,
+    Ended,
+    Opened,
+    Question,
+    Telling,
+    TooSlow,
+    plain,
+)
+
+SESSION, RUN = "s-1", "r-1"
+
+
+class Screen:
+    def __init__(self) -> None:
+        self.said = ""
+        self.noted = ""
+        self.telling = Telling(session_id=SESSION, run_id=RUN, say=self.say, note=self.note)
+        self.number = 10
+
+    def say(self, text: str) -> None:
+        self.said += text
+
+    def note(self, text: str) -> None:
+        self.noted += text
+
+    def event(self, kind: str, **data: Any) -> Any:
+        self.number += 1
+        return self.telling.take({"number": self.number, "type": kind, "data": data})
+
+    def begin(self) -> None:
+        assert self.telling.take({"type": "stream.opened", "data": {"number": 10}}) == Opened()
+        self.event("run.started", run={"session_id": SESSION, "run_id": RUN})
+
+    def message(self, kind: str, *parts: Any, role: str = "assistant", session: str = SESSION):
+        message = {"id": f"m-{role}", "session_id": session, "role": role, "parts": list(parts)}
+        return self.event(f"message.{kind}", message=message)
+
+
+def text(words: str) -> dict[str, Any]:
+    return {"type": "text", "data": {"text": words}}
+
+
+def known(kind: str, length: int, **data: Any) -> dict[str, Any]:
+    return {"type": kind, "data": {**data, "length": length}}
+
+
+@pytest.fixture
+def screen() -> Screen:
+    screen = Screen()
+    screen.begin()
+    return screen
+
+
+def test_words_are_said_as_they_come(screen: Screen) -> None:
+    screen.message("started")
+    number = screen.number
+    screen.telling.take([number, 0, 0, "Hel", "text"])
+    assert screen.said == "Hel"
+    screen.telling.take([number, 0, 3, "lo"])
+    screen.message("finished", known("text", 5))
+    assert screen.said == "Hello\n"
+
+
+def test_words_that_came_before_are_not_said_again(screen: Screen) -> None:
+    screen.message("started")
+    number = screen.number
+    screen.telling.take([number, 0, 0, "Hello", "text"])
+    screen.telling.take({"type": "message.progress", "data": progress(number, "Hello wor")})
+    screen.telling.take([number, 0, 3, "lo world"])
+    screen.message("finished", text("Hello world"))
+    assert screen.said == "Hello world\n"
+
+
+def progress(number: int, words: str) -> dict[str, Any]:
+    message = {"id": "m-assistant", "session_id": SESSION, "role": "assistant"}
+    return {"number": number, "message": {**message, "parts": [text(words)]}}
+
+
+def test_thoughts_are_not_the_answer(screen: Screen) -> None:
+    screen.message("started")
+    screen.telling.take([screen.number, 0, 0, "Hmm", "reasoning"])
+    screen.telling.take([screen.number, 1, 0, "Yes", "text"])
+    screen.message("finished", known("reasoning", 3), known("text", 3))
+    assert screen.said == "Yes\n"
+
+
+def test_a_call_is_noted_with_what_it_is_about(screen: Screen) -> None:
+    screen.message("started")
+    header = {"type": "tool_call", "id": "c", "name": "bash"}
+    screen.telling.take([screen.number, 0, 0, '{"command":', header])
+    screen.telling.take([screen.number, 0, 11, '"ls -l"}'])
+    screen.message("finished", known("tool_call", 19, id="c", name="bash"))
+    assert screen.noted == "→ bash ls -l\n"
+    assert screen.said == ""
+
+
+def test_a_result_is_noted_by_its_first_line(screen: Screen) -> None:
+    result = {"tool_call_id": "c", "content": "one\ntwo\nthree", "is_error": False}
+    screen.message("created", {"type": "tool_result", "data": result}, role="tool")
+    failed = {**result, "content": "no such file", "is_error": True}
+    screen.message("created", {"type": "tool_result", "data": failed}, role="tool")
+    assert screen.noted == "← one … 2 more lines\n✗ no such file\n"
+
+
+def test_nothing_of_other_runs_and_sessions_is_said() -> None:
+    screen = Screen()
+    screen.telling.take({"type": "stream.opened", "data": {"number": 10}})
+    screen.message("started")  # another run of the session is still busy
+    screen.telling.take([screen.number, 0, 0, "other", "text"])
+    assert screen.event("run.finished", run=ended("completed", run_id="r-0")) is None
+    screen.event("run.started", run={"session_id": SESSION, "run_id": RUN})
+    screen.message("started", session="s-2")
+    screen.telling.take([screen.number, 0, 0, "elsewhere", "text"])
+    assert screen.said == screen.noted == ""
+
+
+def ended(outcome: str, *, run_id: str = RUN, error: str = "") -> dict[str, Any]:
+    return {"session_id": SESSION, "run_id": run_id, "outcome": outcome, "error": error}
+
+
+def test_the_end_is_told_with_its_outcome(screen: Screen) -> None:
+    assert screen.event("run.finished", run=ended("failed", error="why")) == Ended("failed", "why")
+
+
+def test_a_question_and_its_answer_are_news(screen: Screen) -> None:
+    request = {
+        "id": "q",
+        "session_id": SESSION,
+        "tool_name": "bash",
+        "action": "execute",
+        "path": "/p",
+        "description": "Make a file",
+        "params": {"command": "touch x"},
+    }
+    asked = screen.event("permission.requested", request=request)
+    assert asked == Question("q", "bash", "execute", "/p", "Make a file", "touch x")
+    answered = screen.event("permission.resolved", request_id="q", session_id=SESSION)
+    assert answered == Answered("q")
+
+
+def test_an_answer_that_begins_anew_says_so(screen: Screen) -> None:
+    screen.message("started")
+    screen.telling.take([screen.number, 0, 0, "Half", "text"])
+    screen.message("restarted")
+    screen.telling.take([screen.number, 0, 0, "Whole", "text"])
+    screen.message("finished", known("text", 5))
+    assert screen.said == "Half\nWhole\n"
+    assert "begins anew" in screen.noted
+
+
+def test_a_repeated_event_is_told_once(screen: Screen) -> None:
+    screen.message("created", text("Done"))
+    screen.number -= 1
+    screen.message("created", text("Done"))
+    assert screen.said == "Done\n"
+
+
+def test_a_feed_that_was_too_slow_goes_on_from_the_cursor(screen: Screen) -> None:
+    screen.message("created", text("Done"))
+    assert screen.telling.take({"type": "stream.resume", "data": {"after": 12}}) == TooSlow()
+    assert screen.telling.cursor == screen.number
+
+
+def test_escapes_do_not_reach_a_terminal() -> None:
+    assert plain("a\x1b]0;title\x07b\n\tc") == "a�]0;title�b\n\tc"
