@@ -104,7 +104,8 @@ CRUSH_MAX_PROMPT_CHARS = env.read_number("CRUSH_MAX_PROMPT_CHARS", 1_000_000, lo
 CRUSH_LEASE_SECONDS = env.read_seconds("CRUSH_LEASE", 15.0)
 CRUSH_POLL_SECONDS = env.read_seconds("CRUSH_POLL", 1.0)
 CRUSH_MAX_RUNS = env.read_number("CRUSH_MAX_RUNS", 500, low=1, high=10_000)
-CRUSH_OFFLINE_PACE_SECONDS = env.read_seconds("CRUSH_OFFLINE_PACE", 0.005)
+# A model that sends nothing for so long is asked again.
+CRUSH_MODEL_SILENCE_SECONDS = env.read_seconds("CRUSH_MODEL_SILENCE", 120.0)
 # A folder of gate files for tests that hold a run at a named place; empty in use.
 CRUSH_GATES = env.read_text("CRUSH_GATES")
 CRUSH_LOG_LEVEL = env.read_text("CRUSH_LOG_LEVEL", "INFO").upper()

@@ -8,10 +8,10 @@ from functools import partial
 from agents.llm.addresses import anthropic_url
 from agents.llm.anthropic_decode import AnthropicDecoder
 from agents.llm.anthropic_encode import encode
-from agents.llm.contract import ModelEvent, ModelRequest
+from agents.llm.contract import SILENCE_SECONDS, ModelEvent, ModelRequest
 from agents.llm.error_answers import error_in_stream
 from agents.llm.headers import request_headers
-from agents.llm.http_stream import SILENCE_SECONDS, Post, stream_events
+from agents.llm.http_stream import Post, stream_events
 from agents.llm.json_text import dump
 from agents.llm.proxies import proxy_for
 from workspaces.config.settings import ProviderSettings

@@ -16,6 +16,8 @@ from agents.turn.transcript import Message
 from workspaces.config.settings import ModelInfo
 from workspaces.events.parts import FinishReason
 
+SILENCE_SECONDS = 120.0  # without a byte for so long, a wire gives its request up
+
 
 @dataclass(frozen=True, slots=True)
 class ToolSpec:

@@ -15,13 +15,12 @@ from typing import Protocol
 import aiohttp
 
 from agents.llm.connections import CONNECT_SECONDS, session, settle
-from agents.llm.contract import ModelEvent
+from agents.llm.contract import SILENCE_SECONDS, ModelEvent
 from agents.llm.error_answers import error_for_answer, shown_url
 from agents.llm.errors import BadRequest, BrokenStream, ModelError, Silent, Unreachable
 from agents.llm.sse_lines import SseLines
 from workspaces.config.settings import ProviderSettings
 
-SILENCE_SECONDS = 120.0
 ERROR_BODY_LIMIT = 64 * 1024
 LARGE_BODY = 512 * 1024  # aiohttp wants larger ones as a file
 

@@ -6,10 +6,10 @@ from collections.abc import AsyncIterator, Mapping
 from functools import partial
 
 from agents.llm.addresses import openai_url
-from agents.llm.contract import ModelEvent, ModelRequest
+from agents.llm.contract import SILENCE_SECONDS, ModelEvent, ModelRequest
 from agents.llm.error_answers import error_in_stream
 from agents.llm.headers import request_headers
-from agents.llm.http_stream import SILENCE_SECONDS, Post, stream_events
+from agents.llm.http_stream import Post, stream_events
 from agents.llm.json_text import dump
 from agents.llm.openai_decode import OpenAIDecoder
 from agents.llm.openai_encode import encode

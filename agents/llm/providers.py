@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from agents.llm.contract import Provider
+from agents.llm.contract import SILENCE_SECONDS, Provider
 from agents.llm.errors import UnknownProviderKind
 from workspaces.config.settings import ProviderSettings
 
@@ -16,17 +16,19 @@ PACE_SECONDS = 0.005
 KINDS = ("openai", "openai-compat", "anthropic", "offline")
 
 
-def provider_for(settings: ProviderSettings, env: Mapping[str, str]) -> Provider:
+def provider_for(
+    settings: ProviderSettings, env: Mapping[str, str], *, silence_seconds: float = SILENCE_SECONDS
+) -> Provider:
     """Raises ``ModelError``. ``env`` is the workspace's: proxies are read from it."""
     match settings.kind:
         case "openai" | "openai-compat":
             from agents.llm.openai import OpenAIWire  # noqa: PLC0415
 
-            return OpenAIWire(settings, env=env)
+            return OpenAIWire(settings, env=env, silence_seconds=silence_seconds)
         case "anthropic":
             from agents.llm.anthropic import AnthropicWire  # noqa: PLC0415
 
-            return AnthropicWire(settings, env=env)
+            return AnthropicWire(settings, env=env, silence_seconds=silence_seconds)
         case "offline":
             from agents.llm.offline import OfflineModel  # noqa: PLC0415
 

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from django.conf import settings as server_settings
+
 from agents.llm.contract import ModelRequest, Provider
 from agents.llm.errors import UnknownModel
 from agents.llm.providers import provider_for
@@ -64,7 +66,7 @@ class Brief:
 
 async def brief_of(workspace_id: str, path: str) -> Brief:
     """Raises ``agents.llm.errors.ModelError`` when no model can be had."""
-    config = await configs().config_of(workspace_id)
+    config = await configs().newest_config_of(workspace_id)
     given = await configs().env_of(workspace_id)
     env = given or server_env()
     settings = config.settings
@@ -98,7 +100,8 @@ def model_for(settings: Settings, choice: ModelChoice, env: Mapping[str, str]) -
             f"The model '{choice.model}' of provider '{choice.provider}' is not configured; "
             "choose one that is listed under providers in crush.json."
         )
-    return Model(choice, info, provider_for(provider, env))
+    silence = server_settings.CRUSH_MODEL_SILENCE_SECONDS
+    return Model(choice, info, provider_for(provider, env, silence_seconds=silence))
 
 
 def server_env() -> dict[str, str]:

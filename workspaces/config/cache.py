@@ -53,6 +53,10 @@ class ConfigCache:
         """Raises ``WorkspaceUnknown``. Reads files and the row only when it must."""
         return (await self._entry(workspace_id)).config
 
+    async def newest_config_of(self, workspace_id: str) -> LoadedConfig:
+        """As the files are now, however short ago they were looked at: for a turn that begins."""
+        return (await self._entry(workspace_id, since=time.monotonic())).config
+
     async def env_of(self, workspace_id: str) -> Mapping[str, str]:
         """The environment that the workspace's clients gave; never to be shown."""
         return (await self._entry(workspace_id)).env
@@ -70,11 +74,15 @@ class ConfigCache:
         """The workspace was opened anew or its stored choices changed."""
         self._entries.pop(workspace_id, None)
 
-    async def _entry(self, workspace_id: str) -> _Entry:
+    async def _entry(self, workspace_id: str, since: float | None = None) -> _Entry:
+        """One whose files were looked at after ``since``; by default a moment ago is enough."""
+        if since is None:
+            since = time.monotonic() - LOOK_SECONDS
         entry = self._entries.get(workspace_id)
-        if entry is not None and time.monotonic() - entry.looked_at < LOOK_SECONDS:
-            return entry
-        return await asyncio.shield(self._load(workspace_id, entry))
+        while entry is None or entry.looked_at < since:
+            # A look that began before may have missed a change: then there is another.
+            entry = await asyncio.shield(self._load(workspace_id, entry))
+        return entry
 
     def _load(self, workspace_id: str, entry: _Entry | None) -> asyncio.Task[_Entry]:
         task = self._loading.get(workspace_id)
