@@ -35,7 +35,15 @@ def resolve(asked: str, context: ToolContext) -> Path:
         raise ToolRefusal(
             f"The path is too long: {MAX_PATH_BYTES:,} bytes, and {MAX_NAME_BYTES} for each name, are allowed."
         )
-    return Path(os.path.realpath(joined))
+    resolved = os.path.realpath(joined)
+    try:
+        resolved.encode()
+    except UnicodeEncodeError:
+        # A link may lead there. Nothing that is stored or shown could hold such a name.
+        raise ToolRefusal(
+            "The path leads to a name that is not UTF-8 text; use bash for it."
+        ) from None
+    return Path(resolved)
 
 
 def is_inside(path: Path, folder: Path) -> bool:
