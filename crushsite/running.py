@@ -13,7 +13,7 @@ import os
 import signal
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import orjson
@@ -43,7 +43,12 @@ def ensure_data_dir() -> Path:
 @contextmanager
 def sole_server(folder: Path) -> Iterator[None]:
     """Holds the folder's lock: a second server on the same data would bypass the first."""
-    descriptor = os.open(folder / "server.lock", os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        descriptor = os.open(folder / "server.lock", os.O_RDWR | os.O_CREAT, 0o600)
+    except OSError as error:
+        raise CommandError(
+            f"The data folder {folder} cannot be written: {error.strerror}. Set CRUSH_DATA_DIR."
+        ) from error
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -59,10 +64,25 @@ def sole_server(folder: Path) -> Iterator[None]:
 
 def ensure_migrated() -> None:
     """Brings the database to this version; quick when there is nothing to do."""
+    if connection.vendor == "sqlite":
+        _make_private(str(connection.settings_dict["NAME"]))
     executor = MigrationExecutor(connection)
     if executor.migration_plan(executor.loader.graph.leaf_nodes()):
         call_command("migrate", verbosity=0, interactive=False)
     connection.close()
+
+
+def _make_private(database: str) -> None:
+    """SQLite would make its file for everybody to read, and its log like the file."""
+    try:
+        descriptor = os.open(database, os.O_RDWR | os.O_CREAT, 0o600)
+    except OSError as error:
+        raise CommandError(
+            f"The database {database} cannot be written: {error.strerror}."
+        ) from error
+    with suppress(PermissionError):  # another user's: it is as its owner wants it
+        os.fchmod(descriptor, 0o600)
+    os.close(descriptor)
 
 
 def check_host(host: str) -> None:
