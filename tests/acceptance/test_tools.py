@@ -269,9 +269,8 @@ async def test_whatever_the_model_asks_of_a_tool_an_answer_comes_back(
     path = seat.workspace.path
     log = LogWatch(shared_server)
     raw = os.fsencode(path) + b"/\xff\xfe.txt"
-    with open(raw, "w") as file:
-        file.write("needle in bytes\n")
-    os.symlink(raw, path / "link")
+    Path(os.fsdecode(raw)).write_text("needle in bytes\n")
+    (path / "link").symlink_to(os.fsdecode(raw))
     (path / "binary").write_bytes(b"\x7fELF\0\0\0\1")
     (path / "folder").mkdir()
     os.mkfifo(path / "pipe")
@@ -424,9 +423,8 @@ async def test_a_folder_that_vanishes_under_a_workspace_breaks_only_its_tools(
     await seat.workspace.prompt(session, bash("touch x"), "gone")
     await seat.stream.run_complete(session, "gone")
     assert (await seat.workspace.get())["path"] == str(path)
-    try:
+    with pytest.raises(UnexpectedStatus) as refusal:
         await seat.workspace.client.workspace(path)
-    except UnexpectedStatus as error:
-        assert error.status == 400
-        assert "path" in error.message
+    assert refusal.value.status == 400
+    assert "path" in refusal.value.message
     assert log.loud() == []
