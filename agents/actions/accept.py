@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import orjson
 
 from agents import wakeup
-from agents.actions.run_rows import PROMPT_SHOWN_CHARS, read_runs, run_wire
+from agents.actions.run_rows import PROMPT_SHOWN_CHARS, run_facts
 from agents.models import RunKind
 from workspaces.actions.sessions import tell_session
 from workspaces.events.parts import Binary, part_to_wire
@@ -103,14 +103,14 @@ def accept_prompt(
         " WHERE id = %s",
         [last_accept + 1, True, tx.now, prompt.session_id],
     )
-    (run,) = read_runs(tx, "r.id = %s", [key])
-    shown = prompt.text[:PROMPT_SHOWN_CHARS]
-    tx.append(
-        workspace_id,
-        Kind.RUN_ACCEPTED,
-        {"run": run_wire(run, prompt=shown)},
+    run = run_facts(
+        key=key,
         session_id=prompt.session_id,
+        accept_number=last_accept + 1,
+        run_id=prompt.run_id,
+        prompt=prompt.text[:PROMPT_SHOWN_CHARS],
     )
+    tx.append(workspace_id, Kind.RUN_ACCEPTED, {"run": run}, session_id=prompt.session_id)
     if not is_busy:
         tell_session(tx, workspace_id, prompt.session_id)
     return int(key)

@@ -104,13 +104,31 @@ def unfinished_runs(tx: Transaction, session_id: str) -> list[RunRow]:
 
 def run_wire(run: RunRow, **more: Any) -> dict[str, Any]:
     """What events tell of a run."""
-    wire: dict[str, Any] = {
-        "key": run.key,
-        "session_id": run.session_id,
-        "accept_number": run.accept_number,
-        "message_id": run.message_id,
+    facts = run_facts(
+        key=run.key,
+        session_id=run.session_id,
+        accept_number=run.accept_number,
+        run_id=run.run_id,
+        message_id=run.message_id,
+    )
+    return {**facts, **more}
+
+
+def run_facts(
+    *,
+    key: int,
+    session_id: str,
+    accept_number: int,
+    run_id: str | None,
+    message_id: str = "",
+    **more: Any,
+) -> dict[str, Any]:
+    facts: dict[str, Any] = {
+        "key": key,
+        "session_id": session_id,
+        "accept_number": accept_number,
+        "message_id": message_id,
     }
-    if run.run_id is not None:
-        wire["run_id"] = run.run_id
-    wire.update(more)
-    return wire
+    if run_id is not None:
+        facts["run_id"] = run_id
+    return {**facts, **more}

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Coroutine
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +20,6 @@ from agents.queue import queries
 from agents.queue.claim import Claimed, claim_runs, renew_leases
 from agents.runner.checkpoints import Checkpoints
 from agents.runner.run import RunTask
-from agents.runner.title import give_title
 from workspaces.events.hub import Hub
 from workspaces.storage.errors import ShuttingDown
 from workspaces.storage.moments import now_ms
@@ -136,16 +136,22 @@ class RunPool:
 
     def _begin(self, claimed: Claimed) -> None:
         run = RunTask(
-            claimed, hub=self._hub, checkpoints=self._checkpoints, server_mark=self.worker
+            claimed,
+            hub=self._hub,
+            checkpoints=self._checkpoints,
+            server_mark=self.worker,
+            side=self._begin_side,
         )
         self._runs[claimed.key] = run
         self._tasks[claimed.key] = asyncio.create_task(
             self._perform(run), name=f"run-{claimed.key}"
         )
-        if claimed.is_first and claimed.kind == "prompt":
-            task = asyncio.create_task(give_title(claimed), name=f"title-{claimed.key}")
-            self._side.add(task)
-            task.add_done_callback(self._side.discard)
+
+    def _begin_side(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = asyncio.create_task(work, name="title")
+        self._side.add(task)
+        task.add_done_callback(self._side.discard)
+        return task
 
     async def _perform(self, run: RunTask) -> None:
         key = run.claimed.key

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -32,6 +32,7 @@ class Reply:
     number: int
     message: Mapping[str, Any]
     taken: frozenset[str] = frozenset()  # call ids of the run's earlier replies
+    on_begin: Callable[[], None] | None = None  # called at the model's first words
 
     def __post_init__(self) -> None:
         self.message_id: str = self.message["id"]
@@ -49,6 +50,9 @@ class Reply:
         try:
             async for batch in stream:
                 now = now_ms() // 1000
+                if self.on_begin is not None:
+                    self.on_begin()
+                    self.on_begin = None
                 for event in batch:
                     if type(event) is Restarted:
                         await self._restart(event)

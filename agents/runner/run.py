@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 from agents.actions.finish import whole_calls
@@ -31,6 +31,7 @@ from agents.runner import calls
 from agents.runner.brief import Brief, brief_of
 from agents.runner.checkpoints import Checkpoints
 from agents.runner.reply import Reply
+from agents.runner.title import give_title
 from agents.runner.transcript_rows import read_transcript, steps_of
 from agents.turn.effects import (
     AbortWork,
@@ -39,6 +40,7 @@ from agents.turn.effects import (
     End,
     GiveResult,
     Judge,
+    Outcome,
     Park,
     Release,
     RunTool,
@@ -73,18 +75,29 @@ from workspaces.storage.writer import writer
 
 logger = logging.getLogger(__name__)
 
+TITLE_SECONDS = 1.0
+
 
 class RunTask:
     """Performs one claimed run until it ends, parks, or is handed over."""
 
     def __init__(
-        self, claimed: Claimed, *, hub: Hub, checkpoints: Checkpoints, server_mark: str
+        self,
+        claimed: Claimed,
+        *,
+        hub: Hub,
+        checkpoints: Checkpoints,
+        server_mark: str,
+        side: Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]],
     ) -> None:
+        """``side`` begins work that may outlive the run."""
         self.claimed = claimed
         self.held = Held(claimed.key, claimed.fence, claimed.workspace_id, claimed.session_id)
         self._hub = hub
         self._checkpoints = checkpoints
         self._server_mark = server_mark
+        self._side = side
+        self._title: asyncio.Task[None] | None = None
         self._inbox: asyncio.Queue[Input] = asyncio.Queue()
         self._cancelled = asyncio.Event()
         self._work: dict[str, asyncio.Task[None]] = {}
@@ -169,9 +182,8 @@ class RunTask:
             await self._abort()
         step = self._step(effects)
         written = Written()
-        if step is not None and step.parks:
-            await pass_gate("run.parking")
         if step is not None:
+            await self._before(step)
             written = await writer.write(
                 self.held.workspace_id, lambda tx: write_step(tx, self.held, step)
             )
@@ -296,6 +308,7 @@ class RunTask:
                     written.stream_number,
                     written.message,
                     frozenset(self._call_ids),
+                    on_begin=self._begin_title,
                 )
                 self._spawn("model", self._receive(self._reply, self._brief))
             case Judge():
@@ -304,6 +317,30 @@ class RunTask:
                 self._spawn(effect.call_id, self._run_tool(effect.call_id))
             case _:
                 pass
+
+    async def _before(self, step: Step) -> None:
+        if step.parks:
+            await pass_gate("run.parking")
+        if step.end is not None and step.end.outcome is Outcome.COMPLETED:
+            await self._wait_for_title()
+
+    # -- the title
+
+    def _begin_title(self) -> None:
+        # Not before the first words of the answer: somebody waits for those.
+        if self._title is None and self.claimed.is_first and self.claimed.kind == "prompt":
+            self._title = self._side(give_title(self.claimed))
+
+    async def _wait_for_title(self) -> None:
+        """A session's first run ends with its title known, unless that takes long."""
+        if self._title is not None and not self._title.done():
+            seen = asyncio.ensure_future(self._cancelled.wait())
+            await asyncio.wait(
+                {self._title, seen},
+                timeout=TITLE_SECONDS,
+                return_when=asyncio.FIRST_COMPLETED,
+            )
+            seen.cancel()
 
     # -- work in progress
 

@@ -10,21 +10,24 @@ class Pace:
     """Calls ``flush`` soon after ``soon``, at least an interval after the last time.
 
     What arrives meanwhile leaves in one write: at once while that is cheap, less
-    often when it is dear. An interval of 0 overrides a longer wait.
+    often when it is dear. An interval of 0 overrides a longer wait, and makes nobody
+    wait after it: the first word follows its message's start at once.
     """
 
-    __slots__ = ("_due", "_flush", "_handle", "_last", "_loop")
+    __slots__ = ("_due", "_flush", "_handle", "_is_paced", "_last", "_loop")
 
     def __init__(self, loop: asyncio.AbstractEventLoop, flush: Callable[[], None]) -> None:
         self._loop = loop
         self._flush = flush
         self._handle: asyncio.Handle | None = None
         self._due = 0.0
-        self._last = 0.0
+        self._last = 0.0  # the last paced flush
+        self._is_paced = False
 
     def soon(self, interval: float) -> None:
         now = self._loop.time()
         due = self._last + interval
+        self._is_paced = self._is_paced or interval > 0
         if self._handle is not None:
             if due >= self._due:
                 return
@@ -42,5 +45,7 @@ class Pace:
 
     def _run(self) -> None:
         self._handle = None
-        self._last = self._loop.time()
+        if self._is_paced:
+            self._last = self._loop.time()
+            self._is_paced = False
         self._flush()

@@ -145,7 +145,7 @@ class Room:
         brief = self._follow(event)
         if self.native:
             self._items.append(brief)
-            self._native_pace.soon(self._native_interval())
+            self._native_pace.soon(0)
         if self.v1:
             finals = v1_frames.frames_of(event, reply=self._reply_of(event))
             if finals:
