@@ -9,21 +9,40 @@ from datetime import UTC, datetime
 from typing_extensions import override
 
 CONCERNS = ("workspace", "session", "run", "client")
+VALUE_CHARS = 200
 
 
 class LineFormatter(logging.Formatter):
     @override
     def format(self, record: logging.LogRecord) -> str:
         at = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
-        message = record.getMessage().replace("\n", "\\n")
+        message = _printable(record.getMessage())
         line = f"{at.replace('+00:00', 'Z')} {record.levelname.lower()} {record.name} {message}"
         for name in CONCERNS:
             value = getattr(record, name, None)
             if value not in (None, ""):
-                line += f" {name}={value}"
+                line += f" {name}={_value(str(value))}"
         if record.exc_info:
             line += "\n" + self.formatException(record.exc_info)
         return line
+
+
+def _value(text: str) -> str:
+    """One word: clients choose some of the ids."""
+    text = _printable(text[:VALUE_CHARS])
+    if any(mark in text for mark in ' "='):
+        text = '"' + text.replace('"', "'") + '"'
+    return text
+
+
+def _printable(text: str) -> str:
+    """Whoever chose a name or an id must not write lines of their own, nor colours."""
+    if text.isprintable():
+        return text
+    return "".join(
+        letter if letter.isprintable() else letter.encode("unicode_escape").decode()
+        for letter in text
+    )
 
 
 def set_up_logging(level: str) -> None:

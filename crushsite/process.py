@@ -21,6 +21,7 @@ from agents.actions import teardown
 from agents.actions.rescue import expire_all_leases
 from agents.llm.ending import end_connections
 from agents.runner.pool import PoolSettings, RunPool
+from crushsite.milestones import logging_milestones
 from workspaces.events.hub import Hub
 from workspaces.models import Workspace
 from workspaces.storage.errors import BadField, ShuttingDown, StillInUse
@@ -71,7 +72,8 @@ class ServerProcess:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def start(self) -> None:
-        writer.start(publish=self.hub.publish, loop=asyncio.get_running_loop())
+        publish = logging_milestones(self.hub.publish)
+        writer.start(publish=publish, loop=asyncio.get_running_loop())
         await self.hub.start()
         if self.shape.is_alone:
             await writer.write("", _start_alone)

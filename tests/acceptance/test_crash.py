@@ -192,7 +192,9 @@ async def test_every_accepted_run_ends_once_whenever_the_server_is_killed(
     ordeal = Ordeal(server, chance, places)
     began = time.monotonic()
     for _ in range(KILLS):
-        which = "all" if shape is Shape.EMBEDDED else chance.choice(["worker", "worker", "web", "all"])
+        which = (
+            "all" if shape is Shape.EMBEDDED else chance.choice(["worker", "worker", "web", "all"])
+        )
         await ordeal.round(which)
     print(f"{KILLS} kills in {time.monotonic() - began:.0f} s")
     client = connect(server)

@@ -48,9 +48,7 @@ async def test_two_clients_share_a_workspace_until_the_last_leaves(
 
 
 async def _status(client: Client, workspace_id: str) -> int:
-    async with client.http.session.get(
-        f"{client.http.url}/v1/workspaces/{workspace_id}"
-    ) as answer:
+    async with client.http.session.get(f"{client.http.url}/v1/workspaces/{workspace_id}") as answer:
         return answer.status
 
 

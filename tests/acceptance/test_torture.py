@@ -3,7 +3,7 @@
 import asyncio
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from tests.acceptance.harness.client import Client, Workspace
 from tests.acceptance.harness.shapes import Server
 from tests.acceptance.rough_reader import TRANSPORTS, Connection, RoughReader
 
+Json = dict[str, Any]
 Connect = Callable[[Server], Client]
 MakeProject = Callable[..., Path]
 
@@ -28,7 +29,7 @@ STREAMING = (
 )
 
 
-async def snapshot_of(workspace: Workspace, session: str = "") -> dict[str, Any]:
+async def snapshot_of(workspace: Workspace, session: str = "") -> Json:
     answer = await workspace.client.http.call(
         "GET", f"/api/workspaces/{workspace.id}/snapshot", params={"session": session}
     )
@@ -44,7 +45,7 @@ class Mill:
         self.is_over = False
         self.talking: list[str] = []  # sessions in which runs are
         self.number = 0
-        self.snapshots: list[dict[str, Any]] = []
+        self.snapshots: list[Json] = []
 
     async def work(self) -> None:
         self.talking = [await self.workspace.session() for _ in range(6)]
@@ -152,18 +153,110 @@ async def test_readers_that_drop_and_return_fold_the_state_of_the_database(
     await check_snapshots(shared_server, workspace, mill.snapshots)
 
 
-async def check_snapshots(
-    server: Server, workspace: Workspace, snapshots: list[dict[str, Any]]
-) -> None:
-    """Each is the log folded up to its number; what a session counts is told at its steps."""
+async def check_snapshots(server: Server, workspace: Workspace, taken: list[Json]) -> None:
+    """A snapshot taken in the middle of it all is the log folded up to its number."""
+    assert taken
     connection = await Connection.open(server.port, workspace.id, "sse", after=0)
-    fold = Fold()
-    for snapshot in snapshots:
-        while fold.number < snapshot["number"]:
-            items, size = await connection.read(2000)
-            assert size
-            for item in items:
-                if fold.number < snapshot["number"]:
-                    fold.take(item)
-        break
+    fold, waiting = Fold(), list(taken)
+    while waiting:
+        items, size = await connection.read()
+        assert size, "the stream ended"
+        for item in items:
+            fold.take(item)
+            while waiting and fold.number == waiting[0]["number"]:
+                assert _told(fold.sessions.values()) == _told(waiting.pop(0)["sessions"])
     connection.drop()
+
+
+def _told(sessions: Iterable[Json]) -> dict[str, Json]:
+    # How many messages a session has, and since when, readers know from its messages.
+    known = ("message_count", "updated_at")
+    return {s["id"]: {n: v for n, v in s.items() if n not in known} for s in sessions}
+
+
+@pytest.mark.parametrize("transport", TRANSPORTS)
+async def test_a_slow_reader_is_told_to_resume_and_loses_nothing(
+    shared_server: Server, connect: Connect, project: MakeProject, transport: str
+) -> None:
+    client = connect(shared_server)
+    workspace = await client.workspace(project("slow"))
+    await workspace.attach()
+    chance = random.Random(3)
+    reader = RoughReader(shared_server.port, workspace.id, transport, chance=chance)
+    connection = await reader.connect(receive_buffer=65_536)
+    while not reader.fold.is_live:
+        for item in (await connection.read(2000))[0]:
+            reader.fold.take(item)
+    seen = reader.fold.number
+    # It does not read while more is said than its queue and every buffer hold.
+    sessions = [await workspace.session() for _ in range(60)]
+    for number, session in enumerate(sessions):
+        long = "x" * (100_000 + 4_000 * number)
+        await workspace.prompt(session, f"[[n=3]] {long}", f"long {number}")
+    async with asyncio.timeout(60):
+        while (await workspace.agent())["is_busy"]:
+            await asyncio.sleep(0.1)
+    connection.hurry()
+    # What was sent before it was given up comes, then where to resume, then the end.
+    async with asyncio.timeout(30):
+        while (read := await connection.read())[1]:
+            for item in read[0]:
+                assert reader.fold.resume_at is None, "something came after the last word"
+                reader.fold.take(item)
+    connection.drop()
+    final = await snapshot_of(workspace)
+    assert reader.fold.resume_at is not None
+    assert seen <= reader.fold.resume_at < final["number"]
+    await reader.read_to(final["number"])
+    assert differences(reader.fold, final) == []
+    for session in sessions[::10]:
+        assert differences(reader.fold, await snapshot_of(workspace, session), session) == []
+    reader.fold.check_runs()
+
+
+@pytest.mark.parametrize("transport", TRANSPORTS)
+@pytest.mark.parametrize("cursor", ["none", "0"])
+async def test_who_joins_in_the_middle_of_a_message_is_shown_it_and_goes_on_exactly(
+    shared_server: Server, connect: Connect, project: MakeProject, transport: str, cursor: str
+) -> None:
+    workspace = await connect(shared_server).workspace(project("joined"))
+    stream = await workspace.attach()
+    session = await workspace.session()
+    await workspace.prompt(session, "[[n=150 d=10 reason=5]]", "talks")
+    await stream.words(session, 40)
+    after = None if cursor == "none" else int(cursor)
+    connection = await Connection.open(shared_server.port, workspace.id, transport, after=after)
+    progress: Json = {}
+    text, deltas, items = "", 0, []
+    async with asyncio.timeout(30):
+        while not (items and isinstance(items[-1], dict) and items[-1]["type"] == "run.finished"):
+            more, size = await connection.read()
+            assert size, "the stream ended"
+            for item in more:
+                items.append(item)
+                if isinstance(item, list):
+                    number, part, offset, words = item[:4]
+                    assert (number, part, offset) == (progress["number"], 1, len(text))
+                    text += words
+                    deltas += 1
+                elif item["type"] == "message.progress":
+                    assert not progress
+                    progress = item["data"]
+                    assert progress["message"]["parts"][0]["type"] == "reasoning"
+                    text = text_of(progress["message"])
+                if isinstance(item, dict) and item["type"] == "run.finished":
+                    break
+    connection.drop()
+    assert len(text_of(progress["message"]).split()) >= 30
+    assert deltas >= 10
+    messages = await workspace.messages(session)
+    assert text == text_of(messages[-1])
+    assert len(text.split()) == 150
+    kinds = [item["type"] for item in items if isinstance(item, dict)]
+    if after is None:
+        assert kinds[:2] == ["message.progress", "stream.opened"]
+    else:
+        at = kinds.index("message.progress")
+        assert kinds[0] == "workspace.opened"
+        assert "message.started" in kinds[:at]
+        assert kinds[at + 1] == "stream.opened"

@@ -1,0 +1,204 @@
+"""What a model does wrong: it is asked again where that may help, else everyone is told once."""
+
+import asyncio
+import time
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.acceptance.conversation import SHORT, roles_and_finishes, take_seat, text_of
+from tests.acceptance.folding import Fold
+from tests.acceptance.harness.client import Client
+from tests.acceptance.harness.model import ScriptedModel
+from tests.acceptance.harness.native import NativeSocket, NativeSse
+from tests.acceptance.harness.project import configuration
+from tests.acceptance.harness.shapes import Server
+from tests.acceptance.transcripts import asked, times_asked
+
+Connect = Callable[[Server], Client]
+MakeProject = Callable[..., Path]
+
+ENDED_PAIR = [("user", "stop"), ("assistant", "end_turn")]
+
+
+def words(count: int) -> str:
+    return "".join(f"word{n} " for n in range(count))
+
+
+@pytest.mark.parametrize("status", [429, 503])
+async def test_it_waits_as_long_as_the_provider_asks_and_then_succeeds(
+    shared_server: Server,
+    connect: Connect,
+    project: MakeProject,
+    model: ScriptedModel,
+    status: int,
+) -> None:
+    seat = await take_seat(connect(shared_server), project())
+    session, mark = await seat.workspace.session(), uuid.uuid4().hex
+    script = f"[[status={status} retry_after=2 times=1 n=5]]"
+    await seat.workspace.prompt(session, f"{mark} {script}", "one")
+    complete = await seat.stream.run_complete(session, "one")
+    assert complete["text"] == words(5)
+    first, second = times_asked(model, mark)
+    assert second - first >= 2
+    assert seat.stream.errors() == []
+    assert roles_and_finishes(await seat.workspace.messages(session)) == ENDED_PAIR
+
+
+async def test_it_asks_again_after_failures_of_the_provider(
+    shared_server: Server, connect: Connect, project: MakeProject, model: ScriptedModel
+) -> None:
+    seat = await take_seat(connect(shared_server), project())
+    session, mark = await seat.workspace.session(), uuid.uuid4().hex
+    await seat.workspace.prompt(session, f"{mark} [[status=500 times=2 n=5]]", "one")
+    complete = await seat.stream.run_complete(session, "one")
+    assert complete["text"] == words(5)
+    assert "error" not in complete
+    assert len(asked(model, mark)) == 3
+    assert seat.stream.errors() == []
+    assert roles_and_finishes(await seat.workspace.messages(session)) == ENDED_PAIR
+
+
+async def test_a_reply_that_broke_off_begins_anew_and_is_never_doubled(
+    shared_server: Server, connect: Connect, project: MakeProject, model: ScriptedModel
+) -> None:
+    client = connect(shared_server)
+    seat = await take_seat(client, project())
+    feeds = [
+        await NativeSse(client.http, seat.workspace.id, after=0).open(),
+        await NativeSocket(client.http, seat.workspace.id, after=0).open(),
+    ]
+    session, mark = await seat.workspace.session(), uuid.uuid4().hex
+    script = "[[reason=3 cut=60 times=2 n=80 d=2]]"
+    await seat.workspace.prompt(session, f"{mark} {script}", "one")
+    complete = await seat.stream.run_complete(session, "one")
+    assert complete["text"] == words(80)
+    (_, reply) = await seat.workspace.messages(session)
+    assert text_of(reply) == words(80)
+    assert [part["type"] for part in reply["parts"]] == ["reasoning", "text", "finish"]
+    assert reply["parts"][0]["data"]["thinking"] == "think0 think1 think2 "
+    assert len(asked(model, mark)) == 3
+    # On this wire each event has the whole message: begun anew, it becomes shorter.
+    shown = [e.text for e in seat.stream.of("message", session) if e.payload["role"] == "assistant"]
+    assert all(words(80).startswith(text) for text in shown), shown
+    resets = [n for n in range(1, len(shown)) if len(shown[n]) < len(shown[n - 1])]
+    assert len(resets) == 2
+    assert len({e.payload["id"] for e in seat.stream.of("message", session)}) == 2
+    # On the native wire the deltas fold to the same, and no word is told twice.
+    for feed in feeds:
+        last = await feed.wait_for(lambda e: e.type == "run.finished")
+        fold = Fold()
+        for item in feed.received[: feed.received.index(last) + 1]:
+            fold.take(item.body)
+        (_, folded) = fold.messages_of(session)
+        assert folded == reply
+        restarts = [e for e in feed.received if e.type == "message.restarted"]
+        assert [e.body["data"]["message"]["parts"] for e in restarts] == [[], []]
+        await feed.close()
+    assert seat.stream.errors() == []
+
+
+PERMANENT = {
+    "a wrong key": ("[[status=401]]", "refused the API key"),
+    "an unknown model": ("[[status=404]]", "does not know the model 'fake-large'"),
+    "a refused request": ("[[status=400]]", "bad request"),
+    "a full window": ("[[overflow]]", "context window of 'fake-large'"),
+    "a wait too long": ("[[status=429 retry_after=3600]]", "slow down"),
+}
+
+
+@pytest.mark.parametrize("kind", PERMANENT)
+async def test_what_cannot_be_helped_is_told_once_to_every_client(
+    shared_server: Server, connect: Connect, project: MakeProject, model: ScriptedModel, kind: str
+) -> None:
+    script, sentence = PERMANENT[kind]
+    client, path = connect(shared_server), project()
+    seat, other = await take_seat(client, path), await take_seat(client, path)
+    session, mark = await seat.workspace.session(), uuid.uuid4().hex
+    await seat.workspace.prompt(session, f"{mark} {script}", "one")
+    messages = []
+    for stream in (seat.stream, other.stream):
+        complete = await stream.run_complete(session, "one")
+        messages = await seat.workspace.messages(session)
+        assert sentence in complete["error"]
+        assert complete["message_id"] == messages[-1]["id"]
+        assert "cancelled" not in complete
+        (told,) = [e.payload for e in stream.of("agent_event") if e.payload["type"] == "error"]
+        assert told["error"] == complete["error"]
+        assert told["session_id"] == session
+        assert told["run_id"] == "one"
+        assert [e for e in stream.of("agent_event") if e.payload["type"] == "agent_finished"] == []
+    assert roles_and_finishes(messages) == [("user", "stop"), ("assistant", "error")]
+    finish = messages[-1]["parts"][-1]["data"]
+    assert sentence in finish["message"] + finish.get("details", "")
+    assert "sk-fake" not in str(seat.stream.events)
+    assert len(asked(model, mark)) == 1
+    assert (await seat.workspace.get_session(session))["is_busy"] is False
+    # The session is usable afterwards, and its history is one that models accept.
+    await seat.workspace.prompt(session, "after [[n=5 times=0]]", "two")
+    assert (await seat.stream.run_complete(session, "two"))["text"] == words(5)
+    assert len(seat.stream.errors()) == 2  # the event and the end of the first run
+
+
+async def test_a_provider_that_is_not_there_is_named(
+    shared_server: Server, connect: Connect, project: MakeProject
+) -> None:
+    """Asked again with pauses, and cancelled in one of them: a pause is no wait either."""
+    path = project(providers={"fake": {"type": "openai-compat", "base_url": "http://127.0.0.1:9/v1", "models": [{"id": "fake-large", "name": "x"}]}})  # fmt: skip
+    seat = await take_seat(connect(shared_server), path)
+    session = await seat.workspace.session()
+    await seat.workspace.prompt(session, SHORT, "one")
+    await seat.stream.wait_for(
+        lambda e: e.type == "message" and e.payload.get("role") == "assistant"
+    )
+    await asyncio.sleep(0.3)
+    before = time.monotonic()
+    await seat.workspace.cancel(session)
+    complete = await seat.stream.run_complete(session, "one")
+    assert time.monotonic() - before < 5
+    assert complete["cancelled"] is True
+    assert "error" not in complete
+    assert seat.stream.errors() == []
+
+
+@pytest.mark.parametrize("broken", ["an unknown provider", "a broken key"])
+async def test_a_choice_that_cannot_be_asked_is_replaced_by_the_built_in_model(
+    shared_server: Server, connect: Connect, project: MakeProject, model: ScriptedModel, broken: str
+) -> None:
+    mark, wrong = uuid.uuid4().hex, configuration(model.base_url)
+    if broken == "a broken key":
+        wrong["providers"]["fake"]["api_key"] = "two\nlines"
+    else:
+        wrong["models"]["large"]["provider"] = "gone"
+    seat = await take_seat(connect(shared_server), project(**wrong))
+    session = await seat.workspace.session()
+    await seat.workspace.prompt(session, f"{mark} hello", "one")
+    complete = await seat.stream.run_complete(session, "one")
+    assert "built-in offline model" in complete["text"]
+    assert asked(model, mark) == []  # never another provider than the one that was chosen
+    seat.workspace.configure(configuration(model.base_url))
+    await seat.workspace.prompt(session, f"{mark} {SHORT}", "two")
+    assert (await seat.stream.run_complete(session, "two"))["text"] == words(5)
+
+
+@pytest.mark.server_env(CRUSH_MODEL_SILENCE="1")
+@pytest.mark.parametrize("silence", ["silent", "hang", "stall=2"])
+async def test_a_silent_provider_is_given_up_and_asked_again(
+    embedded_server: Server,
+    connect: Connect,
+    project: MakeProject,
+    model: ScriptedModel,
+    silence: str,
+) -> None:
+    seat = await take_seat(connect(embedded_server), project())
+    session, mark = await seat.workspace.session(), uuid.uuid4().hex
+    await seat.workspace.prompt(session, f"{mark} [[{silence} times=1 n=5]]", "one")
+    complete = await seat.stream.run_complete(session, "one")
+    assert complete["text"] == words(5)
+    first, second = times_asked(model, mark)
+    assert second - first >= 1
+    assert [e["ended"] for e in model.served(mark) if not e["title"]] == ["aborted", "done"]
+    assert seat.stream.errors() == []
+    assert roles_and_finishes(await seat.workspace.messages(session)) == ENDED_PAIR

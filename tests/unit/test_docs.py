@@ -1,0 +1,108 @@
+"""The documentation names everything there is: events, settings, commands, endpoints, files."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from django.urls import URLPattern, URLResolver
+
+from agents.api.stream_commands import COMMANDS
+from crushsite import api_urls
+from workspaces.events.types import Kind, StreamOnly
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+APPS = ("agents", "crushsite", "permissions", "workspaces")
+READ = re.compile(r"""(?:read_\w+|environ\.get|\benv\.get)\(\s*["']([A-Z][A-Z0-9_]+)["']""")
+# Read by these modules as parts of the configuration, which has its own page.
+CONFIGURATION = {"HOME"}
+PAGES = [
+    ROOT / "README.md",
+    *sorted(DOCS.glob("*.md")),
+    *(ROOT / app / "README.md" for app in (*APPS, "tests")),
+]
+LINK = re.compile(r"\]\(([^)#]+)(?:#[\w-]+)?\)")
+FILE = re.compile(r"`((?:agents|crushsite|permissions|workspaces|tests|docs|bin)/[\w./-]*)`")
+
+
+def text(name: str) -> str:
+    return (DOCS / name).read_text()
+
+
+def settings_read() -> set[str]:
+    sources = (path for app in APPS for path in (ROOT / app).rglob("*.py"))
+    return {name for path in sources for name in READ.findall(path.read_text())} - CONFIGURATION
+
+
+def endpoints(patterns: list[URLPattern | URLResolver], before: str = "/") -> Iterator[str]:
+    for pattern in patterns:
+        address = before + str(pattern.pattern)
+        if isinstance(pattern, URLResolver):
+            yield from endpoints(pattern.url_patterns, address)
+        else:
+            yield address
+
+
+def shown(address: str) -> str:
+    """As the page writes it: ``{w}`` for a workspace, ``{s}`` for a session."""
+    address = address.replace("<str:workspace_id>", "{w}").replace("<str:session_id>", "{s}")
+    return re.sub(r"<str:(\w+)>", r"{\1}", address)
+
+
+@pytest.mark.parametrize("kind", [*Kind, *StreamOnly])
+def test_every_event_is_in_the_table(kind: str) -> None:
+    assert f"| `{kind}` |" in text("streams.md")
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_of_the_socket_is_in_the_table(command: str) -> None:
+    assert f"| `{command}` |" in text("streams.md")
+
+
+@pytest.mark.parametrize("name", sorted(settings_read()))
+def test_every_setting_is_documented(name: str) -> None:
+    assert f"`{name}`" in text("operations.md") + text("configuration.md")
+
+
+def test_the_settings_are_found() -> None:
+    assert {"CRUSH_DATA_DIR", "DATABASE_URL", "CRUSH_SECRET_KEY", "CRUSH_POLL"} <= settings_read()
+
+
+@pytest.mark.parametrize(
+    "command",
+    sorted(
+        path.stem
+        for app in APPS
+        for path in (ROOT / app / "management" / "commands").glob("[a-z]*.py")
+    ),
+)
+def test_every_command_is_documented(command: str) -> None:
+    assert f"`manage.py {command}" in text("operations.md")
+
+
+@pytest.mark.parametrize("address", sorted(set(endpoints(api_urls.urlpatterns))))
+def test_every_endpoint_is_in_the_table(address: str) -> None:
+    assert f"| `{shown(address)}` |" in text("api.md")
+
+
+def test_every_documented_endpoint_exists() -> None:
+    streams = {"/v1/workspaces/{w}/events", "/api/workspaces/{w}/events"}
+    streams |= {"/api/workspaces/{w}/stream"}
+    documented = set(re.findall(r"^\| [\w, ]+ \| `(/[^`]+)` \|", text("api.md"), re.MULTILINE))
+    assert documented == {shown(address) for address in endpoints(api_urls.urlpatterns)} | streams
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_its_links_lead_somewhere(page: Path) -> None:
+    for target in LINK.findall(page.read_text()):
+        if "://" not in target:
+            assert (page.parent / target).exists(), target
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_the_files_it_names_exist(page: Path) -> None:
+    for name in FILE.findall(page.read_text()):
+        assert (ROOT / name).exists() or (page.parent / name).exists(), name
