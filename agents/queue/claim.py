@@ -33,6 +33,7 @@ class Claimed:
     path: str
     data_dir: str
     is_first: bool  # the first prompt of a top-level session: it gets a title
+    title: str  # its session's, as it is now
 
 
 def claim_runs(tx: Transaction, *, worker: str, lease_ms: int, limit: int) -> list[Claimed]:
@@ -50,7 +51,7 @@ def claim_runs(tx: Transaction, *, worker: str, lease_ms: int, limit: int) -> li
     rows = tx.fetch(
         "SELECT r.id, r.fence, r.workspace_id, r.session_id, r.run_id, r.accept_number, r.kind,"
         " r.prompt, w.path, w.data_dir, r.accept_number = 1 AND s.parent_session_id = ''"
-        " AND r.started_at IS NULL FROM agents_run r"
+        " AND r.started_at IS NULL, s.title FROM agents_run r"
         " JOIN workspaces_workspace w ON w.id = r.workspace_id"
         f" JOIN workspaces_session s ON s.id = r.session_id WHERE r.id IN ({marks})",
         keys,

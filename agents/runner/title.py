@@ -12,7 +12,7 @@ from agents.llm.usage import cost_of
 from agents.queue.claim import Claimed
 from agents.runner.brief import small_model_of
 from agents.turn.transcript import Message
-from workspaces.actions.sessions import add_usage, rename_session
+from workspaces.actions.sessions import add_usage, read_session, rename_session
 from workspaces.events.parts import Role, Text
 from workspaces.storage.errors import Refusal
 from workspaces.storage.transaction import Transaction
@@ -80,4 +80,7 @@ def _write(tx: Transaction, claimed: Claimed, title: str, usage: Usage, cost: fl
         completion_tokens=usage.output,
         cost=cost,
     )
+    session = read_session(tx, claimed.workspace_id, claimed.session_id)
+    if session["title"] != claimed.title:
+        title = session["title"]  # a person renamed it meanwhile
     rename_session(tx, claimed.workspace_id, claimed.session_id, title=title)

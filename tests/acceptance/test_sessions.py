@@ -143,9 +143,6 @@ async def test_a_rename_takes_the_title_alone(
     stale = await workspace.get_session(session)
     await workspace.prompt(session, f"[[n=2 gate={gate} usage=7,8,0]]", "one")
     await model.wait_at_gate(gate)
-    await seat.stream.wait_for(
-        lambda e: e.type == "session" and e.payload["title"] == "word0 word1 word2"
-    )
     lies = {"cost": 99.5, "message_count": 77, "is_busy": False, "prompt_tokens": 1_000_000}
     body = {**stale, **lies, "parent_session_id": "nobody", "title": "after"}
     renamed = await workspace.call("PUT", f"/sessions/{session}", body)
@@ -154,6 +151,7 @@ async def test_a_rename_takes_the_title_alone(
     assert renamed["parent_session_id"] == ""
     model.open_gate(gate)
     await seat.stream.run_complete(session, "one")
+    # Neither the run's end nor the title that the small model thought of undo it.
     shown = await workspace.get_session(session)
     assert shown["title"] == "after"
     assert (shown["prompt_tokens"], shown["completion_tokens"]) == (17, 11)
