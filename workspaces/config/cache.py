@@ -86,14 +86,16 @@ class ConfigCache:
 
     def _load(self, workspace_id: str, entry: _Entry | None) -> asyncio.Task[_Entry]:
         task = self._loading.get(workspace_id)
-        if task is None:
+        # One that has ended and is not taken out yet would be awaited again without a pause.
+        if task is None or task.done():
             task = asyncio.create_task(self._look(workspace_id, entry), name="config-load")
             self._loading[workspace_id] = task
             task.add_done_callback(lambda done: self._loaded(workspace_id, done))
         return task
 
     def _loaded(self, workspace_id: str, task: asyncio.Task[_Entry]) -> None:
-        self._loading.pop(workspace_id, None)
+        if self._loading.get(workspace_id) is task:
+            del self._loading[workspace_id]
         if not task.cancelled():
             task.exception()  # whoever waits is told; a look in the background says nothing
 
