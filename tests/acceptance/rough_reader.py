@@ -21,10 +21,13 @@ from tests.bench.http_body import AnswerReader
 
 TRANSPORTS = ("sse", "ws")
 _AT_ONCE = 64 * 1024
+_CLOSE = 8
 
 
 class Decoder(ABC):
     """Bytes of one connection in, items of the feed out."""
+
+    has_ended = False  # the server said that nothing more comes
 
     @abstractmethod
     def feed(self, data: bytes) -> list[Any]: ...
@@ -43,6 +46,7 @@ class SseDecoder(Decoder):
             if frame.data:
                 decoded = json.loads(frame.data)
                 items += decoded if isinstance(decoded, list) else [decoded]
+        self.has_ended = self._http.complete
         return items
 
 
@@ -63,11 +67,13 @@ class WsDecoder(Decoder):
         items: list[Any] = []
         while (frame := self._frame()) is not None:
             first, payload = frame
-            if first & 0x0F < 8:
+            if first & 0x0F < _CLOSE:
                 self._pieces.append(payload)
                 if first & 0x80:
                     items += json.loads(b"".join(self._pieces))
                     self._pieces = []
+            elif first & 0x0F == _CLOSE:
+                self.has_ended = True
         return items
 
     def _frame(self) -> tuple[int, bytes] | None:
@@ -130,6 +136,10 @@ class Connection:
         """Items, and how many bytes were read: none at the end of the connection."""
         data = await asyncio.get_running_loop().sock_recv(self._raw, min(most, _AT_ONCE))
         return self._decoder.feed(data), len(data)
+
+    @property
+    def has_ended(self) -> bool:
+        return self._decoder.has_ended
 
     def hurry(self) -> None:
         """From now on as quick as any other."""

@@ -199,8 +199,10 @@ async def test_a_slow_reader_is_told_to_resume_and_loses_nothing(
     connection.hurry()
     # What was sent before it was given up comes, then where to resume, then the end.
     async with asyncio.timeout(30):
-        while (read := await connection.read())[1]:
-            for item in read[0]:
+        while not connection.has_ended:
+            items, size = await connection.read()
+            assert size, "cut off before the last word"
+            for item in items:
                 assert reader.fold.resume_at is None, "something came after the last word"
                 reader.fold.take(item)
     connection.drop()
