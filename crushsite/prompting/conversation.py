@@ -31,6 +31,9 @@ class Conversation(Protocol):
     async def ensure_session(self, session_id: str) -> str:
         """That session, or a new one when the id is empty."""
 
+    async def rename(self, session_id: str, *, title: str) -> None:
+        """Gives the session this title."""
+
     def feed(self, after: int | None) -> AsyncIterator[Item]:
         """What happens after the cursor, ``None``: from now on. Raises ``FeedBroken``."""
 

@@ -18,7 +18,7 @@ from agents.actions.answer import Answer
 from agents.actions.answer import answer as answer_request
 from crushsite.process import ServerProcess, Shape, set_process
 from crushsite.prompting.conversation import FeedBroken, Item, PromptRefused
-from workspaces.actions.sessions import create_session
+from workspaces.actions.sessions import create_session, rename_session
 from workspaces.api.bodies import checked
 from workspaces.api.opening import OpeningForm, open_for_client
 from workspaces.api.writing import write_in_open
@@ -62,6 +62,13 @@ class InProcess:
                 lambda tx: create_session(tx, self._workspace_id, title=""),
             )
         return str(session["id"])
+
+    async def rename(self, session_id: str, *, title: str) -> None:
+        with _told():
+            await write_in_open(
+                self._workspace_id,
+                lambda tx: rename_session(tx, self._workspace_id, session_id, title=title),
+            )
 
     async def feed(self, after: int | None) -> AsyncIterator[Item]:
         with _told():

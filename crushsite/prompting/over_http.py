@@ -48,6 +48,9 @@ class OverHttp:
         session = await self._call("POST", f"{self._v1}/sessions", {"title": ""})
         return str(session["id"])
 
+    async def rename(self, session_id: str, *, title: str) -> None:
+        await self._call("PUT", f"{self._v1}/sessions/{in_path(session_id)}", {"title": title})
+
     async def feed(self, after: int | None) -> AsyncIterator[Item]:
         query = {"client_id": self._client_id}
         if after is not None:

@@ -41,6 +41,11 @@ class Answered:
 
 
 @dataclass(frozen=True, slots=True)
+class Started:
+    """A worker has taken the run."""
+
+
+@dataclass(frozen=True, slots=True)
 class Ended:
     outcome: str  # completed, cancelled, failed, interrupted
     error: str
@@ -56,7 +61,7 @@ class TooSlow:
     """The feed ends; it goes on from the cursor."""
 
 
-News = Question | Answered | Ended | Opened | TooSlow | None
+News = Question | Answered | Started | Ended | Opened | TooSlow | None
 
 
 @dataclass(slots=True)
@@ -110,6 +115,7 @@ class Telling:
     def _event(self, kind: str, number: int, data: Mapping[str, Any]) -> News:
         if kind == "run.started" and data["run"].get("run_id") == self._run_id:
             self._is_ours = True
+            return Started()
         elif kind == "run.finished" and data["run"].get("run_id") == self._run_id:
             self._end_line()
             return Ended(data["run"]["outcome"], data["run"].get("error", ""))

@@ -14,6 +14,7 @@ from crushsite.prompting.telling import (
     Ended,
     Opened,
     Question,
+    Started,
     Telling,
     TooSlow,
 )
@@ -33,6 +34,7 @@ class Waiting:
         *,
         send: Callable[[], Any],
         session_id: str,
+        title: str,
         note: Callable[[str], None],
     ) -> None:
         self._conversation = conversation
@@ -40,6 +42,7 @@ class Waiting:
         self._asker = asker
         self._send = send
         self._session_id = session_id
+        self._title = title
         self._note = note
         self._is_sent = False
         self._questions: dict[str, asyncio.Task[None]] = {}
@@ -93,6 +96,8 @@ class Waiting:
                         continue
                     case Opened():
                         await self._send_once()
+                    case Started():
+                        await self._name()
                     case Question():
                         self._begin(news)
                     case Answered():
@@ -111,6 +116,12 @@ class Waiting:
         if not self._is_sent:
             await self._send()
             self._is_sent = True
+
+    async def _name(self) -> None:
+        # Not before the run has begun: the small model's title, which the session's first run
+        # asks for, replaces one that was there before and yields to one that comes later.
+        if self._title:
+            await self._conversation.rename(self._session_id, title=self._title)
 
     def _begin(self, question: Question) -> None:
         self._questions[question.request_id] = asyncio.create_task(self._answer(question))

@@ -67,6 +67,15 @@ def test_a_prompt_without_wait_prints_the_session_and_goes_on(
     assert (after["message_count"], after["is_busy"]) == (4, False)
 
 
+def test_a_title_that_was_given_stays(shared_server: Server, project: MakeProject) -> None:
+    path = str(project())
+    arguments = ["prompt", "[[n=5 d=50]]", "--path", path, "--wait", "--title", "Mine"]
+    done = command(shared_server.env, *arguments)
+    assert done.code == 0, done.err
+    (session,) = sessions(shared_server.env, path)
+    assert session["title"] == "Mine"
+
+
 async def test_a_prompt_lets_its_workspace_go(
     server: Server, project: MakeProject, connect: Connect
 ) -> None:
@@ -179,6 +188,7 @@ def test_a_failed_prompt_says_why(shared_server: Server, project: MakeProject) -
     [
         (["prompt", " ", "--path", "."], "The prompt is empty"),
         (["prompt", "x", "--yolo"], "--yolo needs --wait"),
+        (["prompt", "x", "--title", "t"], "--title needs --wait"),
         (["prompt", "x", "--path", "/no/such/folder"], "path: does not exist"),
         (["prompt", "x", "--session", "no-such-session"], "session not found"),
         (["cancel", "no-such-session"], "There is no session"),

@@ -17,8 +17,8 @@ ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 APPS = ("agents", "crushsite", "permissions", "workspaces")
 READ = re.compile(r"""(?:read_\w+|environ\.get|\benv\.get)\(\s*["']([A-Z][A-Z0-9_]+)["']""")
-# Read by these modules as parts of the configuration, which has its own page.
-CONFIGURATION = {"HOME"}
+# A process has these anyway.
+EVERYWHERE = {"HOME", "PATH"}
 PAGES = [
     ROOT / "README.md",
     *sorted(DOCS.glob("*.md")),
@@ -34,7 +34,7 @@ def text(name: str) -> str:
 
 def settings_read() -> set[str]:
     sources = (path for app in APPS for path in (ROOT / app).rglob("*.py"))
-    return {name for path in sources for name in READ.findall(path.read_text())} - CONFIGURATION
+    return {name for path in sources for name in READ.findall(path.read_text())} - EVERYWHERE
 
 
 def endpoints(patterns: list[URLPattern | URLResolver], before: str = "/") -> Iterator[str]:

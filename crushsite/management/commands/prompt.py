@@ -25,6 +25,7 @@ from crushsite.prompting.telling import Ended, Telling, plain
 from crushsite.prompting.waiting import Waiting
 from crushsite.running import ensure_data_dir, ensure_migrated, sole_server
 from crushsite.running_server import find_running_server
+from workspaces.api.sessions import TITLE_LIMIT
 from workspaces.storage.ids import new_id
 
 INTERRUPTED = 130
@@ -42,6 +43,11 @@ class Command(BaseCommand):
         parser.add_argument("--path", default=".", help="the folder to work in (default: this one)")
         parser.add_argument("--session", default="", help="go on in this session, not a new one")
         parser.add_argument(
+            "--title",
+            default="",
+            help="with --wait: the session's title (default: the small model makes one)",
+        )
+        parser.add_argument(
             "--wait",
             action="store_true",
             help="stay and print the answer as it comes; Ctrl-C cancels the prompt",
@@ -56,6 +62,10 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         if options["yolo"] and not options["wait"]:
             raise CommandError("--yolo needs --wait: without it nobody is here to allow anything.")
+        if options["title"] and not options["wait"]:
+            raise CommandError("--title needs --wait: the title is given when the work begins.")
+        if len(options["title"]) > TITLE_LIMIT:
+            raise CommandError(f"--title has at most {TITLE_LIMIT} characters.")
         text = sys.stdin.read() if options["prompt"] == "-" else options["prompt"]
         if not text.strip():
             raise CommandError("The prompt is empty.")
@@ -108,6 +118,7 @@ class Command(BaseCommand):
                 asker,
                 send=send,
                 session_id=session_id,
+                title=options["title"],
                 note=self._note,
             )
             ended = await _interruptible(waiting)

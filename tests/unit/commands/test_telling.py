@@ -63,11 +63,11 @@ def screen() -> Screen:
 def test_words_are_said_as_they_come(screen: Screen) -> None:
     screen.message("started")
     number = screen.number
-    screen.telling.take([number, 0, 0, "Hel", "text"])
-    assert screen.said == "Hel"
-    screen.telling.take([number, 0, 3, "lo"])
-    screen.message("finished", known("text", 5))
-    assert screen.said == "Hello\n"
+    screen.telling.take([number, 0, 0, "Good", "text"])
+    assert screen.said == "Good"
+    screen.telling.take([number, 0, 4, "bye"])
+    screen.message("finished", known("text", 7))
+    assert screen.said == "Goodbye\n"
 
 
 def test_words_that_came_before_are_not_said_again(screen: Screen) -> None:
