@@ -7,9 +7,14 @@ import sys
 
 def main() -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "crushsite.settings")
-    from django.core.management import execute_from_command_line  # noqa: PLC0415  settings first
+    from django.core.exceptions import ImproperlyConfigured  # noqa: PLC0415  settings first
+    from django.core.management import execute_from_command_line  # noqa: PLC0415
 
-    execute_from_command_line(sys.argv)
+    try:
+        execute_from_command_line(sys.argv)
+    except ImproperlyConfigured as error:
+        # A variable's value: its sentence says what to mend, a stack trace would hide it.
+        sys.exit(f"{error}")
 
 
 if __name__ == "__main__":

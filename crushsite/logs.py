@@ -6,10 +6,12 @@ import logging
 import logging.config
 from datetime import UTC, datetime
 
+from django.core.exceptions import ImproperlyConfigured
 from typing_extensions import override
 
 CONCERNS = ("workspace", "session", "run", "client")
 VALUE_CHARS = 200
+LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 
 
 class LineFormatter(logging.Formatter):
@@ -46,7 +48,14 @@ def _printable(text: str) -> str:
 
 
 def set_up_logging(level: str) -> None:
-    """For a process that stays. Third parties speak from warnings on."""
+    """For a process that stays. Third parties speak from warnings on.
+
+    Raises ``ImproperlyConfigured``.
+    """
+    if level not in LEVELS:
+        raise ImproperlyConfigured(
+            f"CRUSH_LOG_LEVEL must be one of {', '.join(LEVELS)}, not {level!r}."
+        )
     logging.config.dictConfig(
         {
             "version": 1,

@@ -34,7 +34,7 @@ from workspaces.streams.attachments import Attachments
 logger = logging.getLogger(__name__)
 
 SWEEP_SECONDS = 1.0
-DRAIN_SECONDS = 3.0
+DRAIN_SECONDS = 2.0  # a stop takes less than three
 
 
 @dataclass(frozen=True, slots=True)

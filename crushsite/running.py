@@ -124,11 +124,14 @@ async def _serve(host: str, shape: Shape, *, folder: Path) -> None:
     process = ServerProcess(shape, on_exit=stopping.set)
     set_process(process)
     router = Router(process)
-    server = AsgiServer(
-        guarded(router, unix=host.startswith("unix://")),
-        endpoints=[host],
-        body_limit=settings.CRUSH_MAX_BODY_BYTES,
-    )
+    try:
+        server = AsgiServer(
+            guarded(router, unix=host.startswith("unix://")),
+            endpoints=[host],
+            body_limit=settings.CRUSH_MAX_BODY_BYTES,
+        )
+    except EndpointError as error:
+        raise CommandError(str(error)) from error
     await process.start()
     try:
         try:
