@@ -214,6 +214,27 @@ async def test_clearing_touches_neither_the_running_prompt_nor_an_idle_session(
         await seat.workspace.call(method, f"{unknown}/{what}", expect=404)
 
 
+@pytest.mark.server_env(CRUSH_MAX_RUNS="1")
+async def test_a_prompt_that_waits_for_a_worker_alone_is_not_queued_and_not_cleared(
+    server: Server, connect: Connect, project: MakeProject, model: ScriptedModel
+) -> None:
+    """It is the next turn of its session: nothing of its session is before it."""
+    seat = await take_seat(connect(server), project())
+    busy, session = await seat.workspace.session(), await seat.workspace.session()
+    gate = model.new_gate()
+    await seat.workspace.prompt(busy, f"[[n=2 gate={gate}]]", "holds the only place")
+    await model.wait_at_gate(gate)
+    await seat.workspace.prompt(session, SHORT, "next")
+    await seat.workspace.prompt(session, SHORT, "behind")
+    assert await seat.workspace.queued(session) == 1
+    await seat.workspace.clear_queue(session)
+    model.open_gate(gate)
+    complete = await seat.stream.run_complete(session, "next")
+    assert not complete.get("cancelled")
+    ends = [e.payload["run_id"] for e in seat.stream.of("run_complete", session)]
+    assert ends == ["behind", "next"]
+
+
 # --- several workers
 
 
@@ -275,3 +296,4 @@ async def test_three_workers_run_each_prompt_once_and_each_session_in_order(
         f"{mark} {session} {place} " for session in sessions for place in range(3)
     )
     assert seat.stream.errors() == []
+    assert "Traceback" not in scaled_server.log_text()

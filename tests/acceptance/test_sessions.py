@@ -76,12 +76,12 @@ async def test_a_session_is_busy_from_its_202_to_its_last_end(
     shared_server: Server, connect: Connect, project: MakeProject, model: ScriptedModel
 ) -> None:
     seat = await take_seat(connect(shared_server), project())
-    workspace, gate = seat.workspace, model.new_gate()
+    workspace, gate, second = seat.workspace, model.new_gate(), model.new_gate()
     session, idle = await workspace.session(), await workspace.session()
     assert (await workspace.get_session(session))["is_busy"] is False
     assert (await workspace.agent())["is_busy"] is False
     await workspace.prompt(session, f"[[n=2 gate={gate}]]", "one")
-    await workspace.prompt(session, SHORT, "two")
+    await workspace.prompt(session, f"[[n=2 gate={second}]]", "two")
     assert (await workspace.get_session(session))["is_busy"] is True
     assert (await workspace.agent_session(session))["is_busy"] is True
     assert (await workspace.agent())["is_busy"] is True
@@ -89,6 +89,9 @@ async def test_a_session_is_busy_from_its_202_to_its_last_end(
     listed = {s["id"]: s["is_busy"] for s in await workspace.sessions()}
     assert listed == {session: True, idle: False}
     model.open_gate(gate)
+    await seat.stream.run_complete(session, "one")
+    assert (await workspace.get_session(session))["is_busy"] is True
+    model.open_gate(second)
     await seat.stream.run_complete(session, "two")
     assert (await workspace.get_session(session))["is_busy"] is False
     assert (await workspace.agent())["is_busy"] is False
