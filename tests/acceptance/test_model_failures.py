@@ -1,18 +1,23 @@
 """What a model does wrong: it is asked again where that may help, else everyone is told once."""
 
-import asyncio
-import time
 import uuid
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.acceptance.conversation import SHORT, roles_and_finishes, take_seat, text_of
+from tests.acceptance.conversation import (
+    CANCELLED_PAIR,
+    SHORT,
+    roles_and_finishes,
+    take_seat,
+    text_of,
+)
 from tests.acceptance.folding import Fold
 from tests.acceptance.harness.client import Client
 from tests.acceptance.harness.model import ScriptedModel
 from tests.acceptance.harness.native import NativeSocket, NativeSse
+from tests.acceptance.harness.ports import free_port
 from tests.acceptance.harness.project import configuration
 from tests.acceptance.harness.shapes import Server
 from tests.acceptance.transcripts import asked, times_asked
@@ -142,25 +147,40 @@ async def test_what_cannot_be_helped_is_told_once_to_every_client(
     assert len(seat.stream.errors()) == 2  # the event and the end of the first run
 
 
-async def test_a_provider_that_is_not_there_is_named(
-    shared_server: Server, connect: Connect, project: MakeProject
+async def test_a_cancel_ends_the_pause_before_the_next_try(
+    shared_server: Server, connect: Connect, project: MakeProject, model: ScriptedModel
 ) -> None:
-    """Asked again with pauses, and cancelled in one of them: a pause is no wait either."""
-    path = project(providers={"fake": {"type": "openai-compat", "base_url": "http://127.0.0.1:9/v1", "models": [{"id": "fake-large", "name": "x"}]}})  # fmt: skip
-    seat = await take_seat(connect(shared_server), path)
-    session = await seat.workspace.session()
-    await seat.workspace.prompt(session, SHORT, "one")
-    await seat.stream.wait_for(
-        lambda e: e.type == "message" and e.payload.get("role") == "assistant"
-    )
-    await asyncio.sleep(0.3)
-    before = time.monotonic()
+    client = connect(shared_server)
+    seat = await take_seat(client, project())
+    feed = await NativeSse(client.http, seat.workspace.id, after=0).open()
+    session, mark = await seat.workspace.session(), uuid.uuid4().hex
+    await seat.workspace.prompt(session, f"{mark} [[status=429 retry_after=100]]", "one")
+    await feed.wait_for(lambda e: e.type == "message.restarted")
     await seat.workspace.cancel(session)
-    complete = await seat.stream.run_complete(session, "one")
-    assert time.monotonic() - before < 5
+    complete = await seat.stream.run_complete(session, "one", 10)
     assert complete["cancelled"] is True
     assert "error" not in complete
+    assert len(asked(model, mark)) == 1
     assert seat.stream.errors() == []
+    assert roles_and_finishes(await seat.workspace.messages(session)) == CANCELLED_PAIR
+    await feed.close()
+
+
+async def test_a_provider_that_is_not_there_is_named_after_some_tries(
+    shared_server: Server, connect: Connect, project: MakeProject, model: ScriptedModel
+) -> None:
+    wrong = configuration(f"http://127.0.0.1:{free_port()}/v1")
+    seat = await take_seat(connect(shared_server), project(**wrong))
+    session = await seat.workspace.session()
+    await seat.workspace.prompt(session, SHORT, "one")
+    complete = await seat.stream.run_complete(session, "one", 60)
+    assert "cannot be reached" in complete["error"]
+    assert wrong["providers"]["fake"]["base_url"] in complete["error"]
+    assert len(seat.stream.errors()) == 2
+    assert roles_and_finishes(await seat.workspace.messages(session)) == [
+        ("user", "stop"),
+        ("assistant", "error"),
+    ]
 
 
 @pytest.mark.parametrize("broken", ["an unknown provider", "a broken key"])
