@@ -38,6 +38,7 @@ class Flow:
         "_left",
         "_loop",
         "_patience",
+        "_seen",
         "_since",
         "_timer",
         "_transport",
@@ -54,6 +55,7 @@ class Flow:
         self._timer: asyncio.TimerHandle | None = None
         self._left = 0
         self._since = 0.0
+        self._seen: tuple[int, float] | None = None  # what was unsent, and since when
 
     def pause(self) -> None:
         if not self.is_full:
@@ -78,6 +80,13 @@ class Flow:
             waiter: asyncio.Future[None] = self._loop.create_future()
             self._waiters.append(waiter)
             await waiter
+
+    def is_behind(self) -> bool:
+        """Whether the peer has still to take what was sent, and is at it. To be asked repeatedly."""
+        left, now = self._unsent(), self._loop.time()
+        if self._seen is None or left < self._seen[0]:
+            self._seen = (left, now)
+        return left > 0 and now - self._seen[1] < self._patience
 
     def _look_later(self) -> None:
         self._timer = self._loop.call_later(self._patience / LOOKS, self._look)

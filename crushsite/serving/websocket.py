@@ -6,6 +6,7 @@ A socket may be refused before it is accepted with a whole HTTP answer
 
 from __future__ import annotations
 
+import asyncio
 import struct
 from collections.abc import MutableMapping
 from http import HTTPStatus
@@ -148,6 +149,16 @@ class Socket(WebSocketProtocol):  # type: ignore[misc]  # Daphne is untyped
             self.autoPingTimeoutCall = None
         else:
             super().onAutoPingTimeout()
+
+    @override
+    def onCloseHandshakeTimeout(self) -> None:
+        # Our last words, and the close frame behind them, may still be on their way.
+        if self.state != self.STATE_CLOSED and self.flow.is_behind():
+            self.closeHandshakeTimeoutCall = asyncio.get_running_loop().call_later(
+                self.closeHandshakeTimeout, self.onCloseHandshakeTimeout
+            )
+        else:
+            super().onCloseHandshakeTimeout()
 
     __hash__ = object.__hash__
     __eq__ = object.__eq__

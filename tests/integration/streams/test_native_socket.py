@@ -1,5 +1,7 @@
 import asyncio
 import json
+import socket
+import struct
 from typing import Any
 
 import aiohttp
@@ -140,6 +142,38 @@ async def test_a_slow_reader_is_told_to_resume_and_its_socket_closed(site: Site)
         while (items := await items_of(socket))[-1]["type"] != "stream.opened":
             numbers += [each["number"] for each in items]
     assert numbers == list(range(resume + 1, last + 1))
+
+
+async def test_a_reader_on_a_slow_line_gets_the_last_word_before_it_is_cut_off(
+    site: Site,
+) -> None:
+    """It takes what was sent before for longer than a peer may think about a close frame."""
+    loop = asyncio.get_running_loop()
+    with socket.socket() as client:
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 64 * 1024)
+        client.setblocking(False)
+        await loop.sock_connect(client, ("127.0.0.1", site.port))
+        path = site.socket().partition(f":{site.port}")[2]
+        await loop.sock_sendall(
+            client,
+            f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{site.port}\r\n"
+            "Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
+            "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n".encode(),
+        )
+        body = b""
+        while b"stream.opened" not in body:
+            body += await loop.sock_recv(client, 4096)
+        (reader,) = site.hub._rooms[site.workspace_id].native
+        while not reader.overflowed:
+            await site.tell(size=100_000)
+        body = b""
+        async with asyncio.timeout(30):
+            while struct.pack("!H", 4008) not in body[-4:]:
+                chunk = await loop.sock_recv(client, 32 * 1024)
+                assert chunk
+                body += chunk
+                await asyncio.sleep(0.03)  # about a megabyte a second
+    assert b"stream.resume" in body[-200:]
 
 
 async def test_a_command_is_answered_with_its_id(site: Site) -> None:
