@@ -485,6 +485,52 @@ async def test_it_refuses_bodies_over_the_limit_however_they_are_sent(attacker: 
     await attacker.nothing_happened()
 
 
+async def test_pages_answer_no_hostile_request_with_a_failure(attacker: Attacker) -> None:
+    """What is not the API is Django's: it must not be the weak side."""
+    sent = [
+        ("GET", "/%00", b"", {}),
+        ("GET", "/%ff%fe", b"", {}),
+        ("GET", "/" + "x" * 8000, b"", {}),
+        ("GET", "/nope?" + "a=b&" * 2000, b"", {}),
+        ("GET", "/static/../manage.py", b"", {}),
+        ("GET", "/static/%2e%2e/%2e%2e/manage.py", b"", {}),
+        ("GET", "/static//etc/passwd", b"", {}),
+        ("GET", "/static/%00", b"", {}),
+        ("GET", "/admin/%00/", b"", {}),
+        ("POST", "/admin/login/", b"\xff" * 1000, {"Content-Type": "text/plain; charset=nope"}),
+        ("POST", "/admin/login/", b"a=%ff", {"Content-Type": "application/x-www-form-urlencoded"}),
+        ("POST", "/admin/login/", b"x", {"Content-Type": "multipart/form-data; boundary=\xe9"}),
+        ("POST", "/admin/login/", b"x", {"Content-Type": "multipart/form-data"}),
+        ("POST", "/nope", b"{}", {"Content-Type": "application/json"}),
+        ("BREW", "/admin/", b"", {}),
+        ("GET", "/admin/", b"", {"Cookie": "sessionid=" + "x" * 5000 + "; csrftoken=\xff"}),
+    ]
+    for method, path, body, headers in sent:
+        async with Wire(attacker.server.url) as wire:
+            reply = await wire.request(method, path, headers=headers, body=body)
+        what = (method, path[:80], headers, reply.status, reply.body[:300])
+        assert reply.status in {200, 301, 302, 400, 403, 404, 405, 413}, what
+        assert b"Traceback" not in reply.body, what
+        assert b"root:" not in reply.body, what
+        assert b"DJANGO_SETTINGS_MODULE" not in reply.body, what
+    await attacker.nothing_happened()
+
+
+async def test_a_client_that_waits_for_leave_to_send_is_answered(attacker: Attacker) -> None:
+    body = b"{nope"
+    head = (
+        "POST /v1/control HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\n"
+        f"Content-Length: {len(body)}\r\n\r\n"
+    )
+    async with Wire(attacker.server.url) as wire:
+        await wire.send(head.encode())
+        first = await wire.answer(5)
+        assert first.status == 100
+        await wire.send(body)
+        assert (await wire.answer()).status == 400
+    await attacker.nothing_happened()
+
+
 # -- broken HTTP
 
 BROKEN = [
