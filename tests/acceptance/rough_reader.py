@@ -223,7 +223,8 @@ class RoughReader:
             async with asyncio.timeout(seconds):
                 while not (self.fold.is_live and self.fold.number >= number):
                     items, size = await connection.read()
-                    assert size, "the stream ended"
+                    if not size:
+                        raise ConnectionResetError("the stream ended")
                     for item in items:
                         self.fold.take(item)
         finally:

@@ -21,6 +21,7 @@ from tests.acceptance.folding import Fold, differences
 from tests.acceptance.harness.client import Client, Workspace
 from tests.acceptance.harness.native import NativeSse
 from tests.acceptance.harness.shapes import Server, Shape
+from tests.acceptance.rough_reader import RoughReader
 
 Connect = Callable[[Server], Client]
 MakeProject = Callable[..., Path]
@@ -65,6 +66,7 @@ class Place:
     yolo: bool
     client_id: str = field(default_factory=lambda: str(uuid.uuid4()))
     workspace: Workspace | None = None
+    reader: RoughReader | None = None  # lives through all the kills, by its cursor
     sessions: list[str] = field(default_factory=list)
     accepted: dict[str, str] = field(default_factory=dict)  # run ids that were answered 202
     unsure: dict[str, tuple[str, str]] = field(default_factory=dict)  # and those that were not
@@ -78,6 +80,11 @@ class Place:
 
     async def open(self, client: Client) -> Workspace:
         self.workspace = await client.workspace(self.path, client_id=self.client_id, yolo=self.yolo)
+        if self.reader is None:
+            port = int(client.http.url.rpartition(":")[2])
+            transport = "ws" if self.yolo else "sse"
+            chance = random.Random(self.client_id)
+            self.reader = RoughReader(port, self.workspace.id, transport, chance=chance)
         while len(self.sessions) < 6:
             self.sessions.append(await self.workspace.session())
         return self.workspace
@@ -133,14 +140,14 @@ class Ordeal:
             place.unsure.pop(run_id)
             place.accepted[run_id] = session
 
-    async def answer_some(self, client: Client, share: float) -> int:
+    async def answer_some(self, share: float) -> int:
         """Answers a share of the questions that wait; how many waited."""
         waiting = 0
         for place in self.places:
-            if place.yolo:
-                continue
             assert place.workspace is not None
-            for request in (await log_of(client, place.workspace)).requests.values():
+            assert place.reader is not None
+            await place.reader.read_to(0)
+            for request in list(place.reader.fold.requests.values()):
                 waiting += 1
                 if self.chance.random() < share:
                     action = self.chance.choice(["allow", "allow", "allow", "deny"])
@@ -155,7 +162,7 @@ class Ordeal:
             kill = asyncio.create_task(self._kill(self.chance.random() * 0.5, which))
             with contextlib.suppress(*DOWN):
                 await self.top_up()
-                await self.answer_some(client, 0.7)
+                await self.answer_some(0.7)
             await kill
         await asyncio.to_thread(self.server.start)
 
@@ -172,7 +179,7 @@ class Ordeal:
                 for run_id, (session, text) in list(place.unsure.items()):
                     await self.prompt(place, session, text, run_id)
             while True:
-                waiting = await self.answer_some(client, 1.0)
+                waiting = await self.answer_some(1.0)
                 agents = [await p.workspace.agent() for p in self.places if p.workspace]
                 if not waiting and not any(agent["is_busy"] for agent in agents):
                     return
@@ -205,10 +212,14 @@ async def test_every_accepted_run_ends_once_whenever_the_server_is_killed(
 
 async def check_place(client: Client, place: Place) -> int:
     """How many runs came to their end there."""
-    workspace = place.workspace
+    workspace, reader = place.workspace, place.reader
     assert workspace is not None
+    assert reader is not None
     fold = await log_of(client, workspace)
     fold.check_runs()
+    await reader.read_to(fold.number)
+    assert reader.fold.messages == fold.messages
+    assert reader.fold.sessions == fold.sessions
     by_run_id = Counter(run.get("run_id") for run in fold.accepted.values())
     anonymous = by_run_id.pop(None, 0)
     assert set(place.accepted) == set(by_run_id)
