@@ -154,7 +154,7 @@ class Attachments:
         try:
             await self._writer.write(workspace_id, job)
         except Refusal as refusal:
-            logger.info("a detach was not written and its claim will lapse: %s", refusal)
+            logger.debug("a detach was not written and its claim will lapse: %s", refusal)
         self._on_detached(workspace_id, self._grace)
 
     def _begin(self, work: Coroutine[Any, Any, None]) -> None:
