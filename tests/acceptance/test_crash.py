@@ -167,7 +167,6 @@ class Ordeal:
         await asyncio.to_thread(self.server.start)
 
     async def _kill(self, after: float, which: Any) -> None:
-        # From the moment on when there is something to kill.
         await asyncio.sleep(after)
         await asyncio.to_thread(self.server.kill9, which)
 
