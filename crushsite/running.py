@@ -114,6 +114,9 @@ def run_server(host: str, shape: Shape, *, folder: Path) -> None:
 
 async def _serve(host: str, shape: Shape, *, folder: Path) -> None:
     from crushsite.routing import Router, guarded  # noqa: PLC0415  after Django is set up
+    from crushsite.serving.plain_import import import_daphne_plain  # noqa: PLC0415
+
+    import_daphne_plain()
     from crushsite.server import AsgiServer  # noqa: PLC0415
     from crushsite.serving.endpoints import EndpointError  # noqa: PLC0415
 

@@ -44,8 +44,8 @@ def _reader(watch: Watch) -> Callable[[bytes, float], None]:
                 session = sessions.get(item[0], "")
                 watch.new_words(session, STAMP.findall(item[3].encode()), at)
             elif item.get("type") in ("message.started", "message.restarted"):
-                sessions[item["number"]] = item["session_id"]
+                sessions[item["number"]] = item["data"]["message"]["session_id"]
             elif item.get("type") == "run.finished":
-                watch.run_ended(item["session_id"], at)
+                watch.run_ended(item["data"]["run"]["session_id"], at)
 
     return receive
