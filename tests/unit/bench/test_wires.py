@@ -46,9 +46,10 @@ async def test_v1_counts_at_the_end_when_it_is_not_sampled(size: int) -> None:
 async def test_native_maps_deltas_to_their_session_and_counts_no_final_text() -> None:
     watch = Watch()
     receive = crush_native._reader(watch)
-    started = {"number": 4, "type": "message.started", "session_id": "s", "data": {}}
-    finished = {"number": 5, "type": "message.finished", "session_id": "s", "data": {"t": _STAMP}}
-    ended = {"number": 6, "type": "run.finished", "session_id": "s", "data": {}}
+    message, run = {"message": {"session_id": "s"}}, {"run": {"session_id": "s"}}
+    started = {"number": 4, "type": "message.started", "data": message}
+    finished = {"number": 5, "type": "message.finished", "data": {**message, "text": _STAMP}}
+    ended = {"number": 6, "type": "run.finished", "data": run}
     receive(orjson.dumps([started, [4, 0, 0, _STAMP, "text"], [4, 0, 18, _STAMP * 2]]), _AT)
     receive(orjson.dumps([finished, ended]), _AT)
     assert watch.words == {"s": 3}
