@@ -56,6 +56,61 @@ class ModelChoice:
 
 
 @dataclass(frozen=True, slots=True)
+class McpSettings:
+    """One server of ``mcp``: a command on stdio, or a URL."""
+
+    name: str
+    kind: str  # stdio, http, sse
+    command: str = ""
+    args: tuple[str, ...] = field(default=(), repr=False)
+    env: Mapping[str, str] = field(default_factory=dict, repr=False)  # over the workspace's own
+    url: str = field(default="", repr=False)
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    timeout_seconds: float = 15.0
+    is_disabled: bool = False
+    enabled_tools: frozenset[str] = frozenset()  # empty: all
+    disabled_tools: frozenset[str] = frozenset()
+    oauth: bool | None = None  # None: where the server asks for it
+    oauth_client_id: str = ""
+    oauth_client_secret: str = field(default="", repr=False)
+    oauth_callback_port: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class LspSettings:
+    """One server of ``lsp``. Without a command: a known server that is switched off or tuned."""
+
+    name: str
+    command: str = ""
+    args: tuple[str, ...] = ()
+    env: Mapping[str, str] = field(default_factory=dict, repr=False)
+    filetypes: tuple[str, ...] = ()  # extensions without a dot, or language names
+    root_markers: tuple[str, ...] = ()
+    init_options: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    options: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    timeout_seconds: float = 30.0
+    is_disabled: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class HookSettings:
+    """A command that is asked before a tool runs."""
+
+    name: str
+    matcher: str  # a regular expression on the tool's name; empty: every tool
+    command: str
+    timeout_seconds: float = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Attribution:
+    """How commits and pull requests name their helper."""
+
+    trailer_style: str = "assisted-by"  # none, co-authored-by, assisted-by
+    generated_with: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     providers: Mapping[str, ProviderSettings]
     large: ModelChoice
@@ -66,3 +121,12 @@ class Settings:
     auto_summarize: bool = True
     global_context_paths: tuple[str, ...] = ()  # the user's own; absolute
     initialize_as: str = "AGENTS.md"  # the file that an init prompt writes
+    mcp: Mapping[str, McpSettings] = field(default_factory=dict)
+    lsp: Mapping[str, LspSettings] = field(default_factory=dict)
+    auto_lsp: bool = True  # start known servers that are installed
+    pre_tool_hooks: tuple[HookSettings, ...] = ()
+    attribution: Attribution = field(default_factory=Attribution)
+    skills_paths: tuple[str, ...] = ()  # absolute, the user's and the project's
+    disabled_skills: frozenset[str] = frozenset()
+    # Private addresses that web tools may reach: host, host:port or CIDR; "*" is all.
+    web_allowed_hosts: tuple[str, ...] = ()  # ``tools.web.allowed_private_hosts``
