@@ -30,6 +30,13 @@ class Expanded:
     def whole(self) -> bool:
         return not self.unset and not self.unread
 
+    @property
+    def why(self) -> str:
+        """Why it is not whole. Names variables, never what they hold."""
+        unset = ", ".join(f"${name}" for name in self.unset[:3])
+        told = [f"{unset} is not set"] if unset else []
+        return "; ".join(told + list(self.unread[:2]))
+
 
 @dataclass(slots=True)
 class _Work:

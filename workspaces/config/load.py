@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,13 +24,17 @@ from workspaces.config.find import (
     home,
     stored_for_workspace,
 )
+from workspaces.config.hooks import pre_tool_hooks
+from workspaces.config.language_servers import language_servers
+from workspaces.config.mcp_servers import mcp_servers
 from workspaces.config.merge import merge
 from workspaces.config.options import complete_options
 from workspaces.config.parse import Parsed, Tree, parse_file
 from workspaces.config.problem import Problem, problem_with_file, problem_with_key
 from workspaces.config.public import Places, public_config
 from workspaces.config.schema import check
-from workspaces.config.settings import Settings
+from workspaces.config.settings import Attribution, Settings
+from workspaces.config.skill_folders import skill_folders
 
 PROBLEMS_LIMIT = 100
 
@@ -77,18 +81,27 @@ def load_config(
         config_home=places.config_home,
         data_directory=read.data_directory,
     )
+    lookup = variables(env, server)
     chosen = choose(
         tree,
         order=_provider_order(read.trees),
-        discovery=Discovery(variables(env, server), asks_ollama(env, server)),
+        discovery=Discovery(lookup, asks_ollama(env, server)),
     )
-    problems = (*read.problems, *chosen.problems)[:PROBLEMS_LIMIT]
+    found: list[Problem] = []
+    settings = replace(
+        _settings(tree, options, chosen),
+        mcp=mcp_servers(tree, lookup=lookup, problems=found),
+        lsp=language_servers(tree, lookup=lookup, problems=found),
+        pre_tool_hooks=pre_tool_hooks(tree, problems=found),
+        skills_paths=skill_folders(path, options["skills_paths"], server_env=server),
+    )
+    problems = (*read.problems, *chosen.problems, *found)[:PROBLEMS_LIMIT]
     public = public_config(tree, chosen=chosen, options=options, places=places)
     if problems:
         # Clients ignore keys that they do not know; whoever looks is told where to mend.
         public["problems"] = [str(problem) for problem in problems]
     return LoadedConfig(
-        settings=_settings(tree, options, chosen),
+        settings=settings,
         public=public,
         problems=problems,
         files=read.files,
@@ -205,4 +218,16 @@ def _settings(tree: Tree, options: Tree, chosen: Chosen) -> Settings:
         auto_summarize=not options.get("disable_auto_summarize"),
         global_context_paths=tuple(options["global_context_paths"]),
         initialize_as=options["initialize_as"],
+        auto_lsp=options.get("auto_lsp") is not False,
+        attribution=Attribution(
+            trailer_style=options["attribution"]["trailer_style"],
+            generated_with=options["attribution"]["generated_with"],
+        ),
+        disabled_skills=frozenset(options.get("disabled_skills") or ()),
+        web_allowed_hosts=tuple(
+            host.strip().lower()
+            for host in ((tree.get("tools") or {}).get("web") or {}).get("allowed_private_hosts")
+            or ()
+            if host.strip()
+        ),
     )

@@ -36,7 +36,8 @@ def _merge(under: Mapping[str, Any], over: Mapping[str, Any], path: tuple[str, .
         below = merged.get(key)
         here = (*path, key)
         if value is None:
-            merged.pop(key, None)
+            if here[0] != "hooks":  # they are only ever joined: see above
+                merged.pop(key, None)
         elif isinstance(value, dict):
             # A chosen model is one decision: the effort and limits of another model
             # must not stick to it.

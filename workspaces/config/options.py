@@ -11,6 +11,7 @@ from workspaces.config.parse import Tree
 # are looked for always, whatever is configured.
 CONTEXT_PATHS = (".cursor/rules/", ".cursorrules", ".github/copilot-instructions.md")
 INITIALIZE_AS = "AGENTS.md"
+TRAILER_STYLES = ("assisted-by", "co-authored-by", "none")
 
 
 def complete_options(
@@ -21,9 +22,8 @@ def complete_options(
 
     tui = dict(written.get("tui") or {})
     tui["completions"] = {"max_depth": 2, "max_items": 100} | (tui.get("completions") or {})
-    attribution = {"generated_with": True, "trailer_style": "assisted-by"}
     return dict(written) | {
-        "attribution": attribution | (written.get("attribution") or {}),
+        "attribution": _attribution(written.get("attribution") or {}),
         "context_paths": _joined(CONTEXT_PATHS, written.get("context_paths")),
         "data_directory": data_directory,
         "global_context_paths": [
@@ -47,6 +47,15 @@ def complete_options(
         ],
         "tui": tui,
     }
+
+
+def _attribution(written: Mapping[str, Any]) -> Tree:
+    said: Tree = {name: value for name, value in written.items() if value is not None}
+    if said.get("trailer_style") not in TRAILER_STYLES:
+        # Older files say it with a flag.
+        old = {True: "co-authored-by", False: "none"}.get(said.get("co_authored_by"))  # type: ignore[arg-type]
+        said["trailer_style"] = old or TRAILER_STYLES[0]
+    return {"generated_with": True} | said
 
 
 def _joined(first: tuple[str, ...], more: list[str] | None) -> list[str]:

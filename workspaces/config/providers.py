@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
-from urllib.parse import urlsplit
 
 from workspaces.config.catalogue import KnownProvider
-from workspaces.config.expand import Expanded, Lookup, expand
+from workspaces.config.expand import Lookup, expand
+from workspaces.config.http_values import is_address, is_header_name, is_header_value
 from workspaces.config.masking import (
     masked,
     masked_address,
@@ -195,26 +195,12 @@ def _address(reading: _Reading, written: str, *, kind: str, known: KnownProvider
         return address
     expanded = expand(written, reading.lookup)
     if not expanded.whole:
-        reading.fail(_why(expanded), at="base_url")
+        reading.fail(expanded.why, at="base_url")
         return ""
     address = expanded.text.strip().rstrip("/")
-    if not _is_address(address):
+    if not is_address(address):
         reading.fail("must be an http:// or https:// address", at="base_url")
     return address
-
-
-def _is_address(text: str) -> bool:
-    try:
-        parts = urlsplit(text)
-        _ = parts.port  # reading it is what judges it
-    except ValueError:
-        return False
-    return (
-        parts.scheme in {"http", "https"}
-        and bool(parts.hostname)
-        and text.isprintable()
-        and " " not in text
-    )
 
 
 def _key(reading: _Reading, *, known: KnownProvider | None, own_address: bool) -> tuple[str, str]:
@@ -230,10 +216,10 @@ def _key(reading: _Reading, *, known: KnownProvider | None, own_address: bool) -
     expanded = expand(written, reading.lookup)
     key = expanded.text.strip()
     if not expanded.whole:
-        reading.fail(f"is not configured: {_why(expanded)}", at="api_key")
+        reading.fail(f"is not configured: {expanded.why}", at="api_key")
     elif written and not key:
         reading.fail("is not configured: its variable is empty", at="api_key")
-    elif not _is_header_value(key):
+    elif not is_header_value(key):
         reading.fail("holds characters that no key has", at="api_key")
     return key, written
 
@@ -254,23 +240,14 @@ def _headers(reading: _Reading) -> tuple[dict[str, str], list[str]]:
         expanded = expand(value, reading.lookup)
         secrets += [value, expanded.text]
         if not expanded.whole:
-            reading.tell(_why(expanded), at=f"extra_headers.{name}")
-        elif not _is_header_name(name) or not _is_header_value(expanded.text):
+            reading.tell(expanded.why, at=f"extra_headers.{name}")
+        elif not is_header_name(name) or not is_header_value(expanded.text):
             reading.tell("is not a valid header", at=f"extra_headers.{name}")
         else:
             headers[name] = expanded.text
     if len(written) > HEADERS_LIMIT:
         reading.tell(f"only {HEADERS_LIMIT} headers are sent", at="extra_headers")
     return headers, secrets
-
-
-def _is_header_name(name: str) -> bool:
-    return bool(name) and name.isascii() and name.replace("-", "").replace("_", "").isalnum()
-
-
-def _is_header_value(value: str) -> bool:
-    """A line break in a value would be another header."""
-    return value.isascii() and (value.isprintable() or not value)
 
 
 def _body(reading: _Reading) -> Mapping[str, Any]:
@@ -282,7 +259,7 @@ def _body(reading: _Reading) -> Mapping[str, Any]:
             expansions += 1
             expanded = expand(value, reading.lookup)
             if not expanded.whole:
-                reading.tell(_why(expanded), at=f"extra_body.{name}")
+                reading.tell(expanded.why, at=f"extra_body.{name}")
                 continue
             body[name] = expanded.text
         else:
@@ -318,10 +295,3 @@ def _shown_extras(entry: Mapping[str, Any]) -> Tree:
         if entry.get(name):
             shown[name] = without_secrets(entry[name])
     return shown
-
-
-def _why(expanded: Expanded) -> str:
-    """Names variables, never what they hold."""
-    unset = ", ".join(f"${name}" for name in expanded.unset[:3])
-    told = [f"{unset} is not set"] if unset else []
-    return "; ".join(told + list(expanded.unread[:2]))

@@ -26,6 +26,7 @@ class Leaf:
 @dataclass(frozen=True, slots=True)
 class Fields:
     known: Mapping[str, Spec]
+    others: Spec | None = None  # None: whatever they hold
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +60,10 @@ PRICE = Leaf("a number, 0 or more", lambda value: _is_number(value) and value >=
 PORTION = Leaf("a number from 0 to 1", lambda value: _is_number(value) and 0 <= value <= 1)
 WARMTH = Leaf("a number from 0 to 2", lambda value: _is_number(value) and 0 <= value <= 2)
 OBJECT = Leaf("an object", lambda value: isinstance(value, dict))
+STYLE = Leaf(
+    "assisted-by, co-authored-by or none",
+    lambda value: value in ("assisted-by", "co-authored-by", "none", ""),
+)
 TEXTS = Items(TEXT)
 TEXT_MAP = Each(TEXT)
 
@@ -146,6 +151,13 @@ _LSP = Fields(
         "timeout": WHOLE,
     }
 )
+_TOOLS = Fields(
+    {
+        "ls": Fields({"max_depth": WHOLE, "max_items": WHOLE}),
+        "web": Fields({"allowed_private_hosts": TEXTS}),
+    },
+    others=OBJECT,
+)
 _HOOK = Fields({"name": TEXT, "matcher": TEXT, "command": TEXT, "timeout": WHOLE})
 _TUI = Fields(
     {
@@ -187,7 +199,7 @@ _OPTIONS = Fields(
         "request_timeout": WHOLE,
         "tui": _TUI,
         "attribution": Fields(
-            {"trailer_style": TEXT, "generated_with": FLAG, "co_authored_by": FLAG}
+            {"trailer_style": STYLE, "generated_with": FLAG, "co_authored_by": FLAG}
         ),
     }
 )
@@ -202,7 +214,7 @@ CONFIG = Fields(
         "mcp": Each(_MCP),
         "lsp": Each(_LSP),
         "hooks": Each(Items(_HOOK)),
-        "tools": Each(OBJECT),
+        "tools": _TOOLS,
     }
 )
 
@@ -274,7 +286,7 @@ def _fitting_object(value: Tree, spec: Fields | Each, key: str, misfits: list[Mi
                 Misfit(f"{key}.…", f"a name must have 1 to {NAME_LIMIT} plain characters")
             )
             continue
-        below = spec.spec if isinstance(spec, Each) else spec.known.get(name)
+        below = spec.spec if isinstance(spec, Each) else spec.known.get(name, spec.others)
         fitting = item if item is None or below is None else _fitting(item, below, here, misfits)
         if fitting is not _DROPPED:
             kept[name] = fitting

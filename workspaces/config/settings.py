@@ -61,13 +61,15 @@ class McpSettings:
 
     name: str
     kind: str  # stdio, http, sse
-    command: str = ""
+    command: str = field(default="", repr=False)
     args: tuple[str, ...] = field(default=(), repr=False)
     env: Mapping[str, str] = field(default_factory=dict, repr=False)  # over the workspace's own
     url: str = field(default="", repr=False)
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     timeout_seconds: float = 15.0
     is_disabled: bool = False
+    # Why it cannot be started, in a sentence without values; then it is disabled as well.
+    fault: str = ""
     enabled_tools: frozenset[str] = frozenset()  # empty: all
     disabled_tools: frozenset[str] = frozenset()
     oauth: bool | None = None  # None: where the server asks for it
@@ -81,8 +83,8 @@ class LspSettings:
     """One server of ``lsp``. Without a command: a known server that is switched off or tuned."""
 
     name: str
-    command: str = ""
-    args: tuple[str, ...] = ()
+    command: str = field(default="", repr=False)
+    args: tuple[str, ...] = field(default=(), repr=False)
     env: Mapping[str, str] = field(default_factory=dict, repr=False)
     filetypes: tuple[str, ...] = ()  # extensions without a dot, or language names
     root_markers: tuple[str, ...] = ()
@@ -90,6 +92,7 @@ class LspSettings:
     options: Mapping[str, Any] = field(default_factory=dict, repr=False)
     timeout_seconds: float = 30.0
     is_disabled: bool = False
+    fault: str = ""  # as of an MCP server
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +101,7 @@ class HookSettings:
 
     name: str
     matcher: str  # a regular expression on the tool's name; empty: every tool
-    command: str
+    command: str = field(repr=False)
     timeout_seconds: float = 30.0
 
 

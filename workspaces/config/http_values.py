@@ -1,0 +1,28 @@
+"""What may stand in an HTTP request: addresses, header names and header values. Pure."""
+
+from __future__ import annotations
+
+from urllib.parse import urlsplit
+
+
+def is_address(text: str) -> bool:
+    try:
+        parts = urlsplit(text)
+        _ = parts.port  # reading it is what judges it
+    except ValueError:
+        return False
+    return (
+        parts.scheme in {"http", "https"}
+        and bool(parts.hostname)
+        and text.isprintable()
+        and " " not in text
+    )
+
+
+def is_header_name(name: str) -> bool:
+    return bool(name) and name.isascii() and name.replace("-", "").replace("_", "").isalnum()
+
+
+def is_header_value(value: str) -> bool:
+    """A line break in a value would be another header."""
+    return value.isascii() and (value.isprintable() or not value)
