@@ -1,4 +1,4 @@
-"""Work: one accepted prompt is one run."""
+"""Work: one accepted prompt is one run. And what runs beside it: jobs and servers of tools."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from django.db import models
 from typing_extensions import override
 
 from workspaces.models import Session, Workspace
+from workspaces.storage.ids import new_id
 from workspaces.storage.moments import now_ms
 
 
@@ -28,6 +29,12 @@ class RunOutcome(models.TextChoices):
 class RunKind(models.TextChoices):
     PROMPT = "prompt"
     SUMMARY = "summary"
+    AGENT = "agent", "agent (a tool call's own run, in a child session)"
+    FETCH = "fetch", "fetch (as agent, to read the web)"
+
+
+# Runs that a tool call of another run waits for.
+CHILD_KINDS = (RunKind.AGENT, RunKind.FETCH)
 
 
 # The states in which a run holds its session: at most one such run a session.
@@ -59,6 +66,12 @@ class Run(models.Model):
         max_length=36, blank=True, help_text="Its last assistant message."
     )
     error = models.TextField(blank=True)
+    # A child's: the run whose call waits for it, and what it is to work with.
+    parent = models.ForeignKey(
+        "self", models.SET_NULL, null=True, blank=True, related_name="children"
+    )
+    parent_call_id = models.CharField(max_length=200, blank=True, db_default="")
+    errand = models.TextField(db_default="{}")
     accepted_at = models.BigIntegerField(default=now_ms)
     started_at = models.BigIntegerField(null=True, blank=True)
     finished_at = models.BigIntegerField(null=True, blank=True)
@@ -100,3 +113,103 @@ class Run(models.Model):
     @override
     def __str__(self) -> str:
         return self.run_id or f"run {self.pk}"
+
+
+class JobState(models.TextChoices):
+    RUNNING = "running"
+    ENDED = "ended"
+    KILLED = "killed"
+    LOST = "lost", "lost (its server died)"
+
+
+class Job(models.Model):
+    """A command in the background. Known by pid and start time, so that no crash orphans it."""
+
+    id = models.CharField(primary_key=True, max_length=36, default=new_id, editable=False)
+    workspace = models.ForeignKey(Workspace, models.CASCADE, related_name="jobs")
+    session_id = models.CharField(max_length=200)
+    command = models.TextField()
+    description = models.TextField(blank=True)
+    working_dir = models.CharField(max_length=4096)
+    state = models.CharField(max_length=16, choices=JobState.choices, default=JobState.RUNNING)
+    exit_code = models.IntegerField(null=True, blank=True)
+    instance = models.CharField(max_length=64, blank=True, help_text="The server that started it.")
+    host = models.CharField(max_length=255, blank=True)
+    pid = models.IntegerField(default=0)
+    pid_started = models.CharField(max_length=64, blank=True, help_text="The process's start time.")
+    process_mark = models.CharField(max_length=64, blank=True)
+    output_path = models.CharField(max_length=4096, blank=True)
+    started_at = models.BigIntegerField(default=now_ms)
+    ended_at = models.BigIntegerField(null=True, blank=True)
+
+    class Meta:
+        indexes = [
+            models.Index(
+                fields=["workspace"], condition=models.Q(state="running"), name="job_running"
+            )
+        ]
+
+    @override
+    def __str__(self) -> str:
+        return f"{self.id} {self.command[:60]}"
+
+
+class McpServer(models.Model):
+    """What clients are told of a workspace's MCP server."""
+
+    workspace = models.ForeignKey(Workspace, models.CASCADE, related_name="mcp_servers")
+    name = models.CharField(max_length=200)
+    state = models.CharField(max_length=16)  # disabled, starting, connected, error, needs auth
+    error = models.TextField(blank=True)
+    tool_count = models.IntegerField(default=0)
+    prompt_count = models.IntegerField(default=0)
+    resource_count = models.IntegerField(default=0)
+    auth_url = models.TextField(blank=True, help_text="Where a person lets the server in.")
+    connected_at = models.BigIntegerField(null=True, blank=True)
+    pid = models.IntegerField(default=0)
+    pid_started = models.CharField(max_length=64, blank=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["workspace", "name"], name="one_mcp_server_a_name")
+        ]
+
+    @override
+    def __str__(self) -> str:
+        return f"{self.name}: {self.state}"
+
+
+class McpSecret(models.Model):
+    """Tokens and registration of an MCP server that asks for OAuth, sealed."""
+
+    url = models.CharField(max_length=1000, unique=True)
+    sealed = models.TextField()
+    changed_at = models.BigIntegerField(default=now_ms)
+
+    @override
+    def __str__(self) -> str:
+        return self.url
+
+
+class LanguageServer(models.Model):
+    """What clients are told of a workspace's language server."""
+
+    workspace = models.ForeignKey(Workspace, models.CASCADE, related_name="language_servers")
+    name = models.CharField(max_length=200)
+    state = (
+        models.IntegerField()
+    )  # 0 unstarted, 1 starting, 2 ready, 3 error, 4 stopped, 5 disabled
+    error = models.TextField(blank=True)
+    diagnostic_count = models.IntegerField(default=0)
+    connected_at = models.BigIntegerField(null=True, blank=True)
+    pid = models.IntegerField(default=0)
+    pid_started = models.CharField(max_length=64, blank=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["workspace", "name"], name="one_language_server_a_name")
+        ]
+
+    @override
+    def __str__(self) -> str:
+        return f"{self.name}: {self.state}"

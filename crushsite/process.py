@@ -10,7 +10,7 @@ import asyncio
 import gc
 import importlib
 import logging
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,13 +21,14 @@ from agents.actions import teardown
 from agents.actions.rescue import expire_all_leases
 from agents.llm.ending import end_connections
 from agents.runner.pool import PoolSettings, RunPool
+from agents.services import Services
 from crushsite.milestones import logging_milestones
 from workspaces.events.hub import Hub
 from workspaces.models import Workspace
 from workspaces.storage.errors import BadField, ShuttingDown, StillInUse
 from workspaces.storage.ids import new_id
 from workspaces.storage.reader import read, stop_reading
-from workspaces.storage.transaction import Transaction
+from workspaces.storage.transaction import Recorded, Transaction
 from workspaces.storage.writer import writer
 from workspaces.streams.attachments import Attachments
 
@@ -62,6 +63,7 @@ class ServerProcess:
                 max_runs=settings.CRUSH_MAX_RUNS,
             ),
         )
+        self.services = Services(())
         self.attachments = Attachments(
             self.instance_id,
             writer,
@@ -72,13 +74,14 @@ class ServerProcess:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def start(self) -> None:
-        publish = logging_milestones(self.hub.publish)
+        publish = logging_milestones(self._publish)
         writer.start(publish=publish, loop=asyncio.get_running_loop())
         await self.hub.start()
         if self.shape.is_alone:
             await writer.write("", _start_alone)
         if self.shape.works:
             wakeup.listen_here(self.pool.hear)
+            self.services.start()
             self.pool.start()
         if self.shape.serves:
             self._spawn(self._sweep_claims())
@@ -99,6 +102,7 @@ class ServerProcess:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         if self.shape.works:
             await self.pool.drain(seconds=DRAIN_SECONDS)
+            await self.services.stop()
         await self.hub.stop()
         await end_connections()
         await asyncio.to_thread(writer.stop)
@@ -117,6 +121,12 @@ class ServerProcess:
         self._on_exit()
 
     # -- in the background
+
+    def _publish(self, recorded: Sequence[Recorded]) -> None:
+        self.hub.publish(recorded)
+        if self.shape.works:
+            for event in recorded:
+                self.services.hear(event)
 
     async def _warm_up(self) -> None:
         """Loads what the first prompt would otherwise wait for."""

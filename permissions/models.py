@@ -68,3 +68,43 @@ class Grant(models.Model):
     @override
     def __str__(self) -> str:
         return f"{self.tool_name}:{self.action} {self.path}"
+
+
+class BatchState(models.TextChoices):
+    PENDING = "pending"
+    ANSWERED = "answered"
+    DISMISSED = "dismissed"
+    WITHDRAWN = "withdrawn", "withdrawn (its run was cancelled)"
+
+
+class QuestionBatch(models.Model):
+    """Questions that a tool asks the user, answered together."""
+
+    id = models.CharField(primary_key=True, max_length=36, default=new_id, editable=False)
+    workspace = models.ForeignKey(Workspace, models.CASCADE, related_name="+")
+    session = models.ForeignKey(Session, models.CASCADE, related_name="question_batches")
+    run_key = models.BigIntegerField(help_text="The run that waits for the answer.")
+    tool_call_id = models.CharField(max_length=200)
+    questions = models.JSONField(default=list)
+    confirm_title = models.TextField(blank=True)
+    confirm_description = models.TextField(blank=True)
+    state = models.CharField(max_length=16, choices=BatchState.choices, default=BatchState.PENDING)
+    responses = models.JSONField(default=list)
+    asked_at = models.BigIntegerField(default=now_ms)
+    answered_at = models.BigIntegerField(null=True, blank=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["run_key", "tool_call_id"], name="one_batch_a_call")
+        ]
+        indexes = [
+            models.Index(
+                fields=["workspace", "asked_at"],
+                condition=models.Q(state="pending"),
+                name="question_pending",
+            )
+        ]
+
+    @override
+    def __str__(self) -> str:
+        return f"{len(self.questions)} questions"

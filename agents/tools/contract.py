@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
 from agents.llm.contract import ToolSpec
 
@@ -82,6 +82,26 @@ class TodoList(Protocol):
     async def replace(self, todos: tuple[Todo, ...]) -> None: ...
 
 
+class LanguageService(Protocol):
+    """What language servers add to tools that touch files. Never raises, never takes long."""
+
+    def touch(self, path: str) -> None:
+        """The file was read: start its servers, in the background."""
+        ...
+
+    async def after_change(self, path: str) -> str:
+        """What servers say of the file just written, to be told to the model; or nothing."""
+        ...
+
+
+class NoLanguages:
+    def touch(self, path: str) -> None:
+        pass
+
+    async def after_change(self, path: str) -> str:  # noqa: ARG002
+        return ""
+
+
 @dataclass(frozen=True, slots=True)
 class ToolContext:
     working_dir: Path  # the workspace's folder, symlinks followed
@@ -92,7 +112,12 @@ class ToolContext:
     process_mark: str  # put into the environment of every process, to find and end it
     files: FileLedger
     todos: TodoList
-    progress: Callable[[str], None]  # output so far, for clients that watch; cheap to call
+    progress: Callable[[str], None]  # more output, for clients that watch; cheap to call
+    workspace_id: str = ""
+    sees_images: bool = False  # the model that reads the result does
+    languages: LanguageService = field(default_factory=NoLanguages)
+    web_allowed_hosts: tuple[str, ...] = ()  # private addresses that the web tools may reach
+    data_dir: str = ""  # the workspace's own data folder
 
 
 class Tool(Protocol, Generic[Args]):
@@ -110,3 +135,58 @@ class Tool(Protocol, Generic[Args]):
     async def run(self, args: Args, context: ToolContext) -> ToolOutcome:
         """May raise ``ToolRefusal``. Cancelling the task ends everything it started."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class ChildTask:
+    """A run of its own, in a child session, that the call waits for."""
+
+    kind: str  # "agent" or "fetch": which tools and prompt it has
+    title: str
+    prompt: str
+    working_dir: str = ""  # empty: the workspace's
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionsAsked:
+    """Questions to the user that the call waits for. ``questions`` as clients draw them."""
+
+    questions: tuple[Mapping[str, Any], ...]
+    confirm_title: str = ""
+    confirm_description: str = ""
+
+
+Errand: TypeAlias = ChildTask | QuestionsAsked
+
+
+@dataclass(frozen=True, slots=True)
+class ChildEnded:
+    outcome: str  # as the run's: completed, cancelled, failed, interrupted
+    text: str  # its last words
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionsAnswered:
+    """``responses`` as clients send them; dismissed ones have none."""
+
+    questions: tuple[Mapping[str, Any], ...]
+    responses: tuple[Mapping[str, Any], ...] = ()
+    is_dismissed: bool = False
+
+
+ErrandEnd: TypeAlias = ChildEnded | QuestionsAnswered
+
+
+class ErrandTool(Tool[Args], Protocol[Args]):
+    """A tool that does nothing by itself: it sends for something and makes a result of it.
+
+    What it waits for is stored, outlives the process, and blocks nobody. ``run`` is
+    never called.
+    """
+
+    async def errand(self, args: Args, context: ToolContext) -> Errand:
+        """After leave was given. May raise ``ToolRefusal``."""
+        ...
+
+    def settle(self, args: Args, end: ErrandEnd) -> ToolOutcome: ...

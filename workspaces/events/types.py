@@ -34,8 +34,14 @@ class Kind(StrEnum):
     AGENT_FAILED = "agent.failed"  # {session_id, run_id, error}
     PERMISSION_REQUESTED = "permission.requested"  # {request}
     PERMISSION_RESOLVED = "permission.resolved"  # {request_id, session_id, tool_call_id, …}
+    QUESTION_ASKED = "question.asked"  # {batch}
+    QUESTION_RESOLVED = "question.resolved"  # {batch_id, session_id, tool_call_id, state}
     FILE_VERSIONED = "file.versioned"  # {file}
     CONFIG_CHANGED = "config.changed"  # {workspace_id}
+    SUMMARY_PROGRESSED = "summary.progressed"  # {session_id, progress, done}
+    MCP_CHANGED = "mcp.changed"  # {mcp}: as clients draw it, with what changed
+    LSP_CHANGED = "lsp.changed"  # {lsp}: as clients draw it, with what changed
+    SKILLS_CHANGED = "skills.changed"  # {states}
 
 
 class StreamOnly(StrEnum):
@@ -43,6 +49,7 @@ class StreamOnly(StrEnum):
 
     OPENED = "stream.opened"  # {number}: live from here
     PROGRESS = "message.progress"  # {message, number}: an open message as it stands now
+    OUTPUT = "tool.output"  # {session_id, message_id, tool_call_id, text}: a tool as it runs
     RESUME = "stream.resume"  # {after}: too slow; come back with this cursor
 
 

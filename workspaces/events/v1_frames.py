@@ -43,43 +43,59 @@ def frames_of(event: Recorded, *, reply: Mapping[str, Any] | None = None) -> byt
     ``reply``: for the end of a run, the assistant's message that came before it.
     """
     data = event.payload
+    plain = _PLAIN.get(event.kind)
+    if plain is not None:
+        envelope, change, key = plain
+        return frame(envelope, change, data[key] if key else data)
     match event.kind:
-        case Kind.SESSION_CREATED | Kind.SESSION_UPDATED | Kind.SESSION_DELETED:
-            return frame("session", event.kind.rpartition(".")[2], data["session"])
-        case Kind.MESSAGE_CREATED | Kind.MESSAGE_STARTED:
-            return frame("message", "created", data["message"])
-        case Kind.MESSAGE_FINISHED | Kind.MESSAGE_UPDATED | Kind.MESSAGE_RESTARTED:
-            return frame("message", "updated", data["message"])
         case Kind.RUN_FINISHED:
             return _run_finished(data["run"], reply)
         case Kind.AGENT_FAILED:
-            failed = {
-                "error": data["error"],
-                "message": _NO_MESSAGE,
-                "session_id": data["session_id"],
-                "type": "error",
-            }
-            if data.get("run_id"):
-                failed["run_id"] = data["run_id"]
-            return frame("agent_event", "created", failed)
+            return _agent_failed(data)
         case Kind.PERMISSION_REQUESTED:
             return permission_frames(data["request"])
         case Kind.PERMISSION_RESOLVED:
-            return frame(
-                "permission_notification",
-                "created",
-                {
-                    "tool_call_id": data["tool_call_id"],
-                    "granted": data["granted"],
-                    "denied": data["denied"],
-                },
-            )
-        case Kind.FILE_VERSIONED:
-            return frame("file", "created", data["file"])
-        case Kind.CONFIG_CHANGED:
-            return frame("config_changed", "updated", data)
+            told = {key: data[key] for key in ("tool_call_id", "granted", "denied")}
+            return frame("permission_notification", "created", told)
+        case Kind.QUESTION_RESOLVED:
+            told = {"batch_id": data["batch_id"]}
+            return frame("question_batch_notification", "created", told)
+        case Kind.SUMMARY_PROGRESSED:
+            told = {"type": "summarize", "message": _NO_MESSAGE, **data}
+            return frame("agent_event", "created", told)
         case _:
             return b""
+
+
+# Envelopes that hold what the event holds: their type, their change, the event's field.
+_PLAIN: Mapping[str, tuple[str, str, str]] = {
+    Kind.SESSION_CREATED: ("session", "created", "session"),
+    Kind.SESSION_UPDATED: ("session", "updated", "session"),
+    Kind.SESSION_DELETED: ("session", "deleted", "session"),
+    Kind.MESSAGE_CREATED: ("message", "created", "message"),
+    Kind.MESSAGE_STARTED: ("message", "created", "message"),
+    Kind.MESSAGE_FINISHED: ("message", "updated", "message"),
+    Kind.MESSAGE_UPDATED: ("message", "updated", "message"),
+    Kind.MESSAGE_RESTARTED: ("message", "updated", "message"),
+    Kind.QUESTION_ASKED: ("question_batch_request", "created", "batch"),
+    Kind.MCP_CHANGED: ("mcp_event", "updated", "mcp"),
+    Kind.LSP_CHANGED: ("lsp_event", "updated", "lsp"),
+    Kind.SKILLS_CHANGED: ("skills_event", "updated", ""),
+    Kind.FILE_VERSIONED: ("file", "created", "file"),
+    Kind.CONFIG_CHANGED: ("config_changed", "updated", ""),
+}
+
+
+def _agent_failed(data: Mapping[str, Any]) -> bytes:
+    failed = {
+        "error": data["error"],
+        "message": _NO_MESSAGE,
+        "session_id": data["session_id"],
+        "type": "error",
+    }
+    if data.get("run_id"):
+        failed["run_id"] = data["run_id"]
+    return frame("agent_event", "created", failed)
 
 
 def permission_frames(request: Mapping[str, Any]) -> bytes:
@@ -88,6 +104,10 @@ def permission_frames(request: Mapping[str, Any]) -> bytes:
     return frame("permission_notification", "created", opening) + frame(
         "permission_request", "created", request
     )
+
+
+def question_frame(batch: Mapping[str, Any]) -> bytes:
+    return frame("question_batch_request", "created", batch)
 
 
 def _run_finished(run: Mapping[str, Any], reply: Mapping[str, Any] | None) -> bytes:
