@@ -17,6 +17,13 @@ from agents.api.workspace_agent import AgentView, DefaultSmallModelView, InitVie
 from crushsite.process import process
 from permissions.api.skip import SkipView
 from workspaces.api.config import ConfigView, ProvidersView
+from workspaces.api.config_changes import (
+    ConfigCompactView,
+    ConfigModelView,
+    ConfigRemoveView,
+    ConfigSetView,
+    ProviderKeyView,
+)
 from workspaces.api.empty import EmptyView
 from workspaces.api.files import HistoryView, LastReadView, MarkReadView, ReadFilesView
 from workspaces.api.messages import MessagesView, UserMessagesView, WorkspaceUserMessagesView
@@ -66,6 +73,11 @@ _workspace: Routes = [
     path("sessions/<str:session_id>", SessionView.as_view()),
     path("sessions/<str:session_id>/", include(_session)),
     path("config", ConfigView.as_view()),
+    path("config/set", ConfigSetView.as_view()),
+    path("config/remove", ConfigRemoveView.as_view()),
+    path("config/model", ConfigModelView.as_view()),
+    path("config/compact", ConfigCompactView.as_view()),
+    path("config/provider-key", ProviderKeyView.as_view()),
     path("providers", ProvidersView.as_view()),
     path("current-session", CurrentSessionView.as_view()),
     path("messages/user", WorkspaceUserMessagesView.as_view()),

@@ -23,6 +23,7 @@ from agents.llm.ending import end_connections
 from agents.runner.pool import PoolSettings, RunPool
 from agents.services import Services
 from crushsite.milestones import logging_milestones
+from workspaces.actions.config_watch import ConfigWatch
 from workspaces.events.hub import Hub
 from workspaces.models import Workspace
 from workspaces.storage.errors import BadField, ShuttingDown, StillInUse
@@ -63,7 +64,8 @@ class ServerProcess:
                 max_runs=settings.CRUSH_MAX_RUNS,
             ),
         )
-        self.services = Services(())
+        self.config_watch = ConfigWatch()
+        self.services = Services((self.config_watch,))
         self.attachments = Attachments(
             self.instance_id,
             writer,
@@ -81,6 +83,7 @@ class ServerProcess:
             await writer.write("", _start_alone)
         if self.shape.works:
             wakeup.listen_here(self.pool.hear)
+            self.config_watch.start()
             self.services.start()
             self.pool.start()
         if self.shape.serves:

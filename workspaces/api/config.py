@@ -18,7 +18,7 @@ from workspaces.storage.reader import read
 class ConfigView(ApiView):
     async def get(self, workspace_id: str) -> HttpResponse:
         await read(require_open, workspace_id)
-        return json_answer((await configs().config_of(workspace_id)).public)
+        return json_answer((await configs().newest_config_of(workspace_id)).public)
 
 
 class ProvidersView(ApiView):

@@ -1,12 +1,16 @@
-"""Loaded configuration, kept while its files and the workspace's environment stay the same."""
+"""Loaded configuration, kept while its files and the workspace's environment stay the same.
+
+Notes whose configuration has become another one, whoever looked; telling clients of it
+is not done here.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cache
 from types import MappingProxyType
 
@@ -14,6 +18,7 @@ from django.db import connection
 
 from workspaces.config.find import Fingerprint, fingerprint
 from workspaces.config.load import LoadedConfig, load_config
+from workspaces.config.parse import Parsed
 from workspaces.config.problem import Problem
 from workspaces.storage.errors import WorkspaceUnknown
 from workspaces.storage.reader import read
@@ -23,6 +28,10 @@ logger = logging.getLogger(__name__)
 
 LOOK_SECONDS = 1.0  # a changed file is seen after this long at the latest
 KEPT = 500
+SOUND_KEPT = 2_000  # files
+# A file's time is as coarse as the kernel's clock: two writes within it look like one.
+COARSE_NS = 50_000_000
+_NEVER = float("-inf")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +48,7 @@ class _Entry:
     place: Place
     config: LoadedConfig
     env: Mapping[str, str] = field(repr=False)
-    mark: Fingerprint
+    mark: Fingerprint  # empty: the files are to be read whatever they look like
     looked_at: float
 
 
@@ -48,6 +57,13 @@ class ConfigCache:
         self._entries: dict[str, _Entry] = {}
         self._loading: dict[str, asyncio.Task[_Entry]] = {}
         self._told: dict[str, tuple[Problem, ...]] = {}  # what the log says already
+        self._sound: dict[str, Parsed] = {}  # by file: what holds while it is broken
+        # Held by whoever changes stored files, until clients have been told.
+        self.changing = asyncio.Lock()
+        # Workspaces whose configuration became another one since their clients were told.
+        # Only noted where somebody listens.
+        self.untold: set[str] = set()
+        self.on_untold: Callable[[], None] | None = None
 
     async def config_of(self, workspace_id: str) -> LoadedConfig:
         """Raises ``WorkspaceUnknown``. Reads files and the row only when it must."""
@@ -61,10 +77,15 @@ class ConfigCache:
         """The environment that the workspace's clients gave; never to be shown."""
         return (await self._entry(workspace_id)).env
 
+    def files_of(self, workspace_id: str) -> tuple[str, ...]:
+        """The files that may take part in what is loaded already."""
+        entry = self._entries.get(workspace_id)
+        return entry.config.files if entry is not None else ()
+
     def known(self, workspace_id: str) -> LoadedConfig | None:
         """What is loaded already, without a wait: for what is asked many times a second."""
         entry = self._entries.get(workspace_id)
-        if entry is None:
+        if entry is None or entry.looked_at == _NEVER:
             return None
         if time.monotonic() - entry.looked_at >= LOOK_SECONDS:
             _ = self._load(workspace_id, entry)  # for the next who asks
@@ -72,7 +93,10 @@ class ConfigCache:
 
     def forget(self, workspace_id: str) -> None:
         """The workspace was opened anew or its stored choices changed."""
-        self._entries.pop(workspace_id, None)
+        entry = self._entries.get(workspace_id)
+        if entry is not None:
+            # Kept to be compared with what comes: clients know it.
+            self._entries[workspace_id] = replace(entry, mark=(), looked_at=_NEVER)
 
     async def _entry(self, workspace_id: str, since: float | None = None) -> _Entry:
         """One whose files were looked at after ``since``; by default a moment ago is enough."""
@@ -100,12 +124,25 @@ class ConfigCache:
             task.exception()  # whoever waits is told; a look in the background says nothing
 
     async def _look(self, workspace_id: str, entry: _Entry | None) -> _Entry:
-        entry = await read(_reload, workspace_id, entry)
+        entry = await read(_reload, workspace_id, entry, dict(self._sound))
+        before = self._entries.pop(workspace_id, None)
         while len(self._entries) >= KEPT:
             self._entries.pop(next(iter(self._entries)))
         self._entries[workspace_id] = entry
+        self._keep_sound(entry.config)
         self._tell(workspace_id, entry.config.problems)
+        if before is not None and self.on_untold and _differs(before.config, entry.config):
+            self.untold.add(workspace_id)
+            self.on_untold()
         return entry
+
+    def _keep_sound(self, config: LoadedConfig) -> None:
+        for file in config.files:
+            self._sound.pop(file, None)  # a file that was taken away says nothing any more
+            if file in config.sound:
+                self._sound[file] = config.sound[file]
+        while len(self._sound) > SOUND_KEPT:
+            self._sound.pop(next(iter(self._sound)))
 
     def _tell(self, workspace_id: str, problems: tuple[Problem, ...]) -> None:
         """Once, also when every client that comes has the files read anew."""
@@ -119,7 +156,15 @@ class ConfigCache:
             self._told[workspace_id] = problems
 
 
-def _reload(workspace_id: str, entry: _Entry | None) -> _Entry:
+def _differs(one: LoadedConfig, other: LoadedConfig) -> bool:
+    return one is not other and (
+        one.public != other.public
+        or one.settings != other.settings
+        or one.data_dir != other.data_dir
+    )
+
+
+def _reload(workspace_id: str, entry: _Entry | None, sound: Mapping[str, Parsed]) -> _Entry:
     place = _place(workspace_id)
     now = time.monotonic()
     if entry is not None and entry.place == place:
@@ -127,8 +172,10 @@ def _reload(workspace_id: str, entry: _Entry | None) -> _Entry:
         if mark == entry.mark:
             return _Entry(place, entry.config, entry.env, mark, now)
     env = MappingProxyType(box().open_env(place.sealed_env) if place.sealed_env else {})
-    config = load_config(place.path, data_dir=place.data_dir, env=env)
-    return _Entry(place, config, env, config.mark, now)
+    read_at = time.time_ns()
+    config = load_config(place.path, data_dir=place.data_dir, env=env, last_sound=sound)
+    is_fresh = any(mark is not None and abs(read_at - mark[0]) < COARSE_NS for mark in config.mark)
+    return _Entry(place, config, env, () if is_fresh else config.mark, now)
 
 
 def _place(workspace_id: str) -> Place:

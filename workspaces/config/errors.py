@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
+from workspaces.storage.errors import Refusal
 
-class StoredConfigError(Exception):
+
+class StoredConfigError(Refusal):
     """the stored configuration could not be changed"""
 
     code = "stored_config"
-
-    def __init__(self, message: str = "") -> None:
-        super().__init__(message or type(self).__doc__)
-
-    @property
-    def message(self) -> str:
-        return str(self)
 
 
 class InvalidScope(StoredConfigError):
@@ -38,9 +33,11 @@ class BrokenStoredFile(StoredConfigError):
     """the stored file is broken and was left as it is"""
 
     code = "broken_stored_file"
+    status = 409
 
 
 class NotWritable(StoredConfigError):
     """the stored file cannot be written"""
 
     code = "not_writable"
+    status = 409

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
+from workspaces.config.json_hints import hint_for
 from workspaces.config.problem import Problem, problem_with_file
 from workspaces.config.regular_file import Unreadable, read_regular_file
 
@@ -23,10 +24,11 @@ Tree: TypeAlias = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    tree: Tree
+    tree: Tree = field(repr=False)  # it may hold keys
     problems: tuple[Problem, ...] = ()
     present: bool = True
     owner: int = -1
+    is_empty: bool = False
 
 
 def parse_file(path: str) -> Parsed:
@@ -42,7 +44,8 @@ def parse_file(path: str) -> Parsed:
         return Parsed({}, (problem,), owner=content.owner)
     tree, problem_found = parse_bytes(content.data, file=path)
     problems = (problem_found,) if problem_found else ()
-    return Parsed(tree, problems, owner=content.owner)
+    is_empty = not content.data.strip()
+    return Parsed(tree, problems, owner=content.owner, is_empty=is_empty)
 
 
 def parse_bytes(data: bytes, *, file: str) -> tuple[Tree, Problem | None]:
@@ -63,7 +66,8 @@ def parse_bytes(data: bytes, *, file: str) -> tuple[Tree, Problem | None]:
             text, parse_int=_integer, parse_float=_number, parse_constant=_refuse_constant
         )
     except json.JSONDecodeError as error:
-        return {}, Problem(file, error.lineno, error.colno, f"it is not JSON: {error.msg}")
+        message = f"it is not JSON: {error.msg}; {hint_for(error)}"
+        return {}, Problem(file, error.lineno, error.colno, message)
     except RecursionError:
         return {}, _too_deep(file)
     except ValueError as error:

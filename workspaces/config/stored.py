@@ -16,6 +16,7 @@ from typing import Any
 from workspaces.config.errors import InvalidKey, InvalidScope, InvalidValue, NotWritable
 from workspaces.config.find import stored_for_user, stored_for_workspace
 from workspaces.config.load import merged_tree
+from workspaces.config.masking import MASK, texts_in
 from workspaces.config.parse import Tree
 from workspaces.config.schema import NAME_LIMIT, misfit_at
 from workspaces.config.stored_file import change_stored_file
@@ -23,6 +24,7 @@ from workspaces.config.stored_file import change_stored_file
 KEY_LIMIT = 1_000
 PARTS_LIMIT = 16
 TEXT_LIMIT = 64 << 10
+RECENT_LIMIT = 5
 _REFERENCE = re.compile(r"\$(?:[A-Za-z_]\w*|\{[A-Za-z_]\w*\})")
 _PART = re.compile(r"(?:[^.\\]|\\.)+")
 
@@ -89,13 +91,19 @@ def set_model(
     for name in ("provider", "model"):
         if not isinstance(model.get(name), str) or not model[name]:
             raise InvalidValue(f"model.{name} is missing")
-    parts = ("models", model_type)
     choice = {name: value for name, value in model.items() if value is not None}
-    _set(scope, parts, choice, data_dir=data_dir, server_env=server_env)
+    _judge(("models", model_type), choice)
+
+    def store(where: Scope) -> None:
+        file = stored_file(where, data_dir=data_dir, server_env=server_env)
+        _prepare(where, data_dir)
+        change_stored_file(file, lambda tree: _choose(tree, model_type, choice))
+
+    store(scope)
     if scope is Scope.USER:
         tree = merged_tree(path, data_dir=data_dir, server_env=server_env)
         if (tree.get("models") or {}).get(model_type) != choice:
-            _set(Scope.WORKSPACE, parts, choice, data_dir=data_dir, server_env=server_env)
+            store(Scope.WORKSPACE)
 
 
 def set_provider_key(
@@ -165,13 +173,28 @@ def _set(
     change_stored_file(file, change)
 
 
+def _choose(tree: Tree, model_type: str, choice: Tree) -> None:
+    """Also first among those that were chosen lately: clients offer them again."""
+    _folder_of(tree, ("models", model_type))[model_type] = choice
+    chosen = {"model": choice["model"], "provider": choice["provider"]}
+    lists = _folder_of(tree, ("recent_models", model_type))
+    written = lists.get(model_type)
+    before = [one for one in written if isinstance(one, dict)] if isinstance(written, list) else []
+    others = [one for one in before if any(one.get(name) != chosen[name] for name in chosen)]
+    lists[model_type] = [chosen, *others][:RECENT_LIMIT]
+
+
 def _judge(parts: Sequence[str], value: object) -> None:
     if value is None:
         return
     try:
         misfit = misfit_at(parts, value)
+        is_masked = MASK in texts_in(value)
     except RecursionError:
         raise InvalidValue("the value is nested too deep") from None
+    if is_masked:
+        # A client that sends back what it was shown would overwrite the secret with stars.
+        raise InvalidValue(f"the value holds {MASK}, which only stands for a secret in answers")
     if misfit is not None:
         raise InvalidValue(f"{misfit.key}: {misfit.message}")
 

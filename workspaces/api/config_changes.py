@@ -1,0 +1,82 @@
+"""What clients change in the stored configuration. Each answer comes after the change is told to all."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from django.http import HttpResponse
+
+from workspaces.actions.configuration import StoredPlace, change_stored
+from workspaces.api.answers import empty_answer
+from workspaces.api.api_view import ApiView
+from workspaces.api.config_fields import (
+    CompactForm,
+    ModelForm,
+    ProviderKeyForm,
+    RemoveForm,
+    SetForm,
+)
+from workspaces.config.stored import remove_value, set_model, set_provider_key, set_value
+
+
+class ConfigSetView(ApiView):
+    async def post(self, workspace_id: str) -> HttpResponse:
+        asked = await self.fields(SetForm)
+        scope, key, value = asked["scope"], asked["key"], asked["value"]
+
+        def change(place: StoredPlace) -> None:
+            set_value(scope, key, value, data_dir=place.data_dir)
+
+        await change_stored(workspace_id, scope, change)
+        return empty_answer()
+
+
+class ConfigRemoveView(ApiView):
+    async def post(self, workspace_id: str) -> HttpResponse:
+        asked = await self.fields(RemoveForm)
+        scope, key = asked["scope"], asked["key"]
+
+        def change(place: StoredPlace) -> None:
+            remove_value(scope, key, data_dir=place.data_dir)
+
+        await change_stored(workspace_id, scope, change)
+        return empty_answer()
+
+
+class ConfigModelView(ApiView):
+    async def post(self, workspace_id: str) -> HttpResponse:
+        asked = await self.fields(ModelForm)
+        scope = asked["scope"]
+        choose = partial(set_model, scope, asked["model_type"], asked["model"])
+
+        def change(place: StoredPlace) -> None:
+            choose(path=place.path, data_dir=place.data_dir)
+
+        await change_stored(workspace_id, scope, change)
+        return empty_answer()
+
+
+class ConfigCompactView(ApiView):
+    async def post(self, workspace_id: str) -> HttpResponse:
+        asked = await self.fields(CompactForm)
+        scope, is_compact = asked["scope"], asked["enabled"]
+
+        def change(place: StoredPlace) -> None:
+            set_value(scope, "options.tui.compact_mode", is_compact, data_dir=place.data_dir)
+
+        await change_stored(workspace_id, scope, change)
+        return empty_answer()
+
+
+class ProviderKeyView(ApiView):
+    async def post(self, workspace_id: str) -> HttpResponse:
+        asked = await self.fields(ProviderKeyForm)
+        scope, key = asked["scope"], asked["api_key"]
+        kind = asked["kind"] or ("oauth" if isinstance(key, dict) else "string")
+        keep = partial(set_provider_key, scope, asked["provider_id"], kind=kind, api_key=key)
+
+        def change(place: StoredPlace) -> None:
+            keep(data_dir=place.data_dir)
+
+        await change_stored(workspace_id, scope, change)
+        return empty_answer()

@@ -1,0 +1,149 @@
+"""All files of a workspace's configuration, read: their trees, lowest precedence first.
+
+Owns whose files count and what holds while a file is broken. Never raises for what
+folders and files hold. What the trees mean is judged elsewhere.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from workspaces.config.find import (
+    Candidates,
+    Fingerprint,
+    find_candidates,
+    fingerprint,
+    home,
+    stored_for_workspace,
+)
+from workspaces.config.merge import merge
+from workspaces.config.parse import Parsed, Tree, parse_file
+from workspaces.config.problem import Problem, problem_with_file, problem_with_key
+from workspaces.config.schema import check
+
+
+@dataclass(frozen=True, slots=True)
+class ReadFiles:
+    trees: list[Tree] = field(repr=False)  # lowest precedence first
+    files: tuple[str, ...]
+    mark: Fingerprint
+    data_directory: str
+    problems: list[Problem]
+    sound: dict[str, Parsed] = field(repr=False)
+
+
+def read_files(
+    path: str, *, data_dir: str, server: Mapping[str, str], last_sound: Mapping[str, Parsed]
+) -> ReadFiles:
+    candidates = find_candidates(path, server_env=server)
+    problems: list[Problem] = []
+    # Marked before they are read: what changes meanwhile is then seen as changed.
+    mark = fingerprint(candidates.files)
+    reading = _Reading(path, last_sound, problems)
+    trees = reading.trees(candidates)
+    directory = _data_directory(path, data_dir, trees, home(server))
+    stored = stored_for_workspace(directory)
+    files = candidates.files
+    if stored not in files:
+        files = (*files, stored)
+        mark += fingerprint((stored,))
+        trees += reading.trees(Candidates((stored,), frozenset(), frozenset()))
+    return ReadFiles(trees, files, mark, directory, problems, reading.sound)
+
+
+def _data_directory(path: str, given: str, trees: list[Tree], at_home: str) -> str:
+    """Absolute: clients write their logs there."""
+    named = given or (merge_all(trees).get("options") or {}).get("data_directory") or ".crush"
+    if named == "~" or named.startswith("~/"):
+        named = at_home + named[1:]
+    return os.path.normpath(os.path.join(path, named))  # noqa: PTH118
+
+
+@dataclass(slots=True)
+class _Reading:
+    """The files of one workspace while they are read."""
+
+    path: str
+    last_sound: Mapping[str, Parsed]
+    problems: list[Problem]
+    sound: dict[str, Parsed] = field(default_factory=dict)
+
+    def trees(self, candidates: Candidates) -> list[Tree]:
+        """The trees of the files that exist, lowest precedence first."""
+        trusted = {0, os.getuid(), _owner(self.path)}
+        trees: list[Tree] = []
+        for file in candidates.files:
+            parsed = self._parsed(file)
+            if not parsed.present:
+                continue
+            if file in candidates.project and parsed.owner not in trusted:
+                # Above a workspace in a shared folder, anyone could leave one.
+                message = "it belongs to another user and is not used"
+                self.problems.append(problem_with_file(file, message))
+                continue
+            tree, misfits = check(parsed.tree)
+            self.problems += [Problem(file, 0, 0, misfit.message, misfit.key) for misfit in misfits]
+            is_users = file in candidates.users
+            trees.append(_own_paths(tree) if is_users else _kept_inside(tree, file, self.problems))
+        return trees
+
+    def _parsed(self, file: str) -> Parsed:
+        """As the file is now, or as it last was while it is broken."""
+        parsed = parse_file(file)
+        if not parsed.present:
+            return parsed
+        last = self.last_sound.get(file)
+        problems = parsed.problems
+        if last is not None and parsed.is_empty and not last.is_empty:
+            # Many editors empty a file before they write it: that says nothing yet.
+            problems = (problem_with_file(file, "it is empty; write {} if it is to say nothing"),)
+        if not problems:
+            self.sound[file] = parsed
+            return parsed
+        told = "what it said before holds until then" if last else "it is left out until then"
+        self.problems += [
+            replace(problem, message=f"{problem.message} ({told})") for problem in problems
+        ]
+        if last is None:
+            return parsed
+        self.sound[file] = last
+        return last
+
+
+def _own_paths(tree: Tree) -> Tree:
+    """The user's context paths outside of any workspace are read for every workspace."""
+    paths = (tree.get("options") or {}).get("context_paths") or []
+    outside = [path for path in paths if path.startswith(("/", "~/"))]
+    if not outside:
+        return tree
+    inside = [path for path in paths if path not in outside]
+    moved = {"context_paths": inside, "global_context_paths": outside}
+    return merge(
+        tree | {"options": tree["options"] | {"context_paths": inside}}, {"options": moved}
+    )
+
+
+def _kept_inside(tree: Tree, file: str, problems: list[Problem]) -> Tree:
+    """A project must not have files of its user read to a model."""
+    if not (tree.get("options") or {}).get("global_context_paths"):
+        return tree
+    key = "options.global_context_paths"
+    problems.append(problem_with_key(key, "is only used from your own configuration", file=file))
+    return merge(tree, {"options": {"global_context_paths": None}})
+
+
+def _owner(path: str) -> int:
+    try:
+        return Path(path).stat().st_uid
+    except (OSError, ValueError):
+        return 0
+
+
+def merge_all(trees: Sequence[Tree]) -> Tree:
+    merged: Tree = {}
+    for tree in trees:
+        merged = merge(merged, tree)
+    return merged
