@@ -13,7 +13,6 @@ from typing import Any
 
 import orjson
 
-from agents.llm.anthropic_encode import REDACTED
 from agents.llm.call_ids import LONGEST, MOST_CALLS, new_call_id, usable_call_id
 from agents.llm.contract import (
     ModelEvent,
@@ -28,6 +27,7 @@ from agents.llm.contract import (
 )
 from agents.llm.errors import BrokenStream, ModelError
 from agents.llm.json_text import count_or_zero, parse_object, text_or_empty
+from agents.llm.seals import REDACTED, sealed
 from workspaces.events.parts import FinishReason
 
 REASONS = {
@@ -140,8 +140,8 @@ class AnthropicDecoder:
                 text = text_or_empty(block.get("thinking"))
                 return [ReasoningDelta(text)] if text else []
             case "redacted_thinking":
-                sealed = text_or_empty(block.get("data"))
-                return [ReasoningSigned(REDACTED + sealed)] if sealed else []
+                data = text_or_empty(block.get("data"))
+                return [ReasoningSigned(sealed(REDACTED, data))] if data else []
             case "tool_use":
                 return self._start_call(index, block)
             case _:

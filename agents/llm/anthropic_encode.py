@@ -14,12 +14,12 @@ import orjson
 
 from agents.llm.contract import ModelRequest, ToolSpec
 from agents.llm.history import AssistantTurn, Turn, UserTurn, repaired, system_of
+from agents.llm.seals import REDACTED, is_untagged, unsealed
 from agents.llm.told import Image, Told, told_result, told_user
 from workspaces.events.parts import Reasoning, Text, ToolCall, ToolResult
 
 Json = dict[str, Any]
 
-REDACTED = "redacted:"  # a signature that is thinking the provider has encrypted
 CACHED: Json = {"type": "ephemeral"}
 LEAST_BUDGET = 1_024
 BUDGETS = {"minimal": 1_024, "low": 2_048, "medium": 8_192, "high": 16_384}
@@ -48,9 +48,9 @@ def encode(
     if system:
         body["system"] = [{"type": "text", "text": system, "cache_control": CACHED}]
     if request.tools:
+        # A mark of their own: the tools stay cached when only the system prompt changes.
         body["tools"] = [_tool(tool) for tool in request.tools]
-        if not system:
-            body["tools"][-1]["cache_control"] = CACHED
+        body["tools"][-1]["cache_control"] = CACHED
     body["messages"] = _messages(
         turns,
         sees=request.model.supports_attachments,
@@ -103,7 +103,8 @@ def _may_think(turns: list[Turn], provider: str) -> bool:
 
 def _is_ours(part: Reasoning, turn: AssistantTurn, provider: str) -> bool:
     """A signature is worth nothing to another provider than the one that made it."""
-    return bool(part.signature) and turn.provider in ("", provider)
+    is_its = is_untagged(part) or unsealed(REDACTED, part)
+    return bool(is_its) and turn.provider in ("", provider)
 
 
 def _messages(turns: list[Turn], *, sees: bool, provider: str | None) -> list[Json]:
@@ -163,8 +164,8 @@ def _reply(turn: AssistantTurn, provider: str | None) -> list[Json]:
 
 
 def _thought(part: Reasoning) -> Json:
-    if part.signature.startswith(REDACTED):
-        return {"type": "redacted_thinking", "data": part.signature.removeprefix(REDACTED)}
+    if data := unsealed(REDACTED, part):
+        return {"type": "redacted_thinking", "data": data}
     return {"type": "thinking", "thinking": part.thinking, "signature": part.signature}
 
 

@@ -16,12 +16,13 @@ from urllib.parse import urlsplit
 from agents.llm.errors import (
     BadRequest,
     BrokenStream,
+    ContentFiltered,
+    ContextExhausted,
     ModelError,
     Overloaded,
     QuotaExhausted,
     RateLimited,
     UnknownModel,
-    WindowExhausted,
     WrongKey,
 )
 from agents.llm.json_text import parse_object
@@ -47,10 +48,27 @@ EMPTY_ACCOUNT = re.compile(
     r"exceeded your current quota|payment required",
     re.IGNORECASE,
 )
+BAD_KEY = re.compile(r"api[_ ]key[_ ](not valid|invalid|expired)|invalid api key", re.IGNORECASE)
+FILTERED = re.compile(
+    r"content[_ ]filter|ResponsibleAIPolicyViolation|content management policy", re.IGNORECASE
+)
+LATER = re.compile(r"\btry again in (\d{1,6}(?:\.\d{1,6})?)(ms|s)\b")
 KEY_LIKE = re.compile(
     r"\b(?:sk|pk|rk|xai|gsk|key)[-_][-\w*.]{8,}|\bAIza[-\w*]{8,}|\bBearer\s+[-\w*.]{8,}"
 )
-VARIABLES = {"openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY"}
+# By the provider's id, else by its type.
+VARIABLES = {
+    "openai": "OPENAI_API_KEY",
+    "openai-responses": "OPENAI_API_KEY",
+    "anthropic": "ANTHROPIC_API_KEY",
+    "gemini": "GEMINI_API_KEY",
+    "azure": "AZURE_OPENAI_API_KEY",
+    "bedrock": "AWS_BEARER_TOKEN_BEDROCK",
+    "openrouter": "OPENROUTER_API_KEY",
+    "groq": "GROQ_API_KEY",
+    "xai": "XAI_API_KEY",
+    "deepseek": "DEEPSEEK_API_KEY",
+}
 
 
 def error_for_answer(
@@ -63,9 +81,17 @@ def error_for_answer(
     now: float,
 ) -> ModelError:
     """For an answer that is not a stream. ``now`` is UNIX time, for a dated Retry-After."""
-    said, kind = _message_and_kind(body)
+    parsed = _parsed(body)
+    said, kind = _from_object(parsed) if parsed is not None else (_plain(body), "")
     wait = retry_after(headers, now)
-    error = _by_status(settings, model, status=status, said=said, kind=kind)
+    if wait is None and parsed is not None:
+        wait = _retry_delay(parsed)
+    minutes = wait is not None and wait <= LONGEST_PAUSE and kind != "insufficient_quota"
+    if status == 429 and minutes:
+        # Some say "quota" of each minute's; who says when to come back means that one.
+        error: ModelError = _rate_limited(settings, scrub(settings, said))
+    else:
+        error = _by_status(settings, model, status=status, said=said, kind=kind)
     error.retry_after = wait
     return error
 
@@ -76,13 +102,17 @@ def error_in_stream(settings: ProviderSettings, model: str, error: object) -> Mo
     code = error.get("code") if isinstance(error, dict) else None
     status = code if isinstance(code, int) and 400 <= code < 600 else STATUS_BY_KIND.get(kind)
     if status is not None:
-        return _by_status(settings, model, status=status, said=said, kind=kind)
+        told = _by_status(settings, model, status=status, said=said, kind=kind)
+        if isinstance(told, RateLimited) and (later := LATER.search(said)):
+            told.retry_after = float(later[1]) / (1000 if later[2] == "ms" else 1)
+        return told
     if WINDOW.search(f"{kind} {said}"):
         return window_error(model)
     quote = scrub(settings, said)
     return BrokenStream(f"{settings.name} broke off its reply: {quote}" if quote else "")
 
 
+LONGEST_PAUSE = 3_600.0
 STATUS_BY_KIND = {
     "overloaded_error": 529,
     "api_error": 500,
@@ -98,6 +128,20 @@ STATUS_BY_KIND = {
     "invalid_request_error": 400,
     "context_length_exceeded": 400,
     "request_too_large": 413,
+    "insufficient_quota": 429,
+    "invalid_prompt": 400,
+    "content_filter": 400,
+    "RESOURCE_EXHAUSTED": 429,
+    "UNAVAILABLE": 503,
+    "INTERNAL": 500,
+    "DEADLINE_EXCEEDED": 504,
+    "INVALID_ARGUMENT": 400,
+    "throttlingException": 429,
+    "serviceUnavailableException": 503,
+    "internalServerException": 500,
+    "modelTimeoutException": 504,
+    "modelStreamErrorException": 500,
+    "validationException": 400,
 }
 
 
@@ -111,10 +155,14 @@ def _by_status(
             f"The account at {settings.name} has no credit left: {quote or 'payment required'}. "
             "Add credit there, or choose another model."
         )
-    if status == 401:
+    if status == 401 or (status == 400 and BAD_KEY.search(everything)):
         return wrong_key(settings)
     if status in (400, 413, 422) and WINDOW.search(everything):
         return window_error(model)
+    if status == 400 and FILTERED.search(everything):
+        return ContentFiltered(
+            f"The content filter of {settings.name} refused this prompt{': ' + quote if quote else '.'}"
+        )
     if status in (400, 403, 404, 422) and (status == 404 or UNKNOWN.search(everything)):
         return UnknownModel(
             f"{settings.name} does not know the model '{model[:200]}'"
@@ -124,7 +172,7 @@ def _by_status(
     if status == 403:
         return wrong_key(settings, quote)
     if status == 429:
-        return RateLimited(f"{settings.name} asks us to slow down{': ' + quote if quote else '.'}")
+        return _rate_limited(settings, quote)
     if status >= 500 or status in (408, 409, 425):
         return Overloaded(
             f"{settings.name} is overloaded or failing ({status}){': ' + quote if quote else '.'}"
@@ -137,15 +185,19 @@ def _by_status(
     return BadRequest(f"bad request: {quote or f'the provider answered {status} and says nothing'}")
 
 
-def window_error(model: str) -> WindowExhausted:
-    return WindowExhausted(
+def _rate_limited(settings: ProviderSettings, quote: str) -> RateLimited:
+    return RateLimited(f"{settings.name} asks us to slow down{': ' + quote if quote else '.'}")
+
+
+def window_error(model: str) -> ContextExhausted:
+    return ContextExhausted(
         f"The conversation no longer fits into the context window of '{model[:200]}'. "
         "Summarize the session, start a new one, or choose a model with a larger window."
     )
 
 
 def wrong_key(settings: ProviderSettings, quote: str = "") -> WrongKey:
-    variable = VARIABLES.get(settings.kind)
+    variable = VARIABLES.get(settings.id) or VARIABLES.get(settings.kind)
     where = f"api_key of provider '{settings.id}' in crush.json"
     remedy = f"Set {variable}, or {where}." if variable else f"Set {where}."
     if not settings.api_key:
@@ -207,13 +259,26 @@ def _number(raw: str | None) -> float | None:
     return value if 0 <= value < 1e9 else None
 
 
-def _message_and_kind(body: bytes) -> tuple[str, str]:
-    parsed = parse_object(body)
-    if parsed is not None:
-        return _from_object(parsed)
+def _parsed(body: bytes) -> Mapping[str, Any] | None:
+    """The object; of a list that Google answers with, its first."""
+    return parse_object(body) or parse_object(body.strip().removeprefix(b"[").removesuffix(b"]"))
+
+
+def _plain(body: bytes) -> str:
     text = body[: QUOTE_LIMIT * 8].decode("utf-8", "replace")
     # A page of HTML says nothing to people.
-    return ("" if text.lstrip().startswith("<") else text), ""
+    return "" if text.lstrip().startswith("<") else text
+
+
+def _retry_delay(parsed: Mapping[str, Any]) -> float | None:
+    """Google says in the body when to come back: ``"retryDelay": "3.5s"``."""
+    error = parsed.get("error")
+    details = error.get("details") if isinstance(error, dict) else None
+    for detail in details if isinstance(details, list) else ():
+        delay = detail.get("retryDelay") if isinstance(detail, dict) else None
+        if isinstance(delay, str):
+            return _number(delay.removesuffix("s"))
+    return None
 
 
 def _from_object(parsed: Mapping[str, Any]) -> tuple[str, str]:
@@ -230,6 +295,6 @@ def _from_object(parsed: Mapping[str, Any]) -> tuple[str, str]:
         ),
         "",
     )
-    code = error.get("code")
-    kind = code if isinstance(code, str) and code else error.get("type")
-    return message, kind if isinstance(kind, str) else ""
+    said = (error.get(name) for name in ("code", "type", "status"))
+    kind = next((name for name in said if isinstance(name, str) and name), "")
+    return message, kind

@@ -42,16 +42,28 @@ class UnknownModel(ModelError):
     code = "unknown_model"
 
 
+class MissingPackage(ModelError):
+    """A package that this type of provider needs is not installed."""
+
+    code = "missing_package"
+
+
 class UnknownProviderKind(ModelError):
     """There is no wire for this type of provider."""
 
     code = "unknown_provider_kind"
 
 
-class WindowExhausted(ModelError):
+class ContextExhausted(ModelError):
     """The conversation no longer fits into the model's context window."""
 
     code = "window_exhausted"
+
+
+class ContentFiltered(ModelError):
+    """The provider's content filter refused the prompt."""
+
+    code = "content_filtered"
 
 
 class RateLimited(ModelError):

@@ -37,3 +37,11 @@ def request_headers(settings: ProviderSettings, own: Mapping[str, str]) -> dict[
         headers.pop(same, None)
         headers[name] = value
     return headers
+
+
+def bearer(key: str) -> dict[str, str]:
+    """The usual header; a key may already say that it is a bearer's."""
+    key = key.strip()
+    if not key:
+        return {}
+    return {"Authorization": key if key.startswith("Bearer ") else f"Bearer {key}"}

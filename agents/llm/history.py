@@ -44,6 +44,7 @@ class AssistantTurn:
     parts: tuple[Text | Reasoning | ToolCall, ...]
     results: tuple[ToolResult, ...]
     provider: str
+    model: str = ""
 
     @property
     def calls(self) -> tuple[ToolCall, ...]:
@@ -133,7 +134,7 @@ def _assistant_turn(
             parts.append(part)
     if not any(isinstance(part, Text | ToolCall) for part in parts):
         return None  # reasoning alone is no reply
-    return AssistantTurn(tuple(parts), tuple(results), message.provider)
+    return AssistantTurn(tuple(parts), tuple(results), message.provider, message.model)
 
 
 def _input(raw: str) -> str:

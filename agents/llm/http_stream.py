@@ -8,18 +8,27 @@ from __future__ import annotations
 
 import io
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
 import aiohttp
+from yarl import URL
 
 from agents.llm.connections import CONNECT_SECONDS, session, settle
-from agents.llm.contract import SILENCE_SECONDS, ModelEvent
+from agents.llm.contract import SILENCE_SECONDS, ModelEvent, Stopped, TextDelta
 from agents.llm.error_answers import error_for_answer, shown_url
-from agents.llm.errors import BadRequest, BrokenStream, ModelError, Silent, Unreachable
+from agents.llm.errors import (
+    BadRequest,
+    BrokenStream,
+    ContentFiltered,
+    ModelError,
+    Silent,
+    Unreachable,
+)
 from agents.llm.sse_lines import SseLines
 from workspaces.config.settings import ProviderSettings
+from workspaces.events.parts import FinishReason
 
 ERROR_BODY_LIMIT = 64 * 1024
 LARGE_BODY = 512 * 1024  # aiohttp wants larger ones as a file
@@ -33,6 +42,14 @@ class Decoder(Protocol):
     def end(self) -> list[ModelEvent]: ...
 
 
+class Framing(Protocol):
+    """Cuts the bytes of an answer into the data of its events."""
+
+    def feed(self, chunk: bytes) -> list[bytes]: ...
+
+    def finish(self) -> list[bytes]: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Post:
     """What is asked, and whom."""
@@ -44,14 +61,17 @@ class Post:
     body: bytes = field(repr=False)
     proxy: str | None = field(default=None, repr=False)
     silence_seconds: float = SILENCE_SECONDS
+    is_signed: bool = False  # the address goes out exactly as it was signed
 
 
-async def stream_events(post: Post, decoder: Decoder) -> AsyncIterator[list[ModelEvent]]:
+async def stream_events(
+    post: Post, decoder: Decoder, framing: Framing | None = None
+) -> AsyncGenerator[list[ModelEvent], None]:
     """Ends with ``Stopped`` or raises ``ModelError``. Closing it closes the connection."""
     response = await _open(post)
     try:
         await _refuse_what_is_no_stream(post, response)
-        lines = SseLines()
+        lines = framing or SseLines()
         read = response.content.readany
         while not decoder.stopped:
             chunk = await read()
@@ -68,6 +88,9 @@ async def stream_events(post: Post, decoder: Decoder) -> AsyncIterator[list[Mode
                 raise
             if batch:
                 yield batch
+    except ContentFiltered as error:
+        # A refusal, only said before the reply instead of in it.
+        yield [TextDelta(error.sentence), Stopped(FinishReason.CONTENT_FILTER)]
     except TimeoutError:
         raise _silent(post) from None
     except (aiohttp.ClientError, OSError):
@@ -91,7 +114,7 @@ async def _open(post: Post) -> aiohttp.ClientResponse:
     where = f"{post.settings.name} at {shown_url(post.settings.base_url)}"
     try:
         return await session().post(
-            post.url,
+            URL(post.url, encoded=True) if post.is_signed else post.url,
             data=data,
             headers=post.headers,
             proxy=post.proxy,

@@ -18,6 +18,7 @@ from agents.llm.call_ids import LONGEST, new_call_id, usable_call_id
 from agents.llm.contract import (
     ModelEvent,
     ReasoningDelta,
+    ReasoningSigned,
     Stopped,
     TextDelta,
     ToolCallFinished,
@@ -27,6 +28,8 @@ from agents.llm.contract import (
 )
 from agents.llm.errors import BrokenStream, ModelError
 from agents.llm.json_text import count_or_zero, parse_object, text_or_empty
+from agents.llm.reasoning_details import Details
+from agents.llm.seals import DETAILS, sealed
 from workspaces.events.parts import FinishReason
 
 REASONS = {
@@ -62,6 +65,7 @@ class OpenAIDecoder:
         self._by_index: dict[int, _Call] = {}
         self._reason = ""
         self._refused = False
+        self._details = Details()
         self._usage = Usage()
         self.stopped = False
 
@@ -84,6 +88,8 @@ class OpenAIDecoder:
                 self._choice(choice, events)
         if (usage := chunk.get("usage")) is not None:
             self._count(usage)
+        elif isinstance(groq := chunk.get("x_groq"), dict):
+            self._count(groq.get("usage"))
         return events
 
     def end(self) -> list[ModelEvent]:
@@ -130,6 +136,8 @@ class OpenAIDecoder:
         if reasoning and isinstance(reasoning, str):
             # Before the text of the same chunk: a model thinks first.
             events.insert(0, ReasoningDelta(reasoning))
+        if (details := delta.get("reasoning_details")) is not None:
+            self._details.add(details)
         if refusal := text_or_empty(delta.get("refusal")):
             self._refused = True
             events.append(TextDelta(refusal))
@@ -191,11 +199,15 @@ class OpenAIDecoder:
         details = usage.get("prompt_tokens_details")
         cached = count_or_zero(details.get("cached_tokens")) if isinstance(details, dict) else 0
         cached = cached or count_or_zero(usage.get("prompt_cache_hit_tokens"))
+        written = (
+            count_or_zero(details.get("cache_write_tokens")) if isinstance(details, dict) else 0
+        )
         asked = count_or_zero(usage.get("prompt_tokens"))
         self._usage = Usage(
-            input=max(asked - cached, 0),
+            input=max(asked - cached - written, 0),
             output=count_or_zero(usage.get("completion_tokens")),
             cache_read=cached,
+            cache_write=written,
         )
 
     def _stop(self) -> list[ModelEvent]:
@@ -211,6 +223,8 @@ class OpenAIDecoder:
         if self._calls and reason in (FinishReason.END_TURN, FinishReason.UNKNOWN):
             reason = FinishReason.TOOL_USE
         # Out of tokens, the last call was cut in the middle of its input.
+        if details := self._details.taken():
+            events.append(ReasoningSigned(sealed(DETAILS, details)))
         whole = self._calls[:-1] if reason is FinishReason.MAX_TOKENS else self._calls
         events.extend(ToolCallFinished(call.id) for call in whole)
         events.append(Stopped(reason, self._usage))

@@ -1,31 +1,42 @@
 """A model request as the body of OpenAI's chat completions.
 
-Pure. Compatible servers differ in what they know; only ``api.openai.com`` is
-sent the newer names.
+Pure. Compatible servers differ in what they know (``agents.llm.openai_dialects``);
+only OpenAI itself is sent the newer names.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
-from urllib.parse import urlsplit
 
 from agents.llm.contract import ModelRequest, ToolSpec
-from agents.llm.history import AssistantTurn, Turn, UserTurn, repaired, system_of
+from agents.llm.history import AssistantTurn, UserTurn, repaired, system_of
+from agents.llm.openai_dialects import PLAIN, Dialect
+from agents.llm.reasoning_details import details_of
+from agents.llm.seals import is_from
 from agents.llm.told import Image, Told, told_result, told_user
-from workspaces.events.parts import Text
+from workspaces.events.parts import Reasoning, Text
 
 Json = dict[str, Any]
 
+CACHED: Json = {"type": "ephemeral"}
+
 
 def encode(
-    request: ModelRequest, *, base_url: str = "", extra_body: Mapping[str, Any] | None = None
+    request: ModelRequest,
+    *,
+    provider: str = "",
+    dialect: Dialect = PLAIN,
+    extra_body: Mapping[str, Any] | None = None,
 ) -> Json:
-    native = _is_openai(base_url)
+    native = dialect.native
     reasons = native and request.model.can_reason
+    messages = _messages(request, provider, dialect)
+    if dialect.cache_marks and _is_anthropic(request.model.id):
+        _mark(messages)
     body: Json = {
         "model": request.model.id,
-        "messages": _messages(request),
+        "messages": messages,
         "stream": True,
         "stream_options": {"include_usage": True},
         "max_completion_tokens" if native else "max_tokens": request.max_tokens,
@@ -37,8 +48,8 @@ def encode(
         body["temperature"] = request.temperature
     if request.top_p is not None and not reasons:
         body["top_p"] = request.top_p
-    if request.reasoning_effort and request.model.can_reason:
-        body["reasoning_effort"] = request.reasoning_effort
+    if request.model.can_reason:
+        body.update(_reasoning(request, dialect))
     if native and request.session_id:
         body["prompt_cache_key"] = request.session_id
     if extra_body:
@@ -47,12 +58,30 @@ def encode(
     return body
 
 
-def _is_openai(base_url: str) -> bool:
-    try:
-        host = urlsplit(base_url).hostname or ""
-    except ValueError:
-        return False
-    return host == "api.openai.com" or host.endswith((".api.openai.com", ".openai.azure.com"))
+def _reasoning(request: ModelRequest, dialect: Dialect) -> Json:
+    effort = request.reasoning_effort
+    if dialect.reasoning_switch:
+        asked: Json = {"effort": effort} if effort else {"enabled": True}
+        return {"reasoning": asked} if effort or request.think else {}
+    asked = {"reasoning_effort": effort} if effort else {}
+    if dialect.parsed_reasoning and "gpt-oss" not in request.model.id:
+        asked["reasoning_format"] = "parsed"
+    return asked
+
+
+def _is_anthropic(model: str) -> bool:
+    return model.startswith(("anthropic/", "~anthropic/"))
+
+
+def _mark(messages: list[Json]) -> None:
+    """The system prompt and the newest two that are not the model's own."""
+    marked = [message for message in messages if message["role"] == "system"]
+    marked += [message for message in messages if message["role"] in ("user", "tool")][-2:]
+    for message in marked:
+        content = message["content"]
+        if isinstance(content, str):
+            content = message["content"] = [{"type": "text", "text": content}]
+        content[-1]["cache_control"] = CACHED
 
 
 def _tool(tool: ToolSpec) -> Json:
@@ -66,20 +95,31 @@ def _tool(tool: ToolSpec) -> Json:
     }
 
 
-def _messages(request: ModelRequest) -> list[Json]:
+def _messages(request: ModelRequest, provider: str, dialect: Dialect) -> list[Json]:
     messages: list[Json] = []
     system = system_of(request.system, request.messages)
     if system:
         messages.append({"role": "system", "content": system})
+    sees = request.model.supports_attachments
     for turn in repaired(request.messages):
-        messages.extend(_turn(turn, sees=request.model.supports_attachments))
+        if isinstance(turn, UserTurn):
+            messages.append({"role": "user", "content": _content(told_user(turn, sees=sees))})
+            continue
+        reply = _reply(turn)
+        if is_from(turn, provider=provider, model=request.model.id):
+            reply |= _thoughts(turn, dialect)
+        messages += [reply, *_results(turn, sees=sees)]
     return messages
 
 
-def _turn(turn: Turn, *, sees: bool) -> list[Json]:
-    if isinstance(turn, UserTurn):
-        return [{"role": "user", "content": _content(told_user(turn, sees=sees))}]
-    return [_reply(turn), *_results(turn, sees=sees)]
+def _thoughts(turn: AssistantTurn, dialect: Dialect) -> Json:
+    """What the model's maker wants back of its reasoning."""
+    if dialect.returns_details and (details := details_of(turn.parts)):
+        return {"reasoning_details": details}
+    if dialect.returns_reasoning and turn.calls:
+        thought = "".join(part.thinking for part in turn.parts if isinstance(part, Reasoning))
+        return {"reasoning_content": thought} if thought else {}
+    return {}
 
 
 def _content(told: list[Told]) -> str | list[Json]:

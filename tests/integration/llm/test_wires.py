@@ -21,13 +21,13 @@ from agents.llm.contract import ModelEvent, ModelRequest, Restarted, Stopped, Te
 from agents.llm.errors import (
     BadRequest,
     BrokenStream,
+    ContextExhausted,
     ModelError,
     Overloaded,
     RateLimited,
     Silent,
     UnknownModel,
     Unreachable,
-    WindowExhausted,
     WrongKey,
 )
 from agents.llm.openai import OpenAIWire
@@ -150,7 +150,7 @@ async def test_the_finish_reason_is_understood(
     [
         ("status=401", WrongKey),
         ("status=404", UnknownModel),
-        ("overflow", WindowExhausted),
+        ("overflow", ContextExhausted),
         ("status=429", RateLimited),
         ("status=500", Overloaded),
         ("status=529", Overloaded),
@@ -313,7 +313,7 @@ HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: %b\r\nConnection: close\r\n\r\n"
         (HEAD % b"text/event-stream" + b'data: {"error":{"code":429}}\n\n', ModelError),
         (HEAD % b"text/html" + b"<html>log in</html>", BadRequest),
         (HEAD % b"application/json" + b'{"choices":[]}', BadRequest),
-        (HEAD % b"application/json" + b'{"error":"maximum context length"}', WindowExhausted),
+        (HEAD % b"application/json" + b'{"error":"maximum context length"}', ContextExhausted),
         (b"HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:1/\r\nContent-Length: 0\r\n\r\n", BadRequest),
         (b"HTTP/1.1 500 No\r\nContent-Length: 100\r\n\r\ncut", BrokenStream),
         (b"HTTP/1.1 200 OK\r\nContent-Type: \xff\r\nContent-Length: 0\r\n\r\n", BrokenStream),

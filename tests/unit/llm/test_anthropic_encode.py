@@ -38,6 +38,7 @@ def test_a_plain_request_is_marked_for_the_cache() -> None:
                 "name": "bash",
                 "description": "Runs a command.",
                 "input_schema": {"type": "object", "properties": {}},
+                **MARK,
             }
         ],
         "messages": [{"role": "user", "content": [text("hi", **MARK)]}],

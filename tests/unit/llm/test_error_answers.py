@@ -16,12 +16,12 @@ from agents.llm.error_answers import (
 from agents.llm.errors import (
     BadRequest,
     BrokenStream,
+    ContextExhausted,
     ModelError,
     Overloaded,
     QuotaExhausted,
     RateLimited,
     UnknownModel,
-    WindowExhausted,
     WrongKey,
 )
 from workspaces.config.settings import ProviderSettings
@@ -62,25 +62,29 @@ def read(status: int, message: str = "", *, kind: str = "", **headers: str) -> M
             400,
             "This model's maximum context length is 128000 tokens. However, your messages "
             "resulted in 130000 tokens.",
-            WindowExhausted,
+            ContextExhausted,
         ),
-        (400, "prompt is too long: 208310 tokens > 200000 maximum", WindowExhausted),
+        (400, "prompt is too long: 208310 tokens > 200000 maximum", ContextExhausted),
         (
             400,
             "input length and `max_tokens` exceed context limit: 190000 + 20000 > 200000",
-            WindowExhausted,
+            ContextExhausted,
         ),
-        (413, "Request too large: too many tokens", WindowExhausted),
-        (400, "the request exceeds the available context size, try increasing it", WindowExhausted),
+        (413, "Request too large: too many tokens", ContextExhausted),
+        (
+            400,
+            "the request exceeds the available context size, try increasing it",
+            ContextExhausted,
+        ),
         (
             400,
             "The input token count (1200000) exceeds the maximum number of tokens allowed",
-            WindowExhausted,
+            ContextExhausted,
         ),
         (
             400,
             "Please reduce the length of the messages or completion.",
-            WindowExhausted,
+            ContextExhausted,
         ),
     ],
 )
@@ -91,7 +95,7 @@ def test_each_answer_has_its_error(status: int, message: str, expected: type[Mod
 def test_the_code_of_the_error_counts_as_well() -> None:
     body = json.dumps({"error": {"message": "no", "code": "context_length_exceeded"}}).encode()
     error = error_for_answer(OPENAI, "m", status=400, body=body, headers={}, now=0.0)
-    assert type(error) is WindowExhausted
+    assert type(error) is ContextExhausted
 
 
 def test_what_may_pass_is_tried_again_and_nothing_else() -> None:
@@ -175,10 +179,10 @@ def test_retry_after_is_read_in_all_its_forms(
         ({"type": "authentication_error", "message": "x"}, WrongKey),
         (
             {"type": "invalid_request_error", "message": "prompt is too long: 3 > 2"},
-            WindowExhausted,
+            ContextExhausted,
         ),
         ({"code": 429, "message": "x"}, RateLimited),
-        ({"message": "context length exceeded"}, WindowExhausted),
+        ({"message": "context length exceeded"}, ContextExhausted),
         ({"message": "what"}, BrokenStream),
         ("words", BrokenStream),
         (None, BrokenStream),

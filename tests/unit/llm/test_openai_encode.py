@@ -2,12 +2,12 @@ from base64 import b64encode
 
 import orjson
 
+from agents.llm.openai_dialects import NATIVE, PLAIN, dialect_at
 from agents.llm.openai_encode import encode
 from tests.doubles.conversation import BASH, BLIND, MODEL, assistant, request, tool, user
 from workspaces.events.parts import Binary, Reasoning, ToolCall, ToolResult
 
 PNG = b64encode(b"\x89PNG..").decode()
-NATIVE = "https://api.openai.com/v1/chat/completions"
 
 
 def test_a_plain_request_is_understood_by_every_server() -> None:
@@ -39,7 +39,7 @@ def test_a_plain_request_is_understood_by_every_server() -> None:
 def test_openai_itself_is_sent_the_newer_names() -> None:
     body = encode(
         request(user("hi"), temperature=0.5, session_id="s", reasoning_effort="low"),
-        base_url=NATIVE,
+        dialect=dialect_at("https://api.openai.com/v1"),
     )
     assert body["max_completion_tokens"] == 8192
     assert body["prompt_cache_key"] == "s"
@@ -100,7 +100,9 @@ def test_the_extra_body_has_the_last_word_but_the_stream_stays() -> None:
 
 
 def test_an_address_that_cannot_be_read_is_not_taken_for_openai() -> None:
-    assert "max_tokens" in encode(request(user("hi")), base_url="http://[")
+    assert dialect_at("http://[") == PLAIN
+    assert dialect_at("https://api.openai.com.example.org/v1") == PLAIN
+    assert dialect_at("https://mine.openai.azure.com") == NATIVE
 
 
 def test_the_body_is_json() -> None:

@@ -1,0 +1,116 @@
+"""Access tokens of a Google Cloud account, by google-auth (the extra ``vertex``).
+
+The account is the file that ``GOOGLE_APPLICATION_CREDENTIALS`` names in the
+workspace's environment, else whatever google-auth finds on this machine. All of it
+may block, so it is done in a thread, one at a time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import urllib.error
+import urllib.request
+from collections.abc import Mapping
+from typing import Any
+
+import google.auth
+from google.auth import transport
+from google.auth.credentials import Credentials
+from google.auth.exceptions import GoogleAuthError, TransportError
+from typing_extensions import override
+
+from agents.llm.errors import Unreachable, WrongKey
+from workspaces.config.settings import ProviderSettings
+
+SCOPES = ("https://www.googleapis.com/auth/cloud-platform",)
+SECONDS = 20.0
+ANSWER_LIMIT = 1024 * 1024
+
+
+class GoogleTokens:
+    def __init__(self, settings: ProviderSettings, env: Mapping[str, str]) -> None:
+        self._settings = settings
+        self._file = env.get("GOOGLE_APPLICATION_CREDENTIALS", "")
+        self._credentials: Credentials | None = None
+        self._lock = threading.Lock()
+
+    async def token(self) -> str:
+        """Raises ``WrongKey`` where there is no account, ``Unreachable`` without Google."""
+        return await asyncio.to_thread(self._token)
+
+    def _token(self) -> str:
+        with self._lock:
+            try:
+                if self._credentials is None:
+                    self._credentials = self._found()
+                if not self._credentials.valid:
+                    self._credentials.refresh(_Transport())  # type: ignore[no-untyped-call]
+                return str(self._credentials.token)
+            except TransportError:
+                raise Unreachable(
+                    f"{self._settings.name}: Google's sign-in cannot be reached."
+                ) from None
+            except (GoogleAuthError, OSError, ValueError) as error:
+                raise WrongKey(
+                    f"{self._settings.name} asks for a Google Cloud account "
+                    f"({type(error).__name__}). Set GOOGLE_APPLICATION_CREDENTIALS to the file of "
+                    "one, or sign in with 'gcloud auth application-default login'."
+                ) from None
+
+    def _found(self) -> Credentials:
+        if self._file:
+            load = google.auth.load_credentials_from_file
+            found, _project = load(self._file, scopes=SCOPES)  # type: ignore[no-untyped-call]
+        else:
+            found, _project = google.auth.default(scopes=SCOPES)
+        return found  # type: ignore[no-any-return]
+
+
+class _Answer(transport.Response):
+    def __init__(self, status: int, headers: Mapping[str, str], data: bytes) -> None:
+        self._said = (status, headers, data)
+
+    @property
+    @override
+    def status(self) -> int:
+        return self._said[0]
+
+    @property
+    @override
+    def headers(self) -> Mapping[str, str]:
+        return self._said[1]
+
+    @property
+    @override
+    def data(self) -> bytes:
+        return self._said[2]
+
+
+class _Transport(transport.Request):
+    """google-auth's own would need another HTTP library."""
+
+    @override
+    def __call__(
+        self,
+        url: str,
+        method: str = "GET",
+        body: Any = None,
+        headers: Mapping[str, str] | None = None,
+        timeout: float | None = None,
+        **_more: Any,
+    ) -> _Answer:
+        if not url.startswith(("https://", "http://")):
+            raise TransportError("no web address")  # type: ignore[no-untyped-call]
+        data = body.encode() if isinstance(body, str) else body
+        request = urllib.request.Request(  # noqa: S310  its scheme was looked at
+            url, data=data, headers=dict(headers or {}), method=method
+        )
+        try:
+            with urllib.request.urlopen(request, timeout=timeout or SECONDS) as answer:  # noqa: S310
+                return _Answer(answer.status, dict(answer.headers), answer.read(ANSWER_LIMIT))
+        except urllib.error.HTTPError as error:
+            with error:
+                return _Answer(error.code, dict(error.headers), error.read(ANSWER_LIMIT))
+        except OSError as error:
+            raise TransportError(type(error).__name__) from None  # type: ignore[no-untyped-call]
