@@ -67,46 +67,108 @@ def opened(path: Path) -> Iterator[tuple[int, os.stat_result]]:
         os.close(descriptor)
 
 
+class Stage:
+    """New content for one file, gathered beside it and put into its place at once.
+
+    The file is replaced only while it still is as ``expected`` (``None``: not there), so
+    nobody's change is lost. Each method blocks and raises ``OSError``; ``put`` raises
+    ``ToolRefusal`` as well. ``close`` must follow, whatever happened.
+    """
+
+    def __init__(self, path: Path, *, expected: FileMark | None) -> None:
+        self._path = path
+        self._expected = expected
+        self._open = contextlib.ExitStack()
+        self._temporary = ""
+        try:
+            parent = self._open.enter_context(folder(path.parent, create=expected is None))
+            self._parent = parent
+            self._before = _state(path, parent)
+            self._check(self._before)
+            name = f".crush-{secrets.token_hex(8)}.tmp"
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+            self.descriptor = os.open(name, flags, 0o666, dir_fd=parent)
+            self._temporary = name
+            self._open.callback(os.close, self.descriptor)
+        except BaseException:
+            self.close()
+            raise
+
+    def write(self, content: bytes) -> None:
+        _write_all(self.descriptor, content)
+
+    def put(self) -> FileMark:
+        """The file's state from now on. Keeps the mode, and the owner where allowed."""
+        if self._before:
+            _take_over(self.descriptor, self._before, self._path.name, self._parent)
+            # Or a power cut could leave neither what was there nor what was to come.
+            os.fsync(self.descriptor)
+            self._check(_state(self._path, self._parent))
+        mark = mark_of(os.fstat(self.descriptor))
+        if self._before is None:
+            try:
+                _put_new(self._temporary, self._path.name, self._parent)
+            except FileExistsError:
+                raise ToolRefusal(
+                    f"{self._path} has been created in the meantime. View it."
+                ) from None
+        else:
+            os.replace(
+                self._temporary, self._path.name, src_dir_fd=self._parent, dst_dir_fd=self._parent
+            )
+        self._temporary = ""
+        return mark
+
+    def close(self) -> None:
+        """Takes away what was not put. May be called again."""
+        if self._temporary:
+            with contextlib.suppress(OSError):
+                os.unlink(self._temporary, dir_fd=self._parent)
+            self._temporary = ""
+        self._open.close()
+
+    def _check(self, now: os.stat_result | None) -> None:
+        if (mark_of(now) if now else None) != self._expected:
+            raise ToolRefusal(
+                f"{self._path} has changed in the meantime. View it again, then retry."
+            )
+
+
 def place(path: Path, content: bytes, *, expected: FileMark | None) -> FileMark:
     """Make ``path`` hold ``content``, if it still is as ``expected`` (``None``: not there).
 
-    Keeps the mode of what it replaces, and its owner where allowed.
+    Where a file may be written but not replaced, it is written in place.
     Raises ``OSError``, or ``ToolRefusal`` when the file changed.
     """
-    with folder(path.parent, create=expected is None) as parent:
-        before = _state(path, parent)
-        if (mark_of(before) if before else None) != expected:
-            raise ToolRefusal(f"{path} has changed in the meantime. View it again, then retry.")
-        temporary = f".crush-{secrets.token_hex(8)}.tmp"
+    try:
+        stage = Stage(path, expected=expected)
         try:
-            descriptor = os.open(
-                temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666, dir_fd=parent
-            )
-        except OSError as error:
-            if before is None or error.errno not in _NO_REPLACING:
-                raise
+            stage.write(content)
+            return stage.put()
+        finally:
+            stage.close()
+    except OSError as error:
+        if expected is None or error.errno not in _NO_REPLACING:
+            raise
+        with folder(path.parent) as parent:
+            now = _state(path, parent)
+            if now is None or mark_of(now) != expected:
+                raise ToolRefusal(
+                    f"{path} has changed in the meantime. View it again, then retry."
+                ) from None
             return _rewrite(path, content, parent)
-        try:
-            try:
-                if before:
-                    _take_over(descriptor, before)
-                _write_all(descriptor, content)
-                mark = mark_of(os.fstat(descriptor))
-            finally:
-                os.close(descriptor)
-            if before is None:
-                _put_new(temporary, path.name, parent)
-            else:
-                os.replace(temporary, path.name, src_dir_fd=parent, dst_dir_fd=parent)
-        except OSError as error:
-            with contextlib.suppress(OSError):
-                os.unlink(temporary, dir_fd=parent)
-            if before is None and error.errno == errno.EEXIST:
-                raise ToolRefusal(f"{path} has been created in the meantime. View it.") from None
-            if before is None or error.errno not in _NO_REPLACING:
-                raise
-            return _rewrite(path, content, parent)
-        return mark
+
+
+@contextlib.contextmanager
+def listed(path: Path) -> Iterator[Iterator[os.DirEntry[str]]]:
+    """The entries of a resolved folder, whose own links lead nowhere. Raises ``OSError``."""
+    with folder(path) as way:
+        descriptor = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=way)
+    try:
+        with os.scandir(descriptor) as entries:
+            yield entries
+    finally:
+        os.close(descriptor)
 
 
 def _state(path: Path, parent: int) -> os.stat_result | None:
@@ -131,11 +193,19 @@ def _put_new(temporary: str, name: str, parent: int) -> None:
         os.unlink(temporary, dir_fd=parent)
 
 
-def _take_over(descriptor: int, before: os.stat_result) -> None:
+def _take_over(descriptor: int, before: os.stat_result, name: str, parent: int) -> None:
     if (before.st_uid, before.st_gid) != (os.geteuid(), os.getegid()):
         with contextlib.suppress(OSError):
             os.fchown(descriptor, before.st_uid, before.st_gid)
     os.fchmod(descriptor, stat.S_IMODE(before.st_mode))
+    if hasattr(os, "listxattr"):
+        with contextlib.suppress(OSError):  # access lists and labels, where there are any
+            old = os.open(name, _FILE, dir_fd=parent)
+            try:
+                for attribute in os.listxattr(old):
+                    os.setxattr(descriptor, attribute, os.getxattr(old, attribute))
+            finally:
+                os.close(old)
 
 
 def _rewrite(path: Path, content: bytes, parent: int) -> FileMark:

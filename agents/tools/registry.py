@@ -6,26 +6,38 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
+from agents.tools.agentic_fetch import AgenticFetch
 from agents.tools.bash import Bash
 from agents.tools.contract import Tool
+from agents.tools.download import Download
 from agents.tools.edit import Edit
+from agents.tools.fetch import Fetch
 from agents.tools.glob import GLOB
 from agents.tools.grep import GREP
 from agents.tools.ls import Ls
 from agents.tools.multiedit import MultiEdit
+from agents.tools.sourcegraph import Sourcegraph
 from agents.tools.todos import Todos
 from agents.tools.view import View
+from agents.tools.web_fetch import WebFetch
+from agents.tools.web_search import WebSearch
 from agents.tools.write import Write
 
 _ALL: tuple[Tool[Any], ...] = (
+    AgenticFetch(),
     Bash(),
+    Download(),
     Edit(),
+    Fetch(),
     GLOB,
     GREP,
     Ls(),
     MultiEdit(),
+    Sourcegraph(),
     Todos(),
     View(),
+    WebFetch(),
+    WebSearch(),
     Write(),
 )
 

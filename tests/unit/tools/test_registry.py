@@ -18,11 +18,12 @@ def test_a_tool_tells_the_model_what_it_takes(name: str) -> None:
 
 
 def test_the_tools_are_those_of_the_wire() -> None:
-    assert sorted(registry.TOOLS) == sorted(
-        ["bash", "view", "write", "edit", "multiedit", "ls", "glob", "grep", "todos"]
-    )
-    alone = {name for name, tool in registry.TOOLS.items() if not tool.parallel}
-    assert alone == {"bash", "write", "edit", "multiedit", "todos"}
+    looking = {"agentic_fetch", "fetch", "glob", "grep", "ls", "sourcegraph", "view"}
+    looking |= {"web_fetch", "web_search"}
+    changing = {"bash", "download", "edit", "multiedit", "todos", "write"}
+    assert looking | changing <= registry.TOOLS.keys()
+    for name in looking | changing:
+        assert registry.TOOLS[name].parallel is (name in looking), name
 
 
 def test_a_disabled_tool_is_left_out() -> None:

@@ -1,0 +1,160 @@
+"""Saves a file from the web, whole or not at all, telling how far it is."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from agents.llm.contract import ToolSpec
+from agents.tools import arguments, asked, limits, textfile
+from agents.tools.contract import FileMark, Question, ToolContext, ToolOutcome, ToolRefusal
+from agents.tools.description import beside
+from agents.tools.paths import is_kernel_path, resolve
+from agents.tools.placing import Stage
+from agents.tools.web.urls import web_url
+
+if TYPE_CHECKING:
+    from agents.tools.web.fetching import Answer
+
+_PROGRESS_SECONDS = 0.5
+_WRITTEN_AT_ONCE = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class DownloadArgs:
+    url: str
+    file_path: str
+    timeout: int = 0  # seconds; 0: the default
+
+
+class Download:
+    parallel = False
+    spec = ToolSpec(
+        name="download",
+        description=beside(__file__),
+        schema={
+            "type": "object",
+            "properties": {
+                "url": {"type": "string", "description": "The file, with http:// or https://."},
+                "file_path": {"type": "string", "description": "Where to save it."},
+                "timeout": {
+                    "type": "integer",
+                    "description": f"Seconds to wait (default {limits.DOWNLOAD_SECONDS}, "
+                    f"at most {limits.MAX_DOWNLOAD_SECONDS}).",
+                },
+            },
+            "required": ["url", "file_path"],
+        },
+    )
+
+    def parse(self, given: Mapping[str, Any]) -> DownloadArgs:
+        return DownloadArgs(
+            arguments.text(given, "url", max_bytes=limits.MAX_URL_BYTES, blank=False).strip(),
+            arguments.text(given, "file_path", max_bytes=limits.MAX_PATH_BYTES, blank=False),
+            arguments.count(given, "timeout", default=0, most=limits.MAX_DOWNLOAD_SECONDS),
+        )
+
+    async def question(self, args: DownloadArgs, context: ToolContext) -> Question | None:
+        web_url(args.url)  # what cannot be fetched is not asked for
+        path, mark = await _target(args, context)
+        asked.remember(context, path, mark)
+        verb = "Download and replace" if mark else "Download to"
+        return Question(
+            tool_name=self.spec.name,
+            action="download",
+            path=str(path),
+            description=f"{verb} {path}: {args.url}",
+            params={"url": args.url, "file_path": args.file_path, "timeout": args.timeout},
+        )
+
+    async def run(self, args: DownloadArgs, context: ToolContext) -> ToolOutcome:
+        # aiohttp is dear to import, and most sessions never download.
+        from agents.tools.web import fetching, pages  # noqa: PLC0415
+
+        path, expected = await _target(args, context)
+        asked.check(context, path, expected)
+        seconds = args.timeout or limits.DOWNLOAD_SECONDS
+        request = fetching.Request(args.url, seconds=seconds, packed=False)
+        async with fetching.asked(fetching.web_of(context), request) as answer:
+            pages.require_success(answer)
+            if (answer.length or 0) > limits.MAX_DOWNLOAD_BYTES:
+                raise _too_large(answer)
+            size, mark = await _saved(answer, path, expected, context.progress)
+        await context.files.record_read(str(path), mark)
+        kind = f", {answer.mime_type}" if answer.has_type else ""
+        return ToolOutcome(f"Downloaded {answer.url} to {path} ({size:,} bytes{kind}).")
+
+
+async def _target(args: DownloadArgs, context: ToolContext) -> tuple[Path, FileMark | None]:
+    """Raises ``ToolRefusal``; for a file that is there and was not read as well."""
+    path, mark = await asyncio.to_thread(_state, args.file_path, context)
+    if mark is not None and await context.files.read_mark(str(path)) != mark:
+        raise ToolRefusal(
+            f"{path} exists, and was not read in this session or has changed since. "
+            "View it first, or choose another path."
+        )
+    return path, mark
+
+
+def _state(file_path: str, context: ToolContext) -> tuple[Path, FileMark | None]:
+    path = resolve(file_path, context)
+    if is_kernel_path(path):
+        raise ToolRefusal(f"{path} is not a file on a disk; it cannot be written.")
+    try:
+        return path, textfile.mark(path)
+    except FileNotFoundError:
+        return path, None
+
+
+async def _saved(
+    answer: Answer, path: Path, expected: FileMark | None, progress: Callable[[str], None]
+) -> tuple[int, FileMark]:
+    stage = await _on_disk(path, partial(Stage, path, expected=expected))
+    try:
+        size, told_at = 0, time.monotonic()
+        waiting = bytearray()
+        async for piece in answer.pieces():
+            waiting += piece
+            size += len(piece)
+            if size > limits.MAX_DOWNLOAD_BYTES:
+                raise _too_large(answer)
+            if len(waiting) >= _WRITTEN_AT_ONCE:
+                content, waiting = bytes(waiting), bytearray()
+                await _on_disk(path, partial(stage.write, content))
+            if time.monotonic() - told_at > _PROGRESS_SECONDS:
+                told_at = time.monotonic()
+                progress(_told(size, answer.length))
+        await _on_disk(path, partial(stage.write, bytes(waiting)))
+        mark = await _on_disk(path, stage.put)
+    finally:
+        stage.close()  # at once, even when cancelled
+    progress(_told(size, size))
+    return size, mark
+
+
+async def _on_disk(path: Path, work: Callable[[], Any]) -> Any:
+    task = asyncio.ensure_future(asyncio.to_thread(work))
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        # The thread goes on: what it holds may only be closed after it.
+        await asyncio.wait({task})
+        if not task.cancelled() and task.exception() is None and isinstance(task.result(), Stage):
+            task.result().close()
+        raise
+    except OSError as error:
+        raise ToolRefusal(f"{path} cannot be written: {error.strerror}.") from None
+
+
+def _told(size: int, total: int | None) -> str:
+    whole = f" of {total / 1e6:,.1f}" if total else ""
+    return f"Downloaded {size / 1e6:,.1f}{whole} MB\n"
+
+
+def _too_large(answer: Answer) -> ToolRefusal:
+    return ToolRefusal(f"{answer.url} is larger than {limits.MAX_DOWNLOAD_BYTES:,} bytes.")

@@ -1,0 +1,131 @@
+"""Searches public code with Sourcegraph's GraphQL API.
+
+``SRC_ENDPOINT`` and ``SRC_ACCESS_TOKEN`` of the workspace's environment name
+another instance, as they do for Sourcegraph's own command.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from agents.llm.contract import ToolSpec
+from agents.tools import arguments, limits
+from agents.tools.contract import Question, ToolContext, ToolOutcome, ToolRefusal
+from agents.tools.description import beside
+from agents.tools.web.code_matches import CodeMatches, code_matches
+from agents.tools.web.urls import web_url
+
+_PUBLIC = "https://sourcegraph.com"
+_QUERY = """\
+query Search($query: String!) {
+  search(query: $query, version: V3, patternType: standard) {
+    results {
+      matchCount
+      limitHit
+      timedout { name }
+      alert { title description }
+      results {
+        __typename
+        ... on FileMatch {
+          repository { name }
+          file { path url content }
+          lineMatches { preview lineNumber }
+        }
+      }
+    }
+  }
+}"""
+
+
+@dataclass(frozen=True, slots=True)
+class SourcegraphArgs:
+    query: str
+    count: int = limits.CODE_RESULTS
+    context_window: int = limits.CODE_CONTEXT_LINES
+    timeout: int = limits.FETCH_SECONDS
+
+
+class Sourcegraph:
+    parallel = True
+    spec = ToolSpec(
+        name="sourcegraph",
+        description=beside(__file__),
+        schema={
+            "type": "object",
+            "properties": {
+                "query": {"type": "string", "description": "The search, in Sourcegraph's syntax."},
+                "count": {"type": "integer", "description": "How many files (default 10)."},
+                "context_window": {
+                    "type": "integer",
+                    "description": "Lines around each match (default 10).",
+                },
+                "timeout": {"type": "integer", "description": "Seconds to wait (default 30)."},
+            },
+            "required": ["query"],
+        },
+    )
+
+    def parse(self, given: Mapping[str, Any]) -> SourcegraphArgs:
+        def count(name: str, default: int, most: int) -> int:
+            return arguments.count(given, name, default=0, most=most) or default
+
+        window = arguments.count(
+            given,
+            "context_window",
+            default=limits.CODE_CONTEXT_LINES,
+            most=limits.MAX_CODE_CONTEXT_LINES,
+        )
+        return SourcegraphArgs(
+            arguments.text(given, "query", max_bytes=limits.MAX_QUERY_BYTES, blank=False).strip(),
+            count("count", limits.CODE_RESULTS, limits.MAX_CODE_RESULTS),
+            window,
+            count("timeout", limits.FETCH_SECONDS, limits.MAX_FETCH_SECONDS),
+        )
+
+    async def question(self, args: SourcegraphArgs, context: ToolContext) -> Question | None:  # noqa: ARG002
+        return None  # it asks one known service, and sends nothing but the query
+
+    async def run(self, args: SourcegraphArgs, context: ToolContext) -> ToolOutcome:
+        # aiohttp is dear to import, and most sessions never search the web.
+        from agents.tools.web import fetching, pages  # noqa: PLC0415
+
+        own, token = context.env.get("SRC_ENDPOINT", ""), context.env.get("SRC_ACCESS_TOKEN", "")
+        endpoint = web_url(own or _PUBLIC)
+        headers = {"Content-Type": "application/json"}
+        if token and token.isprintable():
+            headers["Authorization"] = f"token {token}"
+        # A name for a count of its own would be a second opinion: the query's wins.
+        query = args.query if "count:" in args.query else f"{args.query} count:{args.count}"
+        request = fetching.Request(
+            f"{str(endpoint).rstrip('/')}/.api/graphql",
+            method="POST",
+            headers=headers,
+            body=orjson.dumps({"query": _QUERY, "variables": {"query": query}}),
+            seconds=args.timeout,
+            follows=False,  # the token is for this host alone
+        )
+        # Who named an instance of their own meant it, wherever it is.
+        allowed = f"{endpoint.host}:{endpoint.port}" if own else ""
+        async with fetching.asked(fetching.web_of(context, allowed), request) as answer:
+            pages.require_success(answer)
+            body, is_cut = await answer.read(limits.MAX_PAGE_BYTES)
+        if is_cut:
+            raise ToolRefusal("Sourcegraph's answer is too large. Narrow the query.")
+        return _told(code_matches(body), args)
+
+
+def _told(found: CodeMatches, args: SourcegraphArgs) -> ToolOutcome:
+    if not found.files:
+        return ToolOutcome("\n\n".join(["No results were found.", *found.notes]))
+    shown = found.files[: args.count]
+    blocks = [f"Found {found.match_count:,} matches; {len(shown)} files are shown."]
+    blocks += [file.shown(args.context_window) for file in shown]
+    blocks += found.notes
+    content = "\n\n".join(blocks)
+    if len(content) > limits.FETCH_CHARS:
+        content = f"{content[: limits.FETCH_CHARS]}\n\n(The rest was left out: narrow the query.)"
+    return ToolOutcome(content)

@@ -1,0 +1,82 @@
+"""Gets a page for a child session that looks something up; a long one becomes a file for it."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from agents.llm.contract import ToolSpec
+from agents.tools import arguments, limits, placing, textfile
+from agents.tools.contract import Question, ToolContext, ToolOutcome, ToolRefusal
+from agents.tools.description import beside
+
+
+@dataclass(frozen=True, slots=True)
+class WebFetchArgs:
+    url: str
+
+
+class WebFetch:
+    parallel = True
+    spec = ToolSpec(
+        name="web_fetch",
+        description=beside(__file__),
+        schema={
+            "type": "object",
+            "properties": {
+                "url": {"type": "string", "description": "The page, with http:// or https://."}
+            },
+            "required": ["url"],
+        },
+    )
+
+    def parse(self, given: Mapping[str, Any]) -> WebFetchArgs:
+        url = arguments.text(given, "url", max_bytes=limits.MAX_URL_BYTES, blank=False)
+        return WebFetchArgs(url.strip())
+
+    async def question(self, args: WebFetchArgs, context: ToolContext) -> Question | None:  # noqa: ARG002
+        return None  # leave was given for the whole errand
+
+    async def run(self, args: WebFetchArgs, context: ToolContext) -> ToolOutcome:
+        # aiohttp is dear to import, and most sessions never fetch.
+        from agents.tools.web import fetching, html, pages  # noqa: PLC0415
+
+        got = await pages.page(
+            fetching.web_of(context), fetching.Request(args.url, seconds=limits.FETCH_SECONDS)
+        )
+        title, content = "", got.text
+        if got.is_html:
+            made = await html.readable(
+                got.text, want="markdown", url=got.url, context=context, content_only=True
+            )
+            title, content = made.title, made.content
+        head = f"{title}\n{got.url}" if title else got.url
+        if got.is_cut:
+            head += f"\n(Only the first {limits.MAX_PAGE_BYTES:,} bytes of its source were read.)"
+        if len(content) <= limits.INLINE_PAGE_CHARS:
+            return ToolOutcome(f"{head}\n\n{content or '(The page is empty.)'}")
+        suffix = ".md" if got.is_html else ".txt"
+        path = await asyncio.to_thread(_kept, context.working_dir, got.url, content, suffix)
+        return ToolOutcome(
+            f"{head}\n\nThe page has {len(content):,} characters, too many to be shown at once. "
+            f"It is saved in {path}: use grep and view there. It begins:\n\n{content[:1_000]}"
+        )
+
+
+def _kept(folder: Path, url: str, content: str, suffix: str) -> Path:
+    """One file for each URL, replaced when the page is fetched again."""
+    digest = hashlib.sha256(url.encode(errors="replace")).hexdigest()[:12]
+    path = folder / f"page-{digest}{suffix}"
+    try:
+        expected = textfile.mark(path)
+    except FileNotFoundError:
+        expected = None
+    try:
+        placing.place(path, content.encode(errors="replace"), expected=expected)
+    except OSError as error:
+        raise ToolRefusal(f"The page could not be saved in {folder}: {error.strerror}.") from None
+    return path

@@ -1,0 +1,89 @@
+"""Searches the web with DuckDuckGo's page without scripts, which needs no key."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from agents.llm.contract import ToolSpec
+from agents.tools import arguments, limits
+from agents.tools.contract import Question, ToolContext, ToolOutcome, ToolRefusal
+from agents.tools.description import beside
+from agents.tools.web.urls import web_url
+
+_ENGINE = "https://html.duckduckgo.com/html/"
+_SNIPPET_CHARS = 500
+
+
+@dataclass(frozen=True, slots=True)
+class WebSearchArgs:
+    query: str
+    max_results: int = limits.WEB_RESULTS
+
+
+class WebSearch:
+    parallel = True
+    spec = ToolSpec(
+        name="web_search",
+        description=beside(__file__),
+        schema={
+            "type": "object",
+            "properties": {
+                "query": {"type": "string", "description": "What to look for."},
+                "max_results": {
+                    "type": "integer",
+                    "description": f"How many results (default {limits.WEB_RESULTS}, "
+                    f"at most {limits.MAX_WEB_RESULTS}).",
+                },
+            },
+            "required": ["query"],
+        },
+    )
+
+    def parse(self, given: Mapping[str, Any]) -> WebSearchArgs:
+        query = arguments.text(given, "query", max_bytes=limits.MAX_QUERY_BYTES, blank=False)
+        most = limits.MAX_WEB_RESULTS
+        count = arguments.count(given, "max_results", default=0, most=most) or limits.WEB_RESULTS
+        return WebSearchArgs(" ".join(query.split()), count)
+
+    async def question(self, args: WebSearchArgs, context: ToolContext) -> Question | None:  # noqa: ARG002
+        return None  # leave was given for the whole errand
+
+    async def run(self, args: WebSearchArgs, context: ToolContext) -> ToolOutcome:
+        # aiohttp is dear to import, and most sessions never search.
+        from agents.tools.web import fetching, html, pages  # noqa: PLC0415
+
+        own = context.env.get("CRUSH_WEB_SEARCH_URL") or os.environ.get("CRUSH_WEB_SEARCH_URL")
+        engine = web_url(own or _ENGINE)
+        url = str(engine.update_query(q=args.query))
+        # Who set another engine meant it, wherever it is; where it leads to is judged.
+        allowed = f"{engine.host}:{engine.port}" if own else ""
+        got = await pages.page(
+            fetching.web_of(context, allowed),
+            fetching.Request(url, seconds=limits.FETCH_SECONDS),
+        )
+        found = await html.search_page(
+            got.text, url=got.url, most=args.max_results, context=context
+        )
+        if found.results:
+            return ToolOutcome("\n\n".join(_told(n, r) for n, r in enumerate(found.results, 1)))
+        if found.is_challenge or got.status == 202:
+            raise ToolRefusal(
+                "The search engine wants to see a person at this moment. "
+                "Try again later, or fetch a page that you know."
+            )
+        if found.is_empty:
+            return ToolOutcome("No results were found. Try other words.")
+        raise ToolRefusal(
+            "The search engine answered with a page that is not understood: it may have changed. "
+            "Fetch a page that you know instead."
+        )
+
+
+def _told(number: int, result: Any) -> str:
+    lines = [f"{number}. {result.title[:300]}", f"   {result.url[:2_000]}"]
+    if result.snippet:
+        lines.append(f"   {result.snippet[:_SNIPPET_CHARS]}")
+    return "\n".join(lines)
