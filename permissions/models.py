@@ -28,6 +28,8 @@ class PermissionRequest(models.Model):
     path = models.CharField(max_length=4096)
     description = models.TextField(blank=True)
     params = models.JSONField(default=dict)
+    # From the top session down to the asking one; empty for a top session's own request.
+    agent_path = models.JSONField(default=list)
     state = models.CharField(
         max_length=16, choices=RequestState.choices, default=RequestState.PENDING
     )

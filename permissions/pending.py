@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+from permissions.actions.questions import batch_wire
 from permissions.actions.requests import request_wire
-from permissions.models import PermissionRequest, RequestState
-from workspaces.events.v1_frames import permission_frames
+from permissions.models import BatchState, PermissionRequest, QuestionBatch, RequestState
+from workspaces.events.v1_frames import permission_frames, question_frame
 from workspaces.storage.reader import read
 
 
 async def pending_frames(workspace_id: str) -> bytes:
-    """As ``/v1`` envelopes, oldest first."""
+    """As ``/v1`` envelopes, oldest first: permission requests, then questions."""
     return await read(_frames, workspace_id)
 
 
 def _frames(workspace_id: str) -> bytes:
-    pending = PermissionRequest.objects.filter(
+    requests = PermissionRequest.objects.filter(
         workspace_id=workspace_id, state=RequestState.PENDING
     ).order_by("asked_at")
-    return b"".join(permission_frames(request_wire(request)) for request in pending)
+    batches = QuestionBatch.objects.filter(
+        workspace_id=workspace_id, state=BatchState.PENDING
+    ).order_by("asked_at")
+    return b"".join(
+        [
+            *(permission_frames(request_wire(request)) for request in requests),
+            *(question_frame(batch_wire(batch)) for batch in batches),
+        ]
+    )

@@ -55,9 +55,17 @@ async def accept(workspace_id: str, prompt: Prompt) -> None:
 
 
 def accept_prompt(
-    tx: Transaction, workspace_id: str, prompt: Prompt, *, kind: RunKind = RunKind.PROMPT
+    tx: Transaction,
+    workspace_id: str,
+    prompt: Prompt,
+    *,
+    kind: RunKind = RunKind.PROMPT,
+    needs_open: bool = True,
 ) -> int:
-    """Returns the run's key. Raises ``RunIdTaken``, ``SessionUnknown``, ``WorkspaceUnknown``."""
+    """Returns the run's key. Raises ``RunIdTaken``, ``SessionUnknown``, ``WorkspaceUnknown``.
+
+    A run that another one sends for needs nobody to be attached.
+    """
     rows = tx.fetch(
         "SELECT w.is_open, s.is_deleting, s.is_busy, s.last_accept FROM workspaces_session s"
         " JOIN workspaces_workspace w ON w.id = s.workspace_id"
@@ -67,7 +75,7 @@ def accept_prompt(
     if not rows or rows[0][1]:
         raise SessionUnknown
     is_open, _, is_busy, last_accept = rows[0]
-    if not is_open:
+    if needs_open and not is_open:
         raise WorkspaceUnknown
     digest = prompt.digest()
     if prompt.run_id is not None:
@@ -108,6 +116,7 @@ def accept_prompt(
         session_id=prompt.session_id,
         accept_number=last_accept + 1,
         run_id=prompt.run_id,
+        kind=kind.value,
         prompt=prompt.text[:PROMPT_SHOWN_CHARS],
     )
     tx.append(workspace_id, Kind.RUN_ACCEPTED, {"run": run}, session_id=prompt.session_id)

@@ -13,11 +13,12 @@ import orjson
 
 from agents.actions.run_rows import RunRow, read_runs, run_wire, unfinished_runs
 from agents.actions.teardown_rule import close_if_left
-from agents.models import RunOutcome, RunState
+from agents.models import RunKind, RunOutcome, RunState
 from agents.turn.machine import CANCELLED_NOTE, CANCELLED_RESULT
+from permissions.actions.questions import withdraw_batches
 from permissions.actions.requests import forget_session_permissions, withdraw_requests
 from workspaces.actions import messages
-from workspaces.actions.sessions import erase_session, tell_session
+from workspaces.actions.sessions import add_usage, erase_session, tell_session
 from workspaces.events.parts import (
     Finish,
     FinishReason,
@@ -52,6 +53,7 @@ def end_run(
     The message's words are told by an event of the same transaction, and not again here.
     """
     withdraw_requests(tx, run.key)
+    withdraw_batches(tx, run.key)
     tx.execute(
         "UPDATE agents_run SET state = 'finished', outcome = %s, message_id = %s, error = %s,"
         " finished_at = %s, open_calls = '[]', lease_expires_at = 0 WHERE id = %s",
@@ -69,6 +71,35 @@ def end_run(
         session_title=rows[0][0] if rows else "",
     )
     tx.append(run.workspace_id, Kind.RUN_FINISHED, {"run": wire}, session_id=run.session_id)
+    _end_children(tx, run)
+    if run.parent is not None:
+        _return_to(tx, run, run.parent)
+
+
+def _end_children(tx: Transaction, run: RunRow) -> None:
+    """Nobody waits any more for what the run sent for."""
+    for child in read_runs(tx, "r.parent_id = %s AND r.state <> 'finished'", [run.key]):
+        tx.execute(
+            "UPDATE workspaces_session SET cancel_mark = last_accept WHERE id = %s",
+            [child.session_id],
+        )
+        if child.state != RunState.RUNNING:  # else its holder ends it
+            settle_cancelled(tx, child)
+            close_session_work(tx, child.workspace_id, child.session_id)
+
+
+def _return_to(tx: Transaction, run: RunRow, parent_key: int) -> None:
+    """The parent's session pays for the run, and the parent goes on."""
+    parent = read_run(tx, parent_key)
+    if parent is None:
+        return
+    ((cost,),) = tx.fetch("SELECT cost FROM workspaces_session WHERE id = %s", [run.session_id])
+    add_usage(tx, parent.session_id, prompt_tokens=0, completion_tokens=0, cost=cost)
+    tell_session(tx, parent.workspace_id, parent.session_id)
+    # A parent that is not parked yet finds out when it wants to park.
+    tx.execute(
+        "UPDATE agents_run SET state = 'ready' WHERE id = %s AND state = 'parked'", [parent_key]
+    )
 
 
 def close_session_work(tx: Transaction, workspace_id: str, session_id: str) -> None:
@@ -94,8 +125,30 @@ def erase_if_marked(tx: Transaction, workspace_id: str, session_id: str) -> None
     )
     if rows:
         forget_session_permissions(tx, session_id)
+        tx.execute(
+            "UPDATE agents_run SET parent_id = NULL WHERE parent_id IN"
+            " (SELECT id FROM agents_run WHERE session_id = %s)",
+            [session_id],
+        )
+        tx.execute(
+            "UPDATE agents_run SET folded_into_id = NULL WHERE folded_into_id IN"
+            " (SELECT id FROM agents_run WHERE session_id = %s)",
+            [session_id],
+        )
         tx.execute("DELETE FROM agents_run WHERE session_id = %s", [session_id])
         erase_session(tx, workspace_id, session_of_row(rows[0]))
+        _erase_below(tx, workspace_id, session_id)
+
+
+def _erase_below(tx: Transaction, workspace_id: str, session_id: str) -> None:
+    """What the session's calls sent for goes with it; what still runs goes at its end."""
+    children = tx.fetch(
+        "SELECT id FROM workspaces_session WHERE parent_session_id = %s", [session_id]
+    )
+    for (child_id,) in children:
+        tx.execute("UPDATE workspaces_session SET is_deleting = %s WHERE id = %s", [True, child_id])
+        if not unfinished_runs(tx, child_id):
+            erase_if_marked(tx, workspace_id, child_id)
 
 
 def store_prompt(tx: Transaction, run: RunRow, *, run_key: int | None = None) -> str:
@@ -132,7 +185,7 @@ def settle_failed(tx: Transaction, run: RunRow, error: str) -> None:
 def _settle(
     tx: Transaction, run: RunRow, finish: Finish, *, result: str, outcome: RunOutcome, error: str
 ) -> None:
-    if run.started_at is None:
+    if run.started_at is None and run.kind != RunKind.SUMMARY:
         store_prompt(tx, run)
     message_id = finish_reply(tx, run, finish)
     give_results(tx, run, dict.fromkeys(open_call_ids(tx, run), result))

@@ -10,6 +10,7 @@ from permissions.actions.requests import ask_permission, is_request_for
 from permissions.models import Grant as GrantRow
 from permissions.models import PermissionRequest, RequestState
 from permissions.policy.decide import Asked, Grant, Outcome, decide
+from workspaces.actions.sessions import path_of_session
 from workspaces.storage.transaction import Transaction
 
 
@@ -45,9 +46,11 @@ def judge_call(
     ((skip,),) = tx.fetch(
         "SELECT skip_permissions FROM workspaces_workspace WHERE id = %s", [run.workspace_id]
     )
+    # What was allowed for a session is allowed for the sessions below it.
+    sessions = [step["session_id"] for step in path_of_session(tx, run.session_id)]
     grants = [
         Grant(run.session_id, row.tool_name, row.action, row.path)
-        for row in GrantRow.objects.filter(session_id=run.session_id)
+        for row in GrantRow.objects.filter(session_id__in=sessions)
     ]
     asked = Asked(run.session_id, question.tool_name, question.action, question.path)
     decision = decide(asked, skip=bool(skip), allowed_tools=allowed_tools, grants=grants)

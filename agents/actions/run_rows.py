@@ -22,7 +22,7 @@ PROMPT_SHOWN_CHARS = 2_000
 _COLUMNS = (
     "r.id, r.workspace_id, r.session_id, r.run_id, r.accept_number, r.kind, r.state, r.prompt,"
     " r.attachments, r.was_queued, r.fence, r.open_calls, r.message_id, r.started_at,"
-    " s.cancel_mark >= r.accept_number"
+    " s.cancel_mark >= r.accept_number, r.parent_id"
 )
 
 
@@ -43,6 +43,7 @@ class RunRow:
     message_id: str
     started_at: int | None
     is_cancelled: bool  # its session's cancel mark covers it
+    parent: int | None  # the run whose call waits for it
 
     @property
     def user_parts(self) -> Parts:
@@ -68,6 +69,7 @@ def _row(values: Sequence[Any]) -> RunRow:
         message_id,
         started_at,
         is_cancelled,
+        parent,
     ) = values
     return RunRow(
         key,
@@ -85,6 +87,7 @@ def _row(values: Sequence[Any]) -> RunRow:
         message_id,
         started_at,
         bool(is_cancelled),
+        parent,
     )
 
 
@@ -110,6 +113,7 @@ def run_wire(run: RunRow, **more: Any) -> dict[str, Any]:
         accept_number=run.accept_number,
         run_id=run.run_id,
         message_id=run.message_id,
+        kind=run.kind,
     )
     return {**facts, **more}
 
@@ -121,6 +125,7 @@ def run_facts(
     accept_number: int,
     run_id: str | None,
     message_id: str = "",
+    kind: str = "prompt",
     **more: Any,
 ) -> dict[str, Any]:
     facts: dict[str, Any] = {
@@ -131,4 +136,6 @@ def run_facts(
     }
     if run_id is not None:
         facts["run_id"] = run_id
+    if kind != "prompt":
+        facts["kind"] = kind
     return {**facts, **more}

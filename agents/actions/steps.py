@@ -13,6 +13,7 @@ from typing import Any
 
 import orjson
 
+from agents.actions.answers import answered_calls
 from agents.actions.finish import (
     close_session_work,
     end_run,
@@ -24,11 +25,11 @@ from agents.actions.finish import (
     store_prompt,
 )
 from agents.actions.run_rows import RunRow, read_runs, run_wire
-from agents.models import RunOutcome, RunState
+from agents.models import RunKind, RunOutcome, RunState
 from agents.turn.effects import End, Outcome
 from agents.turn.machine import CANCELLED_RESULT
 from workspaces.actions import messages
-from workspaces.actions.sessions import add_usage, tell_session
+from workspaces.actions.sessions import add_usage, set_context, tell_session
 from workspaces.events.parts import (
     Finish,
     FinishReason,
@@ -66,13 +67,16 @@ class ReplyWrite:
     prompt_tokens: int = 0
     completion_tokens: int = 0
     cost: float = 0.0
+    context_tokens: int = 0  # what the conversation takes of the window with it
+    is_summary: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class ReplyStart:
     model: str
     provider: str
-    fold: bool
+    fold: bool = False
+    is_summary: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +103,7 @@ class Written:
     stream_number: int = 0
     message: Mapping[str, Any] | None = None  # the reply that was begun
     folded: bool = False  # prompts were taken in: the transcript has more messages
-    answered: tuple[tuple[str, bool], ...] = ()  # answers that came before parking: not parked
+    answered: tuple[str, ...] = ()  # calls whose answers came before parking: not parked
 
 
 def hold(tx: Transaction, held: Held) -> RunRow:
@@ -122,10 +126,11 @@ def begin_run(tx: Transaction, held: Held) -> RunRow | None:
             run.workspace_id, Kind.RUN_RESUMED, {"run": run_wire(run)}, session_id=run.session_id
         )
         return run
-    store_prompt(tx, run)
+    if run.kind != RunKind.SUMMARY:
+        store_prompt(tx, run)
     tx.execute("UPDATE agents_run SET started_at = %s WHERE id = %s", [tx.now, run.key])
     tx.append(run.workspace_id, Kind.RUN_STARTED, {"run": run_wire(run)}, session_id=run.session_id)
-    if run.was_queued and run.run_id is None:
+    if run.was_queued and run.run_id is None and run.kind == RunKind.PROMPT:
         # What waited with it and asks for no turn of its own goes along.
         fold_prompts(tx, run, queued_only=True)
     return run
@@ -157,8 +162,8 @@ def write_step(tx: Transaction, held: Held, step: Step) -> Written:
     ends_cancelled = step.end is not None and step.end.outcome is Outcome.CANCELLED
     if run.is_cancelled and not ends_cancelled:
         return Written(is_cancelled=True)
-    if step.parks and (answered := _answers(tx, run)):
-        return Written(answered=answered)
+    if step.parks and (answered := answered_calls(tx, run, _waiting(tx, run))):
+        return Written(answered=tuple(answered))
     _write_said(tx, run, step)
     if step.begins:
         _mark_open(tx, run, [*run.open_calls, *step.begins])
@@ -187,6 +192,7 @@ def _write_said(tx: Transaction, run: RunRow, step: Step) -> None:
                 completion_tokens=reply.completion_tokens,
                 cost=reply.cost,
             )
+        _keep_context(tx, run, reply)
     for result in step.results:
         messages.create_message(
             tx,
@@ -207,6 +213,26 @@ def _write_said(tx: Transaction, run: RunRow, step: Step) -> None:
         _mark_open(tx, run, sorted(run.open_calls - done))
     if step.end is None and step.reply is not None:  # its usage
         tell_session(tx, run.workspace_id, run.session_id)
+
+
+def _keep_context(tx: Transaction, run: RunRow, reply: ReplyWrite) -> None:
+    is_whole = reply.reason not in {FinishReason.CANCELED, FinishReason.ERROR}
+    if reply.is_summary:
+        if is_whole:
+            set_context(
+                tx,
+                run.session_id,
+                tokens=reply.completion_tokens,
+                summary_message_id=reply.message_id,
+            )
+        _tell_summary(tx, run, "", done=True)
+    elif is_whole and reply.context_tokens:
+        set_context(tx, run.session_id, tokens=reply.context_tokens)
+
+
+def _tell_summary(tx: Transaction, run: RunRow, progress: str, *, done: bool) -> None:
+    told = {"session_id": run.session_id, "progress": progress, "done": done}
+    tx.append(run.workspace_id, Kind.SUMMARY_PROGRESSED, told, session_id=run.session_id)
 
 
 def _closing(tx: Transaction, reply: ReplyWrite, end: End) -> Parts:
@@ -249,17 +275,9 @@ def _end(tx: Transaction, run: RunRow, step: Step, end: End) -> None:
     close_session_work(tx, run.workspace_id, run.session_id)
 
 
-def _answers(tx: Transaction, run: RunRow) -> tuple[tuple[str, bool], ...]:
-    """Answers to this run's questions whose calls have no result yet."""
-    rows = tx.fetch(
-        "SELECT tool_call_id, state FROM permissions_permissionrequest"
-        " WHERE run_key = %s AND state IN ('allowed', 'denied')",
-        [run.key],
-    )
-    if not rows:
-        return ()
-    waiting = set(open_call_ids(tx, run)) - run.open_calls
-    return tuple((call_id, state == "allowed") for call_id, state in rows if call_id in waiting)
+def _waiting(tx: Transaction, run: RunRow) -> list[str]:
+    """The calls that have no result yet and whose tools were not begun."""
+    return [call_id for call_id in open_call_ids(tx, run) if call_id not in run.open_calls]
 
 
 def _start_reply(tx: Transaction, run: RunRow, start: ReplyStart) -> Written:
@@ -271,7 +289,10 @@ def _start_reply(tx: Transaction, run: RunRow, start: ReplyStart) -> Written:
         run_key=run.key,
         model=start.model,
         provider=start.provider,
+        is_summary=start.is_summary,
     )
+    if start.is_summary:
+        _tell_summary(tx, run, "Summarizing the session", done=False)
     return Written(stream_number=number, message=message, folded=folded)
 
 

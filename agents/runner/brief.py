@@ -7,14 +7,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import orjson
 from django.conf import settings as server_settings
 
 from agents.llm.contract import ModelRequest, Provider
 from agents.llm.errors import UnknownModel
 from agents.llm.providers import provider_for
+from agents.models import RunKind
 from agents.prompts.system import system_prompt
-from agents.tools.contract import Tool
-from agents.tools.registry import available
+from agents.queue.claim import Claimed
+from agents.runner.toolbox import toolbox_of
+from agents.tools.contract import LanguageService, NoLanguages, Tool
 from agents.turn.transcript import Message
 from workspaces.config.cache import configs
 from workspaces.config.context_files import find_context_files
@@ -39,13 +42,16 @@ class Model:
         *,
         session_id: str,
         working_dir: str,
+        max_tokens: int = 0,
     ) -> ModelRequest:
+        """``max_tokens``: fewer than the model would give."""
+        most = self.choice.max_tokens or self.info.default_max_tokens
         return ModelRequest(
             model=self.info,
             system=system,
             messages=messages,
             tools=tuple(tool.spec for tool in tools.values()),
-            max_tokens=self.choice.max_tokens or self.info.default_max_tokens,
+            max_tokens=min(most, max_tokens) if max_tokens else most,
             temperature=self.choice.temperature,
             top_p=self.choice.top_p,
             think=self.choice.think,
@@ -57,15 +63,19 @@ class Model:
 
 @dataclass(frozen=True, slots=True)
 class Brief:
-    large: Model
+    model: Model
     system: str = field(repr=False)
     tools: Mapping[str, Tool[Any]]
-    allowed_tools: frozenset[str]
+    settings: Settings = field(repr=False)
     env: Mapping[str, str] = field(repr=False)
+    working_dir: str
+    data_dir: str
+    languages: LanguageService = field(default_factory=NoLanguages)
 
 
-async def brief_of(workspace_id: str, path: str) -> Brief:
+async def brief_of(claimed: Claimed) -> Brief:
     """Raises ``agents.llm.errors.ModelError`` when no model can be had."""
+    workspace_id, path = claimed.workspace_id, claimed.path
     config = await configs().newest_config_of(workspace_id)
     given = await configs().env_of(workspace_id)
     env = given or server_env()
@@ -76,12 +86,16 @@ async def brief_of(workspace_id: str, path: str) -> Brief:
         context_paths=settings.context_paths,
         global_context_paths=settings.global_context_paths,
     )
+    choice = settings.small if claimed.kind == RunKind.FETCH else settings.large
+    working_dir = orjson.loads(claimed.errand).get("working_dir") or path
     return Brief(
-        large=model_for(settings, settings.large, env),
-        system=system_prompt(path, context),
-        tools=available(settings.disabled_tools),
-        allowed_tools=settings.allowed_tools,
+        model=model_for(settings, choice, env),
+        system=system_prompt(working_dir, context),
+        tools=await toolbox_of(claimed.kind, settings),
+        settings=settings,
         env=env,
+        working_dir=working_dir,
+        data_dir=config.data_dir,
     )
 
 

@@ -1,4 +1,4 @@
-"""One tool call: parse, ask, run. Whatever the model wrote, an answer comes back."""
+"""One tool call: parse, ask, send for, run. Whatever the model wrote, an answer comes back."""
 
 from __future__ import annotations
 
@@ -11,16 +11,28 @@ from typing import Any
 
 import orjson
 
+from agents import wakeup
+from agents.actions.errands import TooDeep, begin_errand, errand_of
 from agents.actions.judging import QuestionChanged, Verdict, judge_call
-from agents.actions.steps import Held
+from agents.actions.steps import Held, LeaseLost
 from agents.runner.ledger import DatabaseLedger, DatabaseTodos
-from agents.tools.contract import BadArguments, Tool, ToolContext, ToolOutcome, ToolRefusal
+from agents.tools.contract import (
+    BadArguments,
+    ErrandTool,
+    LanguageService,
+    Question,
+    Tool,
+    ToolContext,
+    ToolOutcome,
+    ToolRefusal,
+)
 from workspaces.events.parts import ToolCall, ToolResult
 from workspaces.storage.ids import new_id
 from workspaces.storage.writer import writer
 
 logger = logging.getLogger(__name__)
 
+TOO_DEEP = "Not run: agents may not send for further agents at this depth. Do it yourself."
 CHANGED = (
     "Not run: since permission was given, the path leads elsewhere or the file has changed. "
     "Look at it again, then retry."
@@ -37,22 +49,59 @@ class Workbench:
     allowed_tools: frozenset[str]
     env: Mapping[str, str] = field(repr=False)
     server_mark: str
+    languages: LanguageService
+    sees_images: bool = False
+    web_allowed_hosts: tuple[str, ...] = ()
+    data_dir: str = ""
 
 
 class Failed(Exception):
     """The call cannot run; the sentence is its result."""
 
 
-async def judge(bench: Workbench, call: ToolCall, message_id: str) -> Verdict:
-    """Whether the call may run now. Raises ``Failed``."""
+async def judge(bench: Workbench, call: ToolCall, message_id: str) -> Verdict | ToolResult:
+    """Whether the call may run now, or what came of what it sent for. Raises ``Failed``."""
     tool, args, context = _prepared(bench, call, message_id)
     try:
-        question = await tool.question(args, context)
+        if not isinstance(tool, ErrandTool):
+            return await _permission(bench, await tool.question(args, context), call)
+        return await _send_for(bench, tool, args, context, call)
     except ToolRefusal as refusal:
         raise Failed(str(refusal)) from refusal
+    except (Failed, LeaseLost):
+        raise
     except Exception as error:
-        logger.exception("tool %s failed to say what it asks", call.name)
+        logger.exception("tool %s failed to say what it needs", call.name)
         raise Failed(f"The tool {call.name} failed: {type(error).__name__}.") from error
+
+
+async def _send_for(
+    bench: Workbench, tool: ErrandTool[Any], args: Any, context: ToolContext, call: ToolCall
+) -> Verdict | ToolResult:
+    held = bench.held
+    was_sent, end = await writer.write(held.workspace_id, lambda tx: errand_of(tx, held, call.id))
+    if end is not None:
+        return _result(call, tool.settle(args, end))
+    if was_sent:
+        return Verdict.ASKED
+    verdict = await _permission(bench, await tool.question(args, context), call)
+    if verdict is not Verdict.ALLOWED:
+        return verdict
+    errand = await tool.errand(args, context)
+    try:
+        await writer.write(
+            held.workspace_id,
+            lambda tx: begin_errand(
+                tx, held, errand, message_id=context.message_id, call_id=call.id
+            ),
+        )
+    except TooDeep:
+        raise Failed(TOO_DEEP) from None
+    await wakeup.nudge_accepted()
+    return Verdict.ASKED
+
+
+async def _permission(bench: Workbench, question: Question | None, call: ToolCall) -> Verdict:
     if question is None:
         return Verdict.ALLOWED
     try:
@@ -116,6 +165,11 @@ def _context(bench: Workbench, call: ToolCall, message_id: str) -> ToolContext:
         files=DatabaseLedger(held.workspace_id, held.session_id),
         todos=DatabaseTodos(held.workspace_id, held.session_id),
         progress=_no_progress,
+        workspace_id=held.workspace_id,
+        sees_images=bench.sees_images,
+        languages=bench.languages,
+        web_allowed_hosts=bench.web_allowed_hosts,
+        data_dir=bench.data_dir,
     )
 
 

@@ -33,6 +33,7 @@ class Reply:
     message: Mapping[str, Any]
     taken: frozenset[str] = frozenset()  # call ids of the run's earlier replies
     on_begin: Callable[[], None] | None = None  # called at the model's first words
+    is_summary: bool = False
 
     def __post_init__(self) -> None:
         self.message_id: str = self.message["id"]

@@ -16,7 +16,6 @@ from agents.actions.finish import whole_calls
 from agents.actions.judging import Verdict
 from agents.actions.steps import (
     Held,
-    ReplyStart,
     ReplyWrite,
     Step,
     Written,
@@ -24,31 +23,32 @@ from agents.actions.steps import (
     write_step,
 )
 from agents.gates import pass_gate
-from agents.llm.errors import ModelError
+from agents.llm.errors import ContextExhausted, ModelError
 from agents.llm.usage import cost_of
+from agents.models import RunKind
 from agents.queue.claim import Claimed
 from agents.runner import calls
 from agents.runner.brief import Brief, brief_of
 from agents.runner.checkpoints import Checkpoints
+from agents.runner.conversation import Conversation
 from agents.runner.reply import Reply
+from agents.runner.stepping import step_of
+from agents.runner.summary import summary_request
 from agents.runner.title import give_title
 from agents.runner.transcript_rows import read_transcript, steps_of
 from agents.turn.effects import (
     AbortWork,
     CallModel,
     Effect,
-    End,
-    GiveResult,
     Judge,
     Outcome,
     Park,
-    Release,
     RunTool,
-    SaveReply,
-    SaveResult,
+    Summarise,
 )
 from agents.turn.inputs import (
     Allowed,
+    Answered,
     AnswerNeeded,
     Asked,
     Begun,
@@ -62,12 +62,13 @@ from agents.turn.inputs import (
 )
 from agents.turn.machine import Phase, Turn, advance, rebuild
 from agents.turn.transcript import Message
+from agents.turn.window import is_nearly_full
 from workspaces.events.hub import Hub
 from workspaces.events.parts import (
     FinishReason,
     Role,
-    ToolCall,
     ToolResult,
+    plain_text,
     tool_calls,
 )
 from workspaces.storage.reader import read
@@ -76,6 +77,7 @@ from workspaces.storage.writer import writer
 logger = logging.getLogger(__name__)
 
 TITLE_SECONDS = 1.0
+NO_SUMMARY = "The model gave no summary of the conversation; try again, or begin a new session."
 
 
 class RunTask:
@@ -106,11 +108,9 @@ class RunTask:
         self._brief_error = ""
         self._reply: Reply | None = None
         self._usage = (0, 0, 0.0)  # of the reply: prompt tokens, completion tokens, cost
-        self._calls: dict[str, ToolCall] = {}
-        self._call_ids: set[str] = set()
-        self._call_message_id = ""
         self._results: dict[str, ToolResult] = {}
-        self._messages: list[Message] = []
+        self._conversation = Conversation()
+        self._is_summarised = False  # the conversation begins with a summary that was not read yet
 
     # -- what others may call, in the loop
 
@@ -131,7 +131,9 @@ class RunTask:
         try:
             if await writer.write(self.held.workspace_id, lambda tx: begin_run(tx, self.held)):
                 await self._prepare(brief)
-                await self._advance(Begun())
+                is_full = self._is_full(self.claimed.context_tokens)
+                only_summarises = self.claimed.kind == RunKind.SUMMARY
+                await self._advance(Begun(is_full, only_summarises))
                 while self._turn.phase is not Phase.ENDED:
                     await self._advance(await self._inbox.get())
         finally:
@@ -150,15 +152,13 @@ class RunTask:
             if tool.parallel
         )
         stored = await read(read_transcript, self.held.session_id, self.held.key)
-        self._messages = list(stored.messages)
+        self._conversation.load(stored.messages, stored.own)
         steps, results = steps_of(stored.own, parallel)
         self._turn = rebuild(steps, results)
-        for message in stored.own:
-            self._remember_calls(message)
 
     async def _read_brief(self) -> None:
         try:
-            self._brief = await brief_of(self.held.workspace_id, self.claimed.path)
+            self._brief = await brief_of(self.claimed)
         except ModelError as error:
             self._brief_error = error.sentence
 
@@ -193,8 +193,8 @@ class RunTask:
             return
         self._turn = turn
         if written.answered:
-            for call_id, granted in written.answered:
-                self._inbox.put_nowait(Allowed(call_id) if granted else Denied(call_id))
+            for call_id in written.answered:
+                self._inbox.put_nowait(Answered(call_id))
             return
         if step is not None:
             self._keep(step)
@@ -212,51 +212,11 @@ class RunTask:
             await pass_gate("result.saved")
 
     def _step(self, effects: tuple[Effect, ...]) -> Step | None:
-        """The durable effects, as one write."""
-        reply: ReplyWrite | None = None
-        results: list[ToolResult] = []
-        refusals: dict[str, str] = {}
-        begins: list[str] = []
-        start: ReplyStart | None = None
-        end: End | None = None
-        for effect in effects:
-            match effect:
-                case SaveReply():
-                    reply = self._reply_write(effect.reason)
-                case SaveResult():
-                    results.append(self._results[effect.call_id])
-                case GiveResult():
-                    known = self._results.get(effect.call_id)
-                    if known is not None:  # it came to its end just before the cancel
-                        results.append(known)
-                    else:
-                        refusals[effect.call_id] = effect.content
-                case RunTool():
-                    begins.append(effect.call_id)
-                case CallModel() if self._brief is not None:
-                    choice = self._brief.large.choice
-                    start = ReplyStart(choice.model, choice.provider, effect.fold)
-                case End():
-                    end = effect
-                case _:
-                    pass
-        parks = any(isinstance(effect, Park) for effect in effects)
-        releases = any(isinstance(effect, Release) for effect in effects)
-        durable = (reply, results, refusals, begins, start, parks, releases, end)
-        if not any(durable):
-            return None
-        chosen = self._brief.large.choice if self._brief is not None else None
-        return Step(
-            reply,
-            results,
-            refusals,
-            begins,
-            start,
-            parks=parks,
-            releases=releases,
-            end=end,
-            model=chosen.model if chosen is not None else "",
-            provider=chosen.provider if chosen is not None else "",
+        return step_of(
+            effects,
+            choice=self._brief.model.choice if self._brief is not None else None,
+            results=self._results,
+            reply_write=self._reply_write,
         )
 
     def _reply_write(self, reason: FinishReason) -> ReplyWrite | None:
@@ -265,58 +225,66 @@ class RunTask:
         parts = self._reply.parts()
         if reason is not FinishReason.TOOL_USE:
             parts = whole_calls(parts)
-        return ReplyWrite(self._reply.message_id, parts, reason, *self._usage)
+        prompt_tokens, completion_tokens, cost = self._usage
+        return ReplyWrite(
+            self._reply.message_id,
+            parts,
+            reason,
+            prompt_tokens,
+            completion_tokens,
+            cost,
+            context_tokens=self._conversation.tokens(prompt_tokens + completion_tokens),
+            is_summary=self._reply.is_summary,
+        )
 
     def _keep(self, step: Step) -> None:
-        """What was written is part of the transcript from now on."""
+        """What was written is part of the conversation from now on."""
         if step.reply is not None and self._reply is not None:
-            message = Message(step.reply.message_id, Role.ASSISTANT, step.reply.parts)
-            self._messages.append(message)
-            self._remember_calls(message)
+            if not self._reply.is_summary:
+                reply = Message(step.reply.message_id, Role.ASSISTANT, step.reply.parts)
+                self._conversation.add_reply(reply)
             self._reply.close()
             self._reply = None
             self._usage = (0, 0, 0.0)
         refused = [
-            calls.failure(self._calls[call_id], content)
+            calls.failure(self._conversation.calls[call_id], content)
             for call_id, content in step.refusals.items()
         ]
         for result in [*step.results, *refused]:
-            self._messages.append(Message("", Role.TOOL, (result,)))
+            self._conversation.add_result(result)
             self._results.pop(result.tool_call_id, None)
-
-    def _remember_calls(self, message: Message) -> None:
-        made = tool_calls(message.parts)
-        if made:
-            self._calls = {call.id: call for call in made}
-            self._call_ids |= set(self._calls)
-            self._call_message_id = message.id
 
     async def _perform(self, effect: Effect, written: Written) -> None:
         match effect:
-            case CallModel():
+            case CallModel() | Summarise():
                 if self._brief is None:
                     self._inbox.put_nowait(ReplyFailed(self._brief_error))
                     return
-                if written.folded:
-                    stored = await read(read_transcript, self.held.session_id, self.held.key)
-                    self._messages = list(stored.messages)
-                assert written.message is not None  # noqa: S101  a reply was begun in this step
-                self._reply = Reply(
-                    self.held,
-                    self._hub,
-                    self._checkpoints,
-                    written.stream_number,
-                    written.message,
-                    frozenset(self._call_ids),
-                    on_begin=self._begin_title,
-                )
-                self._spawn("model", self._receive(self._reply, self._brief))
+                await self._speak(self._brief, written, is_summary=isinstance(effect, Summarise))
             case Judge():
                 self._spawn(effect.call_id, self._judge(effect.call_id))
             case RunTool():
                 self._spawn(effect.call_id, self._run_tool(effect.call_id))
             case _:
                 pass
+
+    async def _speak(self, brief: Brief, written: Written, *, is_summary: bool) -> None:
+        if written.folded or self._is_summarised:
+            stored = await read(read_transcript, self.held.session_id, self.held.key)
+            self._conversation.load(stored.messages)
+        self._is_summarised = is_summary
+        assert written.message is not None  # noqa: S101  a reply was begun in this step
+        self._reply = Reply(
+            self.held,
+            self._hub,
+            self._checkpoints,
+            written.stream_number,
+            written.message,
+            frozenset(self._conversation.call_ids),
+            on_begin=self._begin_title,
+            is_summary=is_summary,
+        )
+        self._spawn("model", self._receive(self._reply, brief))
 
     async def _before(self, step: Step) -> None:
         if step.parks:
@@ -365,39 +333,64 @@ class RunTask:
             await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _receive(self, reply: Reply, brief: Brief) -> None:
-        request = brief.large.request(
-            brief.system,
-            tuple(self._messages),
-            brief.tools,
-            session_id=self.held.session_id,
-            working_dir=self.claimed.path,
-        )
+        model = brief.model
+        if reply.is_summary:
+            request = summary_request(
+                brief,
+                self._conversation.messages,
+                session_id=self.held.session_id,
+                was_exhausted=self._turn.is_exhausted,
+            )
+        else:
+            request = model.request(
+                brief.system,
+                tuple(self._conversation.messages),
+                brief.tools,
+                session_id=self.held.session_id,
+                working_dir=brief.working_dir,
+            )
         try:
-            stopped = await reply.receive(brief.large.provider, request)
+            stopped = await reply.receive(model.provider, request)
         except ModelError as error:
-            self._inbox.put_nowait(ReplyFailed(error.sentence))
+            exhausted = isinstance(error, ContextExhausted) and brief.settings.auto_summarize
+            self._inbox.put_nowait(ReplyFailed(error.sentence, is_exhausted=exhausted))
             return
         usage = stopped.usage
         prompt_tokens = usage.input + usage.cache_read + usage.cache_write
-        self._usage = (prompt_tokens, usage.output, cost_of(usage, brief.large.info))
+        self._usage = (prompt_tokens, usage.output, cost_of(usage, model.info))
+        parts = reply.parts()
+        if reply.is_summary and not plain_text(parts).strip():
+            self._inbox.put_nowait(ReplyFailed(NO_SUMMARY))
+            return
         asked = tuple(
             Asked(call.id, call.name, call.input, self._is_parallel(call.name))
-            for call in tool_calls(reply.parts())
+            for call in tool_calls(parts)
         )
-        self._inbox.put_nowait(Replied(stopped.reason, asked))
+        is_full = self._is_full(prompt_tokens + usage.output)
+        self._inbox.put_nowait(Replied(stopped.reason, asked, is_full))
+
+    def _is_full(self, told: int) -> bool:
+        """Whether the conversation, of which the provider told this size, nearly fills the
+        window."""
+        if self._brief is None or not self._brief.settings.auto_summarize:
+            return False
+        tokens = self._conversation.tokens(told)
+        return is_nearly_full(tokens, self._brief.model.info.context_window)
 
     def _is_parallel(self, name: str) -> bool:
         tool = self._brief.tools.get(name) if self._brief is not None else None
         return tool is not None and tool.parallel
 
     async def _judge(self, call_id: str) -> None:
-        call = self._calls[call_id]
+        call = self._conversation.calls[call_id]
         try:
-            verdict = await calls.judge(self._bench(), call, self._call_message_id)
+            verdict = await calls.judge(self._bench(), call, self._conversation.call_message_id)
         except calls.Failed as failed:
             self._end_call(calls.failure(call, str(failed)))
             return
         match verdict:
+            case ToolResult():
+                self._end_call(verdict)
             case Verdict.ALLOWED:
                 self._inbox.put_nowait(Allowed(call_id))
             case Verdict.DENIED:
@@ -406,7 +399,9 @@ class RunTask:
                 self._inbox.put_nowait(AnswerNeeded(call_id))
 
     async def _run_tool(self, call_id: str) -> None:
-        result = await calls.run(self._bench(), self._calls[call_id], self._call_message_id)
+        result = await calls.run(
+            self._bench(), self._conversation.calls[call_id], self._conversation.call_message_id
+        )
         self._end_call(result)
 
     def _end_call(self, result: ToolResult) -> None:
@@ -417,11 +412,16 @@ class RunTask:
         if self._brief is None:
             # Only a resumed run whose configuration broke meanwhile comes here.
             raise calls.Failed(self._brief_error)
+        brief = self._brief
         return calls.Workbench(
             self.held,
-            self.claimed.path,
-            self._brief.tools,
-            self._brief.allowed_tools,
-            self._brief.env,
+            brief.working_dir,
+            brief.tools,
+            brief.settings.allowed_tools,
+            brief.env,
             self._server_mark,
+            brief.languages,
+            sees_images=brief.model.info.supports_attachments,
+            web_allowed_hosts=brief.settings.web_allowed_hosts,
+            data_dir=brief.data_dir,
         )

@@ -2,14 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import orjson
 from django.db import connection
 
 from agents.turn.inputs import Asked
 from agents.turn.transcript import Message
-from workspaces.events.parts import Role, ToolResult, finish_of, parts_from_wire, tool_calls
+from workspaces.events.parts import (
+    Role,
+    Text,
+    ToolResult,
+    finish_of,
+    parts_from_wire,
+    plain_text,
+    tool_calls,
+)
+
+_MESSAGES = (
+    "SELECT m.id, m.role, m.parts, m.model, m.provider, m.run_key, m.is_summary"
+    " FROM workspaces_message m WHERE m.session_id = %s AND m.is_finished = %s"
+    " AND (m.position >= %s OR (m.run_key = %s AND m.role = 'user'))"
+    " AND (m.is_summary = %s OR m.id = %s) ORDER BY m.position"
+)
+_SUMMARY = (
+    "SELECT m.id, m.position FROM workspaces_session s"
+    " JOIN workspaces_message m ON m.id = s.summary_message_id WHERE s.id = %s"
+)
+SUMMARISED = (
+    "The conversation so far became too long and was replaced by this summary of it. "
+    "Go on from here; do not greet, do not repeat what is done.\n\n<summary>\n{words}\n</summary>"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,28 +44,30 @@ class Stored:
 
 
 def read_transcript(session_id: str, run_key: int) -> Stored:
-    """From the newest summary on, if there is one. Open messages are left out."""
+    """From the summary on, if there is one. Open messages are left out.
+
+    What the run was asked for stays in the transcript also when it lies before the summary.
+    """
     with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT m.id, m.role, m.parts, m.model, m.provider, m.run_key"
-            " FROM workspaces_message m WHERE m.session_id = %s AND m.is_finished = %s"
-            " AND m.position >= COALESCE((SELECT MAX(s.position) FROM workspaces_message s"
-            " WHERE s.session_id = %s AND s.is_summary = %s), 0)"
-            " ORDER BY m.position",
-            [session_id, True, session_id, True],
-        )
+        cursor.execute(_SUMMARY, [session_id])
+        summary_id, start = cursor.fetchone() or ("", 0)
+        cursor.execute(_MESSAGES, [session_id, True, start, run_key, False, summary_id])
         rows = cursor.fetchall()
-    messages = [
-        (
-            Message(row[0], Role(row[1]), parts_from_wire(orjson.loads(row[2])), row[3], row[4]),
-            row[5],
-        )
-        for row in rows
-    ]
+    summary = [_summary(row) for row in rows if row[6]]
+    said = [(_message(row), row[5] == run_key) for row in rows if not row[6]]
     return Stored(
-        tuple(message for message, _ in messages),
-        tuple(message for message, key in messages if key == run_key),
+        (*summary, *(message for message, _ in said)),
+        tuple(message for message, is_own in said if is_own),
     )
+
+
+def _message(row: Sequence[Any]) -> Message:
+    return Message(row[0], Role(row[1]), parts_from_wire(orjson.loads(row[2])), row[3], row[4])
+
+
+def _summary(row: Sequence[Any]) -> Message:
+    words = plain_text(parts_from_wire(orjson.loads(row[2])))
+    return Message(row[0], Role.USER, (Text(SUMMARISED.format(words=words)),))
 
 
 def steps_of(

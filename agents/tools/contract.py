@@ -12,9 +12,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Generic, Protocol, TypeAlias, TypeVar
+from typing import Any, Generic, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from agents.llm.contract import ToolSpec
+from agents.tools.shell.jobs import Jobs, NoJobs
 
 Args = TypeVar("Args")
 
@@ -118,6 +119,7 @@ class ToolContext:
     languages: LanguageService = field(default_factory=NoLanguages)
     web_allowed_hosts: tuple[str, ...] = ()  # private addresses that the web tools may reach
     data_dir: str = ""  # the workspace's own data folder
+    jobs: Jobs = field(default_factory=NoJobs)  # the workspace's commands in the background
 
 
 class Tool(Protocol, Generic[Args]):
@@ -178,6 +180,7 @@ class QuestionsAnswered:
 ErrandEnd: TypeAlias = ChildEnded | QuestionsAnswered
 
 
+@runtime_checkable
 class ErrandTool(Tool[Args], Protocol[Args]):
     """A tool that does nothing by itself: it sends for something and makes a result of it.
 

@@ -27,6 +27,11 @@ class CallModel:
 
 
 @dataclass(frozen=True, slots=True)
+class Summarise:
+    """Ask the model for a summary: the conversation goes on from it."""
+
+
+@dataclass(frozen=True, slots=True)
 class SaveReply:
     """Write the model's reply whole, finished with this reason."""
 
@@ -87,6 +92,7 @@ class End:
 
 Effect: TypeAlias = (
     CallModel
+    | Summarise
     | SaveReply
     | Judge
     | RunTool

@@ -22,6 +22,9 @@ class Asked:
 class Begun:
     """The run was claimed, for the first time or again."""
 
+    is_full: bool = False  # the conversation nearly fills the model's window
+    only_summarises: bool = False  # the run is for a summary and nothing else
+
 
 @dataclass(frozen=True, slots=True)
 class Replied:
@@ -29,6 +32,7 @@ class Replied:
 
     reason: FinishReason
     calls: tuple[Asked, ...] = ()
+    is_full: bool = False  # with it, the conversation nearly fills the model's window
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +40,7 @@ class ReplyFailed:
     """The model could not be had, after all retries."""
 
     error: str
+    is_exhausted: bool = False  # because the conversation does not fit its window
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +52,14 @@ class Allowed:
 
 @dataclass(frozen=True, slots=True)
 class AnswerNeeded:
-    """The call waits for a person."""
+    """The call waits: for a person, or for a run of its own."""
+
+    call_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """What the call waited for has come: judge it again."""
 
     call_id: str
 
@@ -83,6 +95,7 @@ Input: TypeAlias = (
     | ReplyFailed
     | Allowed
     | AnswerNeeded
+    | Answered
     | Denied
     | ToolEnded
     | CancelSeen

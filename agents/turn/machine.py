@@ -1,7 +1,8 @@
 """The turn as a pure machine: ``advance(state, input) → (state, effects)``.
 
 A turn calls the model, runs the calls of its reply, and calls it again until
-it stops. The stored messages are the state: ``rebuild`` makes the same state
+it stops. When the conversation nearly fills the model's window, or the model
+says that it does not fit, a summary comes between two steps. The stored messages are the state: ``rebuild`` makes the same state
 from them after a crash, with every call that has no result waiting again.
 """
 
@@ -27,9 +28,11 @@ from agents.turn.effects import (
     RunTool,
     SaveReply,
     SaveResult,
+    Summarise,
 )
 from agents.turn.inputs import (
     Allowed,
+    Answered,
     AnswerNeeded,
     Asked,
     Begun,
@@ -53,10 +56,14 @@ REPEATED_NOTE = "Stopped: the same tool calls were repeated without progress."
 LOOP_WINDOW = 10
 LOOP_REPEATS = 5
 
+# Between two summaries of a turn: where a summary does not shorten, more of them do not either.
+REPLIES_BETWEEN_SUMMARIES = 2
+
 
 class Phase(StrEnum):
     FRESH = "fresh"  # claimed, nothing begun
     CALLING = "calling"  # the model speaks
+    SUMMARISING = "summarising"  # the model writes the summary
     TOOLS = "tools"  # its calls are judged, asked for, run
     ENDED = "ended"
 
@@ -84,6 +91,10 @@ class Turn:
     trail: tuple[str, ...] = ()  # a digest for each step with calls, newest last
     is_denied: bool = False
     hands_over: bool = False
+    is_full: bool = False  # a summary is due
+    is_exhausted: bool = False  # the last call did not fit: the next one is its retry
+    only_summarises: bool = False
+    summary_step: int = -REPLIES_BETWEEN_SUMMARIES  # how many replies there were at the last one
 
 
 Step: TypeAlias = tuple[Turn, tuple[Effect, ...]]
@@ -95,18 +106,17 @@ def advance(turn: Turn, happened: Input) -> Step:
         return turn, ()
     match happened:
         case Begun():
-            return _begin(turn)
+            return _begin(turn, happened)
         case Replied():
             return _replied(turn, happened)
         case ReplyFailed():
-            if turn.phase is not Phase.CALLING:
-                return turn, ()
-            end = End(Outcome.FAILED, FinishReason.ERROR, happened.error, happened.error)
-            return _ended(turn), (SaveReply(FinishReason.ERROR), end)
+            return _reply_failed(turn, happened)
         case Allowed():
             return _allowed(turn, happened)
         case AnswerNeeded():
             return _answer_needed(turn, happened)
+        case Answered():
+            return _answered(turn, happened)
         case Denied():
             return _denied(turn, happened)
         case ToolEnded():
@@ -152,20 +162,46 @@ def rebuild(steps: Sequence[Sequence[Asked]], results: Sequence[tuple[str, str]]
     )
 
 
-def _begin(turn: Turn) -> Step:
+def _begin(turn: Turn, begun: Begun) -> Step:
     match turn.phase:
         case Phase.FRESH:
-            return replace(turn, phase=Phase.CALLING), (CallModel(fold=False),)
+            turn = replace(turn, is_full=begun.is_full, only_summarises=begun.only_summarises)
+            return _summarise(turn) if begun.only_summarises else _call_model(turn, fold=False)
         case Phase.TOOLS:
-            return _go_on(turn)
+            return _go_on(replace(turn, is_full=begun.is_full))
         case _:
             return turn, ()
 
 
+def _call_model(turn: Turn, *, fold: bool) -> Step:
+    """The next call, or the summary that must come before it."""
+    is_due = turn.steps - turn.summary_step >= REPLIES_BETWEEN_SUMMARIES
+    if turn.is_full and is_due:
+        return _summarise(turn)
+    return replace(turn, phase=Phase.CALLING), (CallModel(fold),)
+
+
+def _summarise(turn: Turn) -> Step:
+    turn = replace(turn, phase=Phase.SUMMARISING, is_full=False, summary_step=turn.steps)
+    return turn, (Summarise(),)
+
+
+def _summarised(turn: Turn, reason: FinishReason) -> Step:
+    """The summary is written, or could not be and is not needed: what it was made for."""
+    if turn.only_summarises:
+        return _ended(turn), (SaveReply(reason), End(Outcome.COMPLETED))
+    if turn.hands_over:
+        return _ended(turn), (SaveReply(reason), Release())
+    turn, effects = _call_model(turn, fold=True)
+    return turn, (SaveReply(reason), *effects)
+
+
 def _replied(turn: Turn, reply: Replied) -> Step:
+    if turn.phase is Phase.SUMMARISING:
+        return _summarised(turn, FinishReason.END_TURN)
     if turn.phase is not Phase.CALLING:
         return turn, ()
-    turn = replace(turn, steps=turn.steps + 1)
+    turn = replace(turn, steps=turn.steps + 1, is_full=reply.is_full, is_exhausted=False)
     if not reply.calls:
         # Some providers say that they call a tool and then call none: that is an end too.
         calls_none = reply.reason is FinishReason.TOOL_USE
@@ -175,6 +211,19 @@ def _replied(turn: Turn, reply: Replied) -> Step:
     turn = replace(turn, phase=Phase.TOOLS, calls=calls)
     turn, effects = _go_on(turn)
     return turn, (SaveReply(FinishReason.TOOL_USE), *effects)
+
+
+def _reply_failed(turn: Turn, failed: ReplyFailed) -> Step:
+    if turn.phase not in {Phase.CALLING, Phase.SUMMARISING}:
+        return turn, ()
+    if turn.phase is Phase.SUMMARISING and not (turn.is_exhausted or turn.only_summarises):
+        # There is some room left: the turn may come to its end without.
+        return _summarised(turn, FinishReason.ERROR)
+    if turn.phase is Phase.CALLING and failed.is_exhausted and not turn.is_exhausted:
+        turn, effects = _summarise(replace(turn, is_exhausted=True))
+        return turn, (SaveReply(FinishReason.MAX_TOKENS), *effects)
+    end = End(Outcome.FAILED, FinishReason.ERROR, failed.error, failed.error)
+    return _ended(turn), (SaveReply(FinishReason.ERROR), end)
 
 
 def _allowed(turn: Turn, allowed: Allowed) -> Step:
@@ -190,6 +239,13 @@ def _answer_needed(turn: Turn, needed: AnswerNeeded) -> Step:
     if call is None or call.progress is not Progress.JUDGED:
         return turn, ()
     return _go_on(_with(turn, needed.call_id, Progress.ASKED))
+
+
+def _answered(turn: Turn, answered: Answered) -> Step:
+    call = _call(turn, answered.call_id)
+    if call is None or call.progress is not Progress.ASKED:
+        return turn, ()
+    return _go_on(_with(turn, answered.call_id, Progress.WAITING))
 
 
 def _denied(turn: Turn, denied: Denied) -> Step:
@@ -217,7 +273,7 @@ def _cancelled(turn: Turn) -> Step:
         for call in turn.calls
         if call.progress is not Progress.DONE
     ]
-    if turn.phase is Phase.CALLING:
+    if turn.phase in {Phase.CALLING, Phase.SUMMARISING}:
         effects.append(SaveReply(FinishReason.CANCELED))
     effects.append(End(Outcome.CANCELLED, FinishReason.CANCELED, CANCELLED_NOTE))
     return _ended(turn), tuple(effects)
@@ -291,7 +347,7 @@ def _step_done(turn: Turn) -> Step:
         return _ended(turn), (End(Outcome.COMPLETED, FinishReason.END_TURN, REPEATED_NOTE),)
     if turn.hands_over:
         return _ended(turn), (Release(),)
-    return replace(turn, phase=Phase.CALLING), (CallModel(fold=True),)
+    return _call_model(turn, fold=True)
 
 
 def _ended(turn: Turn) -> Turn:

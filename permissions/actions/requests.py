@@ -8,6 +8,7 @@ from typing import Any
 import orjson
 
 from permissions.models import Grant, PermissionRequest, RequestState
+from workspaces.actions.sessions import path_of_session
 from workspaces.events.types import Kind
 from workspaces.storage.ids import new_id
 from workspaces.storage.transaction import Transaction
@@ -27,6 +28,7 @@ def ask_permission(
     params: Mapping[str, Any],
 ) -> str:
     """Opens a request and shows it to every client; returns its id."""
+    path_of_agents = path_of_session(tx, session_id)
     request = PermissionRequest(
         id=new_id(),
         workspace_id=workspace_id,
@@ -38,6 +40,7 @@ def ask_permission(
         path=path,
         description=description,
         params=_storable(params),
+        agent_path=path_of_agents if len(path_of_agents) > 1 else [],
         asked_at=tx.now,
     )
     request.save(force_insert=True)
@@ -101,8 +104,12 @@ def withdraw_requests(tx: Transaction, run_key: int) -> None:
 
 
 def forget_session_permissions(tx: Transaction, session_id: str) -> None:
-    """Removes a deleted session's requests and grants."""
-    for table in ("permissions_permissionrequest", "permissions_grant"):
+    """Removes a deleted session's requests, grants and questions."""
+    for table in (
+        "permissions_permissionrequest",
+        "permissions_grant",
+        "permissions_questionbatch",
+    ):
         tx.execute(f"DELETE FROM {table} WHERE session_id = %s", [session_id])
 
 
@@ -122,7 +129,7 @@ def _tell_resolved(tx: Transaction, request: PermissionRequest, *, granted: bool
 
 
 def request_wire(request: PermissionRequest) -> dict[str, Any]:
-    return {
+    wire = {
         "id": request.pk,
         "session_id": request.session_id,
         "tool_call_id": request.tool_call_id,
@@ -132,3 +139,6 @@ def request_wire(request: PermissionRequest) -> dict[str, Any]:
         "params": request.params,
         "path": request.path,
     }
+    if request.agent_path:
+        wire["agent_path"] = request.agent_path
+    return wire

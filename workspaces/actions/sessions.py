@@ -10,6 +10,8 @@ from workspaces.storage.errors import SessionUnknown
 from workspaces.storage.ids import new_id
 from workspaces.storage.transaction import Transaction
 
+DEEPEST = 16  # sessions below each other
+
 
 def create_session(
     tx: Transaction,
@@ -85,6 +87,32 @@ def add_usage(
         " WHERE id = %s",
         [prompt_tokens, completion_tokens, cost, tx.now, session_id],
     )
+
+
+def set_context(
+    tx: Transaction, session_id: str, *, tokens: int, summary_message_id: str = ""
+) -> None:
+    """What the conversation takes of the model's window now; a summary is its new start."""
+    tx.execute(
+        "UPDATE workspaces_session SET context_tokens = %s,"
+        " summary_message_id = CASE WHEN %s = '' THEN summary_message_id ELSE %s END"
+        " WHERE id = %s",
+        [tokens, summary_message_id, summary_message_id, session_id],
+    )
+
+
+def path_of_session(tx: Transaction, session_id: str) -> list[dict[str, str]]:
+    """From the top session down to this one, each with its title."""
+    path: list[dict[str, str]] = []
+    while session_id and len(path) < DEEPEST:
+        rows = tx.fetch(
+            "SELECT parent_session_id, title FROM workspaces_session WHERE id = %s", [session_id]
+        )
+        if not rows:
+            break
+        path.insert(0, {"session_id": session_id, "title": rows[0][1]})
+        session_id = rows[0][0]
+    return path
 
 
 def erase_session(tx: Transaction, workspace_id: str, session: dict[str, Any]) -> None:

@@ -20,6 +20,9 @@ class Session(models.Model):
     prompt_tokens = models.BigIntegerField(default=0)
     completion_tokens = models.BigIntegerField(default=0)
     cost = models.FloatField(default=0.0)
+    context_tokens = models.BigIntegerField(
+        db_default=0, help_text="What the conversation took of the model's window at last."
+    )
     summary_message_id = models.CharField(max_length=36, blank=True)
     todos = models.JSONField(default=list, blank=True)
     attached_clients = models.IntegerField(default=0)

@@ -1,0 +1,24 @@
+"""What calls of a run wait for, and whether it has come."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from agents.actions.run_rows import RunRow
+from workspaces.storage.transaction import Transaction
+
+# By call: whether what it waits for has come. A call may be allowed and then send for something.
+_WAITS = (
+    "SELECT tool_call_id, state <> 'pending' FROM permissions_permissionrequest WHERE run_key = %s",
+    "SELECT tool_call_id, state <> 'pending' FROM permissions_questionbatch WHERE run_key = %s",
+    "SELECT parent_call_id, state = 'finished' FROM agents_run WHERE parent_id = %s",
+)
+
+
+def answered_calls(tx: Transaction, run: RunRow, waiting: Sequence[str]) -> list[str]:
+    """Of the calls that wait, those whose answer or errand has come."""
+    has_come: dict[str, bool] = {}
+    for statement in _WAITS:
+        for call_id, is_over in tx.fetch(statement, [run.key]):
+            has_come[call_id] = has_come.get(call_id, True) and bool(is_over)
+    return [call_id for call_id in waiting if has_come.get(call_id, False)]

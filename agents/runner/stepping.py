@@ -1,0 +1,78 @@
+"""An advance's durable effects as one write. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+
+from agents.actions.steps import ReplyStart, ReplyWrite, Step
+from agents.turn.effects import (
+    CallModel,
+    Effect,
+    End,
+    GiveResult,
+    Park,
+    Release,
+    RunTool,
+    SaveReply,
+    SaveResult,
+    Summarise,
+)
+from workspaces.config.settings import ModelChoice
+from workspaces.events.parts import FinishReason, ToolResult
+
+
+def step_of(  # noqa: C901  a case an effect
+    effects: Iterable[Effect],
+    *,
+    choice: ModelChoice | None,
+    results: Mapping[str, ToolResult],
+    reply_write: Callable[[FinishReason], ReplyWrite | None],
+) -> Step | None:
+    """``None`` where nothing is to be written. ``choice``: the model, if one can be had."""
+    reply: ReplyWrite | None = None
+    given: list[ToolResult] = []
+    refusals: dict[str, str] = {}
+    begins: list[str] = []
+    start: ReplyStart | None = None
+    end: End | None = None
+    parks = releases = False
+    for effect in effects:
+        match effect:
+            case SaveReply():
+                reply = reply_write(effect.reason)
+            case SaveResult():
+                given.append(results[effect.call_id])
+            case GiveResult(call_id, content):
+                known = results.get(call_id)
+                if known is not None:  # it came to its end just before the cancel
+                    given.append(known)
+                else:
+                    refusals[call_id] = content
+            case RunTool():
+                begins.append(effect.call_id)
+            case CallModel() if choice is not None:
+                start = ReplyStart(choice.model, choice.provider, fold=effect.fold)
+            case Summarise() if choice is not None:
+                start = ReplyStart(choice.model, choice.provider, is_summary=True)
+            case Park():
+                parks = True
+            case Release():
+                releases = True
+            case End():
+                end = effect
+            case _:
+                pass
+    if not any((reply, given, refusals, begins, start, parks, releases, end)):
+        return None
+    return Step(
+        reply,
+        given,
+        refusals,
+        begins,
+        start,
+        parks=parks,
+        releases=releases,
+        end=end,
+        model=choice.model if choice is not None else "",
+        provider=choice.provider if choice is not None else "",
+    )
