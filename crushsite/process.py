@@ -26,6 +26,7 @@ from crushsite.milestones import logging_milestones
 from workspaces.actions.config_watch import ConfigWatch
 from workspaces.events.hub import Hub
 from workspaces.models import Workspace
+from workspaces.skills.watch import skill_watch
 from workspaces.storage.errors import BadField, ShuttingDown, StillInUse
 from workspaces.storage.ids import new_id
 from workspaces.storage.reader import read, stop_reading
@@ -64,8 +65,8 @@ class ServerProcess:
                 max_runs=settings.CRUSH_MAX_RUNS,
             ),
         )
-        self.config_watch = ConfigWatch()
-        self.services = Services((self.config_watch,))
+        self.config_watch = ConfigWatch(polls=settings.CRUSH_POLL_CONFIG)
+        self.services = Services((self.config_watch, skill_watch()))
         self.attachments = Attachments(
             self.instance_id,
             writer,
@@ -85,6 +86,7 @@ class ServerProcess:
             wakeup.listen_here(self.pool.hear)
             self.config_watch.start()
             self.services.start()
+            self._spawn(skill_watch().watch_forever())
             self.pool.start()
         if self.shape.serves:
             self._spawn(self._sweep_claims())

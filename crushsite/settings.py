@@ -103,6 +103,7 @@ CRUSH_MAX_PROMPT_CHARS = env.read_number("CRUSH_MAX_PROMPT_CHARS", 1_000_000, lo
 # Workers
 CRUSH_LEASE_SECONDS = env.read_seconds("CRUSH_LEASE", 15.0)
 CRUSH_POLL_SECONDS = env.read_seconds("CRUSH_POLL", 1.0)
+CRUSH_POLL_CONFIG = env.read_flag("CRUSH_POLL_CONFIG")
 CRUSH_MAX_RUNS = env.read_number("CRUSH_MAX_RUNS", 500, low=1, high=10_000)
 # A model that sends nothing for so long is asked again.
 CRUSH_MODEL_SILENCE_SECONDS = env.read_seconds("CRUSH_MODEL_SILENCE", 120.0)

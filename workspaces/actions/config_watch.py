@@ -31,7 +31,8 @@ _NOTHING = Watched(frozenset(), {}, frozenset())
 class ConfigWatch:
     """Runs in the process that works; hears of openings from whoever calls ``open``."""
 
-    def __init__(self, make_watch: MakeWatch = FileWatch) -> None:
+    def __init__(self, *, polls: bool = False, make_watch: MakeWatch = FileWatch) -> None:
+        self._polls = polls
         self._make_watch = make_watch
         self._watch: FileWatch | None = None
         self._watched = _NOTHING
@@ -134,6 +135,8 @@ class ConfigWatch:
         if files_of == self._files_of and not turned and not force:
             return
         self._files_of = files_of
+        if self._polls:
+            return
         before = self._watch
         folders = self._watched.folders
         self._watched = await asyncio.to_thread(watched, files_of)
