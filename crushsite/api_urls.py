@@ -29,6 +29,7 @@ from workspaces.api.files import HistoryView, LastReadView, MarkReadView, ReadFi
 from workspaces.api.messages import MessagesView, UserMessagesView, WorkspaceUserMessagesView
 from workspaces.api.server import ControlView, HealthView, ServerConfigView, VersionView
 from workspaces.api.sessions import ChildrenView, SessionsView
+from workspaces.api.skills import ReadSkillView, SkillsView
 from workspaces.api.snapshot import SnapshotView
 from workspaces.api.workspaces import CurrentSessionView, WorkspacesView
 from workspaces.storage.errors import ShuttingDown
@@ -87,7 +88,8 @@ _workspace: Routes = [
     path("mcp/states", EmptyView.as_view(shape={})),
     path("mcp/pending-auth", EmptyView.as_view(shape=[])),
     path("mcp/prompts", EmptyView.as_view(shape=[])),
-    path("skills", EmptyView.as_view(shape=[])),
+    path("skills", SkillsView.as_view()),
+    path("skills/read", ReadSkillView.as_view()),
 ]
 
 urlpatterns: Routes = [

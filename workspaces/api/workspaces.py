@@ -7,6 +7,7 @@ from typing import Any
 from django.http import HttpResponse
 
 from workspaces.actions.claims import set_current_session
+from workspaces.actions.skills import shown_states
 from workspaces.api.answers import empty_answer, json_answer
 from workspaces.api.api_view import ApiView
 from workspaces.api.bodies import Form
@@ -20,6 +21,7 @@ from workspaces.queries.workspaces import (
     list_open_workspaces,
     read_open_workspace,
 )
+from workspaces.skills.shelf import skill_shelf
 from workspaces.storage.client_ids import client_id_of
 from workspaces.storage.errors import WorkspaceUnknown
 from workspaces.storage.reader import read
@@ -71,6 +73,6 @@ async def _shown(workspace: OpenWorkspace) -> dict[str, Any]:
         "env": [],
         "id": workspace.id,
         "path": workspace.path,
-        "skills": [],
+        "skills": shown_states((await skill_shelf().found_in(workspace.id)).states),
         "version": VERSION,
     }

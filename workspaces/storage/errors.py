@@ -45,6 +45,13 @@ class MessageUnknown(Refusal):
     status = 404
 
 
+class SkillUnknown(Refusal):
+    """skill not found"""
+
+    code = "skill_unknown"
+    status = 404
+
+
 class ClientRetired(Refusal):
     """client retired"""
 

@@ -48,6 +48,17 @@ async def test_a_workspace(workspace: Opened) -> None:
     assert await workspace.api.get("/v1/workspaces") == [shown]
 
 
+async def test_the_skills_that_come_with_the_server(workspace: Opened) -> None:
+    names = ["crush-config", "crush-hooks"]
+    paths = [f"crush://skills/{name}/SKILL.md" for name in names]
+    assert workspace.answer["skills"] == [
+        {"name": name, "path": path, "state": 0} for name, path in zip(names, paths, strict=True)
+    ]
+    skills = await workspace.api.get(f"{workspace.url}/skills")
+    assert [skill["id"] for skill in skills] == paths
+    assert set(skills[0]) == {"description", "id", "label", "name", "source", "user_invocable"}
+
+
 async def test_its_configuration(workspace: Opened) -> None:
     assert await workspace.api.get(f"{workspace.url}/config") == workspace.answer["config"]
 
@@ -98,7 +109,6 @@ async def test_the_default_small_model_of_another_is_the_large_one(workspace: Op
         ("mcp/states", {}),
         ("mcp/pending-auth", []),
         ("mcp/prompts", []),
-        ("skills", []),
         ("permissions/skip", {"skip": False}),
     ],
 )

@@ -1,0 +1,89 @@
+"""Front matter as people write it, and as they break it."""
+
+import pytest
+
+from workspaces.skills.front_matter import BrokenFrontMatter, read_entries, split
+
+
+def entries(text: str) -> dict[str, object]:
+    return dict(read_entries(text.strip("\n").split("\n")))
+
+
+def test_it_splits_the_front_matter_from_the_instructions() -> None:
+    lines, body = split("\ufeff---\r\nname: a\r\n---\r\n\r\n# Title\r\ntext\r\n")
+    assert lines == ["name: a"]
+    assert body == "# Title\ntext"
+
+
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [
+        ("plain text", "plain text"),
+        ("plain # a comment", "plain"),
+        ("it's C#, really: yes", "it's C#, really: yes"),
+        ('"quoted: \\"so\\" \\u00e9\\n" # comment', 'quoted: "so" é\n'),
+        ("'it''s'", "it's"),
+        ('"\\ud800"', "\ufffd"),
+        ('"two\n  lines"', "two lines"),
+        ("two\n  lines\n\n  more", "two lines more"),
+        (">\n  one\n  two\n\n  three", "one two\nthree"),
+        (">-\n  one\n  two", "one two"),
+        ("|\n  one\n    two", "one\n  two"),
+        ("|2-\n    one", "  one"),
+        ("", ""),
+        ("# only a comment", ""),
+    ],
+)
+def test_it_reads_texts(written: str, read: str) -> None:
+    assert entries(f"before: x\nkey: {written}\nafter: y") == {
+        "before": "x",
+        "key": read,
+        "after": "y",
+    }
+
+
+def test_it_reads_names_below_a_name() -> None:
+    text = 'metadata:\n  author: me # and you\n  # a comment\n  version: "1.0"\nname: a'
+    assert entries(text) == {"metadata": {"author": "me", "version": "1.0"}, "name": "a"}
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "[a, b]",
+        "{a: b}",
+        "[a,\n  b]",
+        "\n  - a\n  - b",
+        "\n- a\n- b",
+        "\n  PreToolUse:\n    - matcher: x\n      deep: y",
+        "\n  a: [1]",
+    ],
+)
+def test_what_is_deeper_is_passed_over(written: str) -> None:
+    assert entries(f"key: {written}\nname: a") == {"key": None, "name": "a"}
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("just words", "line 2: is not 'name: value'"),
+        ("name: a\n\n- x", "line 4: is not 'name: value'"),
+        ("name:value", "line 2: is not 'name: value'"),
+        ("name: a\nname: b", "line 3: says name a second time"),
+        ('name: "open', "line 2: does not end with its closing quote"),
+        ("name: 'a' b", "line 2: does not end with its closing quote"),
+        ("name: &anchor a", "line 2: begins with &: put the text in quotes"),
+        ("a:\n\tb: c", "line 3: is indented with a tab: use spaces"),
+        ("  name: a", "line 2: is not 'name: value'"),
+    ],
+)
+def test_it_names_the_line_that_is_broken(text: str, sentence: str) -> None:
+    with pytest.raises(BrokenFrontMatter) as broken:
+        entries(text)
+    assert str(broken.value) == sentence
+
+
+@pytest.mark.parametrize("text", ["", "name: a", " ---\nname: a\n---", "---\nname: a\n"])
+def test_a_file_without_both_fences_is_broken(text: str) -> None:
+    with pytest.raises(BrokenFrontMatter):
+        split(text)

@@ -1,0 +1,64 @@
+"""The skills of open workspaces, kept while their files stay as they are."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import dataclass
+from functools import cache
+
+from workspaces.config.cache import configs
+from workspaces.queries.workspaces import read_open_workspace
+from workspaces.skills.discover import Found, find_skills
+from workspaces.skills.skill import Skill
+from workspaces.storage.reader import read
+
+LOOK_SECONDS = 1.0
+KEPT = 500
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    found: Found
+    looked_at: float
+
+
+class SkillShelf:
+    def __init__(self) -> None:
+        self._entries: dict[str, _Entry] = {}
+
+    async def skills_of(self, workspace_id: str) -> tuple[Skill, ...]:
+        """Those that may be used. Raises ``WorkspaceUnknown`` also for a closed workspace."""
+        config = await configs().config_of(workspace_id)
+        found = await self.found_in(workspace_id)
+        return found.enabled(config.settings.disabled_skills)
+
+    async def found_in(self, workspace_id: str, *, newest: bool = False) -> Found:
+        """Everything that lies there. ``newest``: however short ago it was looked at."""
+        entry = self._entries.get(workspace_id)
+        age = LOOK_SECONDS if entry is None else time.monotonic() - entry.looked_at
+        if entry is not None and age < LOOK_SECONDS and not newest:
+            return entry.found
+        config = await configs().config_of(workspace_id)
+        workspace = await read(read_open_workspace, workspace_id)
+        now = time.monotonic()
+        # Not in a reading thread: a slow disk must not keep answers waiting.
+        found = await asyncio.to_thread(
+            find_skills,
+            workspace.path,
+            config.settings.skills_paths,
+            known=entry.found if entry is not None else None,
+        )
+        while len(self._entries) >= KEPT:
+            self._entries.pop(next(iter(self._entries)))
+        self._entries[workspace_id] = _Entry(found, now)
+        return found
+
+    def forget(self, workspace_id: str) -> None:
+        self._entries.pop(workspace_id, None)
+
+
+@cache
+def skill_shelf() -> SkillShelf:
+    """The process's own."""
+    return SkillShelf()
