@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,6 +15,7 @@ from agents.llm.providers import provider_for
 from agents.models import RunKind
 from agents.prompts.system import system_prompt
 from agents.queue.claim import Claimed
+from agents.runner.own_environment import server_env
 from agents.runner.toolbox import toolbox_of
 from agents.tools.contract import LanguageService, NoLanguages, Tool
 from agents.turn.transcript import Message
@@ -23,9 +23,6 @@ from workspaces.config.cache import configs
 from workspaces.config.context_files import find_context_files
 from workspaces.config.settings import ModelChoice, ModelInfo, Settings
 from workspaces.storage.reader import read
-
-# Of the server's own environment, what must not reach a tool.
-PRIVATE = ("DATABASE_URL", "REDIS_URL", "DJANGO_SETTINGS_MODULE")
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,12 +113,3 @@ def model_for(settings: Settings, choice: ModelChoice, env: Mapping[str, str]) -
         )
     silence = server_settings.CRUSH_MODEL_SILENCE_SECONDS
     return Model(choice, info, provider_for(provider, env, silence_seconds=silence))
-
-
-def server_env() -> dict[str, str]:
-    """For a workspace whose clients gave no environment: the server's, without its secrets."""
-    return {
-        name: value
-        for name, value in os.environ.items()
-        if name not in PRIVATE and not name.startswith("CRUSH_SECRET")
-    }

@@ -1,0 +1,17 @@
+"""This server's own environment, for workspaces whose clients gave none."""
+
+from __future__ import annotations
+
+import os
+
+# Of the server's own environment, what must not reach a tool.
+PRIVATE = ("DATABASE_URL", "REDIS_URL", "DJANGO_SETTINGS_MODULE")
+
+
+def server_env() -> dict[str, str]:
+    """Without the server's secrets."""
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if name not in PRIVATE and not name.startswith("CRUSH_SECRET")
+    }
