@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from workspaces.config.defaults import CHOSEN_UNASKED, OLLAMA_ID, Discovery
+from workspaces.config.defaults import CHOSEN_UNASKED, Discovery
+from workspaces.config.local_model import LOCAL_ID
 from workspaces.config.offline import OFFLINE_ID
 from workspaces.config.parse import Tree
 from workspaces.config.problem import Problem, problem_with_key
@@ -18,6 +19,7 @@ from workspaces.config.providers import (
     PROVIDERS_LIMIT,
     Resolved,
     resolve_known,
+    resolve_local,
     resolve_offline,
     resolve_provider,
 )
@@ -48,14 +50,18 @@ def choose(tree: Tree, *, order: Sequence[str], discovery: Discovery) -> Chosen:
     if not alone:
         for found in discovery.found(besides=entries):
             providers[found.settings.id] = found
-        if OLLAMA_ID in named and OLLAMA_ID not in entries and OLLAMA_ID not in providers:
-            # Chosen, and not running now: the run that needs it will say so.
-            providers[OLLAMA_ID] = resolve_known(
-                discovery.ollama(), lookup=discovery.lookup, variable=""
-            )
+        for name in sorted(named - set(entries) - set(providers)):
+            if (program := discovery.known_program(name)) is not None:
+                # Chosen, and not running now: the run that needs it will say so.
+                providers[name] = resolve_known(program, lookup=discovery.lookup, variable="")
+    has_local = not alone and LOCAL_ID not in entries and (discovery.has_local or LOCAL_ID in named)
+    if has_local and discovery.prefers_local:
+        providers[LOCAL_ID] = resolve_local()
     offline_off = alone or bool((entries.get(OFFLINE_ID) or {}).get("disable"))
     if OFFLINE_ID not in providers and (not offline_off or not providers):
         providers[OFFLINE_ID] = resolve_offline()
+    if has_local and LOCAL_ID not in providers:
+        providers[LOCAL_ID] = resolve_local()
     unasked = next(
         (
             name

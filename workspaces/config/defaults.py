@@ -7,10 +7,12 @@ from dataclasses import dataclass
 
 from workspaces.config.catalogue import KnownProvider, known_providers
 from workspaces.config.expand import Lookup
+from workspaces.config.known_clouds import known_clouds
 from workspaces.config.ollama import finder, ollama_address
 from workspaces.config.providers import Resolved, resolve_known
 
 OLLAMA_ID = "ollama"
+PROGRAMS = "openai-compat"  # what they speak
 # Taken by themselves, in this order, where no model is chosen. A key of another
 # provider makes it choosable, no more: it may be there for something else.
 CHOSEN_UNASKED = ("anthropic", "openai", OLLAMA_ID)
@@ -22,16 +24,23 @@ class Discovery:
 
     lookup: Lookup
     asks_ollama: bool
+    has_local: bool = False  # the packages of the local model are there
+    prefers_local: bool = False  # it goes before the offline one
 
     def known(self, provider_id: str) -> KnownProvider | None:
         """What is known of an id, before anything its file says."""
         if provider_id == OLLAMA_ID:
             return self.ollama()
-        return known_providers().get(provider_id)
+        return known_providers().get(provider_id) or known_clouds().get(provider_id)
+
+    def known_program(self, provider_id: str) -> KnownProvider | None:
+        """A program on this machine, which may be chosen though no file lists it."""
+        known = self.known(provider_id)
+        return known if known and not known.key_variables and known.kind == PROGRAMS else None
 
     def found(self, *, besides: Container[str]) -> Iterator[Resolved]:
-        for known in known_providers().values():
-            if known.id in besides:
+        for known in (*known_providers().values(), *known_clouds().values()):
+            if known.id in besides or not known.models:
                 continue
             variable = next((name for name in known.key_variables if self.lookup(name)), "")
             if variable and _is_key(self.lookup(variable)):
@@ -61,6 +70,11 @@ def asks_ollama(given: Mapping[str, str], server: Mapping[str, str]) -> bool:
     """Read apart from other variables, because the server's own are hidden from those."""
     name = "CRUSH_DISABLE_OLLAMA"
     return not any(env.get(name, "") not in {"", "0", "false"} for env in (given, server))
+
+
+def prefers_local(server: Mapping[str, str]) -> bool:
+    """``bin/serve --local-model`` says so to the server it starts."""
+    return server.get("CRUSH_LOCAL_MODEL", "") not in {"", "0", "false"}
 
 
 def _is_key(text: str | None) -> bool:

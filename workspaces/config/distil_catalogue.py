@@ -187,8 +187,8 @@ SOURCES = (
     Source(
         "gemini",
         "Google Gemini",
-        "openai-compat",
-        "https://generativelanguage.googleapis.com/v1beta/openai",
+        "gemini",
+        "https://generativelanguage.googleapis.com/v1beta",
         ("GEMINI_API_KEY", "GOOGLE_API_KEY"),
         "google",
         "gemini-4-argon",

@@ -13,6 +13,13 @@ from typing import Any
 from workspaces.config.catalogue import KnownProvider
 from workspaces.config.expand import Lookup, expand
 from workspaces.config.http_values import is_address, is_header_name, is_header_value
+from workspaces.config.known_clouds import (
+    AZURE_ADDRESS,
+    BEDROCK_ADDRESS,
+    LMSTUDIO_ADDRESS,
+    VERTEX_ADDRESS,
+)
+from workspaces.config.local_model import LOCAL_KIND, local_provider
 from workspaces.config.masking import (
     masked,
     masked_address,
@@ -35,18 +42,47 @@ BODY_LIMIT = 64
 _KINDS = {
     "": "openai-compat",
     "openai": "openai",
+    "openai-responses": "openai-responses",
     "openai-compat": "openai-compat",
     "anthropic": "anthropic",
+    "gemini": "gemini",
+    "google": "gemini",
+    "azure": "azure",
+    "bedrock": "bedrock",
+    "vertex": "vertex",
+    "vertexai": "vertex",
+    "google-vertex": "vertex",
+    "local": LOCAL_KIND,
     "offline": OFFLINE_KIND,
 } | dict.fromkeys(
-    ("openrouter", "vercel", "litellm", "llamacpp", "lmstudio", "ollama", "omlx"), "openai-compat"
+    (
+        *("openrouter", "groq", "xai", "deepseek", "vercel", "litellm"),
+        *("llamacpp", "lmstudio", "ollama", "omlx"),
+    ),
+    "openai-compat",
 )
-# Google's own wire is not spoken; its OpenAI-compatible endpoint is.
-_GEMINI = frozenset({"gemini", "google"})
+# Where a type is asked that names one service; a file may name another address.
 _ADDRESSES = {
     "openai": "https://api.openai.com/v1",
+    "openai-responses": "https://api.openai.com/v1",
     "anthropic": "https://api.anthropic.com",
+    "gemini": "https://generativelanguage.googleapis.com/v1beta",
+    "google": "https://generativelanguage.googleapis.com/v1beta",
+    "azure": AZURE_ADDRESS,
+    "bedrock": BEDROCK_ADDRESS,
+    "vertex": VERTEX_ADDRESS,
+    "vertexai": VERTEX_ADDRESS,
+    "google-vertex": VERTEX_ADDRESS,
+    "openrouter": "https://openrouter.ai/api/v1",
+    "groq": "https://api.groq.com/openai/v1",
+    "xai": "https://api.x.ai/v1",
+    "deepseek": "https://api.deepseek.com/v1",
+    "lmstudio": LMSTUDIO_ADDRESS,
 }
+# These have no address of their own: they answer from within the server.
+_BUILT_IN = frozenset({OFFLINE_KIND, LOCAL_KIND})
+# These may be asked with an account of the machine instead of a key.
+_KEYLESS = frozenset({*_BUILT_IN, "bedrock", "vertex"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +143,8 @@ def resolve_provider(
     kind = _kind(reading, known)
     written_address = reading.text("base_url")
     address = _address(reading, written_address, kind=kind, known=known)
-    key, written_key = _key(reading, known=known, own_address=bool(written_address))
+    needs_key = not written_address and kind not in _KEYLESS
+    key, written_key = _key(reading, known=known, needed=needs_key)
     headers, header_secrets = _headers(reading)
     body = _body(reading)
     models = _models(reading, kind=kind, known=known, needed=needs_models)
@@ -158,7 +195,14 @@ def resolve_known(known: KnownProvider, *, lookup: Lookup, variable: str) -> Res
 
 
 def resolve_offline() -> Resolved:
-    settings = offline_provider()
+    return _built_in(offline_provider())
+
+
+def resolve_local() -> Resolved:
+    return _built_in(local_provider())
+
+
+def _built_in(settings: ProviderSettings) -> Resolved:
     shown = {
         "id": settings.id,
         "name": settings.name,
@@ -166,33 +210,29 @@ def resolve_offline() -> Resolved:
         "base_url": settings.base_url,
         "models": [shown_model(model) for model in settings.models],
     }
-    large, small = settings.models
-    return Resolved(settings, shown, large=large.id, small=small.id)
+    return Resolved(settings, shown, large=settings.models[0].id, small=settings.models[-1].id)
 
 
 def _kind(reading: _Reading, known: KnownProvider | None) -> str:
     written = reading.text("type").lower()
     if not written and known is not None:
         return known.kind
-    if written in _GEMINI:
-        return "openai-compat"
     kind = _KINDS.get(written)
     if kind is None:
-        reading.fail("this wire is not spoken; use openai, openai-compat or anthropic", at="type")
+        message = "this wire is not spoken; use openai, openai-compat, anthropic or gemini"
+        reading.fail(message, at="type")
         return "openai-compat"
     return kind
 
 
 def _address(reading: _Reading, written: str, *, kind: str, known: KnownProvider | None) -> str:
-    if kind == OFFLINE_KIND:
+    if kind in _BUILT_IN:
         return ""
     if not written:
-        if reading.text("type").lower() in _GEMINI and known is None:
-            return "https://generativelanguage.googleapis.com/v1beta/openai"
-        address = known.base_url if known else _ADDRESSES.get(reading.text("type").lower(), "")
-        if not address:
+        written = known.base_url if known else _ADDRESSES.get(reading.text("type").lower(), "")
+        if not written:
             reading.fail("is missing, and this provider is not known without it", at="base_url")
-        return address
+            return ""
     expanded = expand(written, reading.lookup)
     if not expanded.whole:
         reading.fail(expanded.why, at="base_url")
@@ -203,7 +243,7 @@ def _address(reading: _Reading, written: str, *, kind: str, known: KnownProvider
     return address
 
 
-def _key(reading: _Reading, *, known: KnownProvider | None, own_address: bool) -> tuple[str, str]:
+def _key(reading: _Reading, *, known: KnownProvider | None, needed: bool) -> tuple[str, str]:
     """The key, and the text that stands for it in the file."""
     written = reading.text("api_key") or _token(reading)
     if not written:
@@ -211,7 +251,7 @@ def _key(reading: _Reading, *, known: KnownProvider | None, own_address: bool) -
         found = next((name for name in variables if reading.lookup(name)), "")
         if found:
             written = f"${found}"
-        elif variables and not own_address:
+        elif variables and needed:
             reading.fail(f"is missing: set it, or ${variables[0]}", at="api_key")
     expanded = expand(written, reading.lookup)
     key = expanded.text.strip()
@@ -279,8 +319,9 @@ def _models(
         return models  # its own address and its own models: nothing of the known one is left
     listed = {model.id for model in models}
     models += tuple(model for model in inherited if model.id not in listed)
-    if not models and kind == OFFLINE_KIND:
-        models = offline_provider().models
+    if not models and kind in _BUILT_IN:
+        built_in = offline_provider() if kind == OFFLINE_KIND else local_provider()
+        models = built_in.models
     if not models and needed:
         reading.fail("lists no model, and none of its models is chosen", at="models")
     return models

@@ -24,7 +24,7 @@ def test_every_provider_is_complete(provider):
     assert provider.base_url.startswith("https://")
     assert not provider.base_url.endswith("/")
     assert provider.key_variables
-    assert provider.kind in {"openai", "openai-compat", "anthropic"}
+    assert provider.kind in {"openai", "openai-compat", "anthropic", "gemini"}
     for model in provider.models:
         assert 0 < model.default_max_tokens <= model.context_window // 4
         assert model.cost_per_1m_out >= model.cost_per_1m_in >= 0

@@ -126,7 +126,7 @@ def test_a_command_in_a_key_is_not_run_and_told():
         ({"base_url": "http://$NOPE/v1"}, "providers.a.base_url"),
         ({"models": []}, "providers.a.models"),
         ({"models": [{"name": "no id"}]}, "providers.a.models"),
-        ({"type": "bedrock"}, "providers.a.type"),
+        ({"type": "telepathy"}, "providers.a.type"),
         ({"api_key": "a\nb"}, "providers.a.api_key"),
         ({"api_key": "clé"}, "providers.a.api_key"),
     ],
@@ -241,11 +241,11 @@ def test_a_chosen_ollama_stays_while_it_is_not_running():
 
 
 @pytest.mark.parametrize("written", ["gemini", "google"])
-def test_gemini_is_asked_at_its_compatible_endpoint(written: str):
+def test_gemini_is_asked_at_its_own_endpoint(written: str):
     entry = {"type": written, "api_key": "k", "models": [{"id": "g"}]}
     provider = chosen({"providers": {"g": entry}}).providers["g"]
-    assert provider.settings.kind == "openai-compat"
-    assert provider.settings.base_url.endswith("/v1beta/openai")
+    assert provider.settings.kind == "gemini"
+    assert provider.settings.base_url.endswith("/v1beta")
     assert provider.shown["type"] == written
 
 
