@@ -38,6 +38,13 @@ class SessionUnknown(Refusal):
     status = 404
 
 
+class LanguageServerUnknown(Refusal):
+    """language server not found"""
+
+    code = "language_server_unknown"
+    status = 404
+
+
 class MessageUnknown(Refusal):
     """message not found"""
 
