@@ -1,0 +1,148 @@
+"""Runs the hooks that match a tool call, and says what they decide.
+
+All at the same time: they are independent guards that each see the call as the model
+wrote it, and a turn waits for the slowest instead of for their sum. A hook that hangs is
+killed with all that it started; whatever else goes wrong is noted, and is no opinion.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import shutil
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, BinaryIO, cast
+
+from agents.hooks.payload import ToolUse, Unshowable, matching
+from agents.hooks.verdict import Decision, HookAnswer, HookVerdict, answer_of, verdict_of
+from agents.tools.shell.output import BoundedOutput
+from agents.tools.shell.process import ProcessFailed, run
+from agents.tools.shell.pump import Pump
+from agents.tools.shell.reaper import PROCESS_MARK
+from workspaces.config.settings import HookSettings
+from workspaces.storage.ids import new_id
+
+logger = logging.getLogger(__name__)
+
+AT_ONCE = 8
+_OUTPUT_LIMIT = 1 << 20
+_ERROR_LIMIT = 16 << 10
+_DRAIN_SECONDS = 1.0
+
+
+async def before_tool(
+    hooks: Sequence[HookSettings],
+    *,
+    tool_name: str,
+    tool_input: Mapping[str, Any],
+    session_id: str,
+    working_dir: str,
+    env: Mapping[str, str],
+) -> HookVerdict:
+    """Raises nothing. Cancelling kills what runs. ``env`` is the whole environment."""
+    asked = matching(hooks, tool_name)
+    if not asked:
+        return HookVerdict()
+    use = ToolUse(tool_name, tool_input, session_id, working_dir)
+    try:
+        payload = await asyncio.to_thread(use.as_json)
+    except Unshowable as hidden:
+        # A call must not pass a guard by keeping it from being asked.
+        reason = f"The call cannot be shown to the hook {asked[0].name}: {hidden}."
+        return HookVerdict(Decision.DENY, reason)
+    places = asyncio.Semaphore(AT_ONCE)
+
+    async def ask(hook: HookSettings) -> HookAnswer:
+        async with places:
+            return await _answer(hook, use, payload, env)
+
+    answers = await asyncio.gather(*(ask(hook) for hook in asked))
+    for answer in answers:
+        if answer.fault:
+            log = {"session": session_id}
+            logger.warning("hook %s has no say: %s", answer.name, answer.fault, extra=log)
+    return verdict_of(answers, tool_input)
+
+
+async def _answer(
+    hook: HookSettings, use: ToolUse, payload: bytes, env: Mapping[str, str]
+) -> HookAnswer:
+    try:
+        return await _run(hook, use, payload, env)
+    except (ProcessFailed, OSError) as error:
+        # Its text could hold what the environment holds.
+        fault = f"it could not be started ({type(error).__name__})"
+    except Exception as error:
+        logger.exception("asking hook %s failed", hook.name)
+        fault = f"asking it failed ({type(error).__name__})"
+    return HookAnswer(hook.name, hook.matcher, fault=fault)
+
+
+async def _run(
+    hook: HookSettings, use: ToolUse, payload: bytes, env: Mapping[str, str]
+) -> HookAnswer:
+    said, complaint = _Said(), BoundedOutput(_ERROR_LIMIT)
+    with contextlib.ExitStack() as opened:
+        stdin = opened.enter_context(await asyncio.to_thread(_file_of, payload))
+        reads, writes = os.pipe()
+        stderr = opened.enter_context(open(writes, "wb", buffering=0))  # noqa: PTH123, ASYNC230
+        pump = Pump(reads, complaint)
+        opened.callback(pump.close)
+        pump.start()
+        finished = await run(
+            [await asyncio.to_thread(_shell, env), "-c", hook.command],
+            cwd=Path(use.working_dir),
+            env={**env, PROCESS_MARK: new_id(), **use.variables()},
+            sink=said,
+            timeout_seconds=hook.timeout_seconds,
+            stdin=stdin.fileno(),
+            stderr=stderr.fileno(),
+        )
+        stderr.close()
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(pump.drained.wait(), _DRAIN_SECONDS)
+    fault = ""
+    if finished.timed_out:
+        fault = f"it took longer than {hook.timeout_seconds:g} seconds and was ended"
+    elif finished.stopped:
+        fault = f"it said more than {_OUTPUT_LIMIT:,} bytes"
+    if fault:
+        return HookAnswer(hook.name, hook.matcher, fault=fault)
+    return answer_of(
+        hook.name,
+        hook.matcher,
+        exit_code=finished.exit_code,
+        stdout=bytes(said.data),
+        stderr=complaint.text(),
+    )
+
+
+class _Said:
+    """Keeps all of a hook's output, or has enough: half an answer says nothing."""
+
+    def __init__(self) -> None:
+        self.data = bytearray()
+
+    def feed(self, chunk: bytes) -> bool:
+        self.data += chunk
+        return len(self.data) <= _OUTPUT_LIMIT
+
+
+def _file_of(payload: bytes) -> BinaryIO:
+    """To be read from its beginning. No pipe: a hook that reads nothing would block it."""
+    if hasattr(os, "memfd_create"):
+        file: BinaryIO = os.fdopen(os.memfd_create("tool-use"), "w+b")  # never on a disk
+    else:
+        file = cast(BinaryIO, tempfile.TemporaryFile())  # noqa: SIM115
+    file.write(payload)
+    file.seek(0)  # it flushes first
+    return file
+
+
+def _shell(env: Mapping[str, str]) -> str:
+    path = env.get("PATH")
+    return shutil.which("bash", path=path) or shutil.which("sh", path=path) or "/bin/sh"
