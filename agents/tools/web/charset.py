@@ -25,7 +25,7 @@ _KNOWN = re.compile(
 )
 
 
-def decoded(body: bytes, declared: str, *, is_html: bool) -> str:
+def decoded(body: bytes, declared: str, *, is_html: bool, is_cut: bool = False) -> str:
     """Never raises: what cannot be read becomes a replacement character."""
     for mark, encoding in _MARKS:
         if body.startswith(mark):
@@ -42,7 +42,7 @@ def decoded(body: bytes, declared: str, *, is_html: bool) -> str:
     try:
         return body.decode()
     except UnicodeDecodeError as error:
-        if error.end >= len(body) - 4 and error.reason == "unexpected end of data":
+        if is_cut and error.reason == "unexpected end of data":
             return body.decode(errors="replace")  # cut within a character
         return body.decode("cp1252", errors="replace")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,26 +27,30 @@ class CodeFile:
         if self.url:
             head += f"\n{self.url}"
         blocks = [head]
-        last = 0
-        for number, preview in self.matches[:_MATCHES_PER_FILE]:
-            if number <= last:  # shown already, around the one before
-                continue
-            first, end = max(last + 1, number - around), min(number + around, len(self.lines))
-            if end < number:
-                blocks.append(f"{number:>6}|{cut_line(preview, SEARCH_LINE_CHARS)}")
-                last = number
-                continue
-            last = end
-            blocks.append(
-                "\n".join(
-                    f"{n:>6}|{cut_line(self.lines[n - 1], SEARCH_LINE_CHARS)}"
-                    for n in range(first, end + 1)
-                )
-            )
+        for first, end in self._ranges(around):
+            lines = self.lines[first - 1 : end]
+            blocks.append(_numbered(enumerate(lines, start=first)))
+        blocks += [  # of a file that was not sent, or is shorter than it was said to be
+            _numbered([match])
+            for match in self.matches[:_MATCHES_PER_FILE]
+            if match[0] > len(self.lines)
+        ]
         left_out = len(self.matches) - _MATCHES_PER_FILE
         if left_out > 0:
             blocks.append(f"({left_out:,} more matches in this file.)")
-        return "\n...\n".join(blocks) if len(blocks) > 1 else head
+        return "\n...\n".join(blocks)
+
+    def _ranges(self, around: int) -> list[tuple[int, int]]:
+        """The lines to show, from and to; what touches is one range."""
+        ranges: list[tuple[int, int]] = []
+        for number, _ in self.matches[:_MATCHES_PER_FILE]:
+            if number > len(self.lines):
+                continue
+            first, end = max(1, number - around), min(number + around, len(self.lines))
+            if ranges and first <= ranges[-1][1] + 1:
+                first = ranges.pop()[0]
+            ranges.append((first, end))
+        return ranges
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +58,10 @@ class CodeMatches:
     files: tuple[CodeFile, ...]
     match_count: int
     notes: tuple[str, ...]
+
+
+def _numbered(lines: Iterable[tuple[int, str]]) -> str:
+    return "\n".join(f"{n:>6}|{cut_line(line, SEARCH_LINE_CHARS)}" for n, line in lines)
 
 
 def code_matches(body: bytes) -> CodeMatches:

@@ -75,7 +75,7 @@ def _decoded(answer: Answer, body: bytes, is_cut: bool) -> Page:
     is_html = answer.mime_type in _HTML or (
         says_nothing and head.startswith((b"<!doctype html", b"<html"))
     )
-    text = charset.decoded(body, answer.charset, is_html=is_html)
+    text = charset.decoded(body, answer.charset, is_html=is_html, is_cut=is_cut)
     if "\0" in text[:8192] or (says_nothing and text[:8192].count("\ufffd") > 80):
         raise ToolRefusal(f"{answer.url} is not text. Use download to get it as a file.")
     return Page(answer.url, answer.status, text.replace("\0", "\ufffd"), is_html, is_cut)
