@@ -1,6 +1,4 @@
-"""Makes ``catalogue.json`` anew from the genai-prices package. Run by hand:
-
-    python -m workspaces.config.distil_catalogue
+"""Makes ``catalogue.json`` anew from the genai-prices package: ``manage.py refresh_catalogue``.
 
 Windows and prices come from the package (MIT licence, Pydantic Services Inc.).
 Which models are listed, and what they can do, is decided here, because the
@@ -11,6 +9,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -210,17 +209,32 @@ _WINDOWS = {"gemini-2.5-pro": 1_048_576, "gemini-3.1-pro-preview": 1_048_576}
 _WINDOW = 131_072
 
 
-def distil() -> dict[str, Any]:
-    from genai_prices.data_snapshot import get_snapshot  # noqa: PLC0415  not there on a server
+class CannotDistil(Exception):
+    """The package is missing, or lacks what is listed here."""
 
+
+def distil(day: date) -> dict[str, Any]:
+    """Nothing but the package's own snapshot is read: no network. Raises ``CannotDistil``."""
+    try:
+        from genai_prices.data_snapshot import get_snapshot  # noqa: PLC0415  not on a server
+    except ImportError:
+        raise CannotDistil("the package genai-prices is not installed") from None
     known = {
         provider.id: {model.id: model for model in provider.models}
         for provider in get_snapshot().providers
     }
-    return {source.id: _provider(source, known[source.source]) for source in SOURCES}
+    missing = [
+        f"{source.source}/{model_id}"
+        for source in SOURCES
+        for model_id in (entry.rpartition(":")[0] for entry in source.models)
+        if model_id not in known.get(source.source, {})
+    ]
+    if missing:
+        raise CannotDistil(f"the package knows nothing of {', '.join(missing)}: list others here")
+    return {source.id: _provider(source, known.get(source.source, {}), day) for source in SOURCES}
 
 
-def _provider(source: Source, known: dict[str, Any]) -> dict[str, Any]:
+def _provider(source: Source, known: dict[str, Any], day: date) -> dict[str, Any]:
     return {
         "name": source.name,
         "type": source.type,
@@ -228,15 +242,14 @@ def _provider(source: Source, known: dict[str, Any]) -> dict[str, Any]:
         "key_variables": list(source.key_variables),
         "large": source.large,
         "small": source.small,
-        "models": [_model(entry, source, known) for entry in source.models],
+        "models": [_model(entry, source, known, day) for entry in source.models],
     }
 
 
-def _model(entry: str, source: Source, known: dict[str, Any]) -> dict[str, Any]:
+def _model(entry: str, source: Source, known: dict[str, Any], day: date) -> dict[str, Any]:
     model_id, _, abilities = entry.rpartition(":")
     model = known[model_id]
-    # The latest prices that hold without conditions such as a time of day.
-    prices = model.prices if not isinstance(model.prices, list) else model.prices[-1].prices
+    prices = _usual_prices(model, day)
     window = model.context_window or _WINDOWS.get(model_id, _WINDOW)
     described: dict[str, Any] = {
         "id": model_id,
@@ -255,15 +268,21 @@ def _model(entry: str, source: Source, known: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in described.items() if value != 0}
 
 
+def _usual_prices(model: Any, day: date) -> Any:
+    """Prices change with dates, and some with the hour: those of most hours of the day."""
+    prices = [model.get_prices(datetime.combine(day, time(hour, 45), UTC)) for hour in range(24)]
+    return max(prices, key=prices.count)
+
+
 def _price(price: Any) -> float:
     """The price of a short prompt, where it depends on the length."""
     base = getattr(price, "base", price)
     return float(base) if isinstance(base, Decimal | int | float) else 0.0
 
 
-def main() -> None:
-    lines = [f"{json.dumps(key)}: {_compact(entry)}" for key, entry in distil().items()]
-    TARGET.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
+def encoded(catalogue: dict[str, Any]) -> str:
+    lines = [f"{json.dumps(key)}: {_compact(entry)}" for key, entry in catalogue.items()]
+    return "{\n" + ",\n".join(lines) + "\n}\n"
 
 
 def _compact(entry: dict[str, Any]) -> str:
@@ -271,7 +290,3 @@ def _compact(entry: dict[str, Any]) -> str:
     head = json.dumps({key: value for key, value in entry.items() if key != "models"})
     models = ",\n  ".join(json.dumps(model) for model in entry["models"])
     return f'{head[:-1]}, "models": [\n  {models}]}}'
-
-
-if __name__ == "__main__":
-    main()
