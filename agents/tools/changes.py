@@ -8,7 +8,7 @@ made.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -85,6 +85,36 @@ async def commit(change: Change, context: ToolContext) -> None:
     """Write the file and its version. Once begun both are done, even when cancelled."""
     asked.check(context, *_facts(change))
     await _unbroken(lambda: _write_and_record(change, context))
+
+
+async def judged(told: str, change: Change, context: ToolContext) -> str:
+    """What is told of a change that was made, with what language servers say of the file now."""
+    said = await context.languages.after_change(str(change.path))
+    return f"{told}\n\n{said}" if said else told
+
+
+async def commit_all(planned: Sequence[Change], context: ToolContext) -> None:
+    """As ``commit``, for the several files of one change, all judged before the first is written."""
+    asked.check(context, *facts_of(planned))
+    await _unbroken(lambda: _write_each(planned, context))
+
+
+def facts_of(planned: Sequence[Change]) -> tuple[object, ...]:
+    """By what a question about several files is judged."""
+    return tuple(_facts(change) for change in planned)
+
+
+async def _write_each(planned: Sequence[Change], context: ToolContext) -> None:
+    written: list[str] = []
+    for change in planned:
+        try:
+            await _write_and_record(change, context)
+        except ToolRefusal as refusal:
+            if not written:
+                raise
+            names = ", ".join(written)
+            raise ToolRefusal(f"{refusal} Changed before it were: {names}.") from None
+        written.append(shown(change.path, context))
 
 
 def _facts(change: Change) -> tuple[object, ...]:
