@@ -12,11 +12,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from workspaces.config.choose import Chosen, choose
-from workspaces.config.defaults import Discovery, asks_ollama
+from workspaces.config.defaults import Discovery, asks_ollama, prefers_local
 from workspaces.config.environment import variables
 from workspaces.config.find import Fingerprint, config_home, fingerprint, home
 from workspaces.config.hooks import pre_tool_hooks
 from workspaces.config.language_servers import language_servers
+from workspaces.config.local_model import is_installed
 from workspaces.config.mcp_servers import mcp_servers
 from workspaces.config.options import complete_options
 from workspaces.config.parse import Parsed, Tree
@@ -70,7 +71,9 @@ def load_config(
     chosen = choose(
         tree,
         order=_provider_order(read.trees),
-        discovery=Discovery(lookup, asks_ollama(env, server)),
+        discovery=Discovery(
+            lookup, asks_ollama(env, server), is_installed(), prefers_local(server)
+        ),
     )
     found: list[Problem] = []
     settings = replace(
