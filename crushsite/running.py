@@ -22,6 +22,7 @@ from django.core.management import CommandError, call_command
 from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
 
+from agents.jobs.host import job_host
 from crushsite.logs import set_up_logging
 from crushsite.process import ServerProcess, Shape, set_process
 from crushsite.running_server import SERVER_FILE, named_server
@@ -149,6 +150,7 @@ async def _serve(host: str, shape: Shape, *, folder: Path) -> None:
     finally:
         process.is_stopping = True
         await server.stop()
+        await job_host().end_users_commands()  # requests wait for them
         await router.api.finish()
         await process.attachments.stop()
         await process.stop()

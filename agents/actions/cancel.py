@@ -5,6 +5,8 @@ from __future__ import annotations
 from agents import wakeup
 from agents.actions.finish import close_session_work, end_run, settle_cancelled
 from agents.actions.run_rows import unfinished_runs
+from agents.jobs.host import job_host
+from agents.jobs.rows import kill_users_commands
 from agents.models import RunOutcome, RunState
 from workspaces.storage.errors import SessionUnknown
 from workspaces.storage.transaction import Transaction
@@ -16,6 +18,7 @@ async def cancel(workspace_id: str, session_id: str) -> None:
     up_to = await writer.write(
         workspace_id, lambda tx: cancel_session(tx, workspace_id, session_id)
     )
+    job_host().look_soon()
     if up_to is not None:
         await wakeup.nudge_cancelled(session_id, up_to=up_to)
 
@@ -30,6 +33,7 @@ def cancel_session(tx: Transaction, workspace_id: str, session_id: str) -> int |
         raise SessionUnknown
     mark = int(rows[0][0])
     tx.execute("UPDATE workspaces_session SET cancel_mark = %s WHERE id = %s", [mark, session_id])
+    kill_users_commands(tx, session_id)
     runs = unfinished_runs(tx, session_id)
     if not runs:
         return None

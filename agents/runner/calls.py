@@ -15,7 +15,9 @@ from agents import wakeup
 from agents.actions.errands import TooDeep, begin_errand, errand_of
 from agents.actions.judging import QuestionChanged, Verdict, judge_call
 from agents.actions.steps import Held, LeaseLost
+from agents.jobs.workspace_jobs import WorkspaceJobs
 from agents.runner.ledger import DatabaseLedger, DatabaseTodos
+from agents.runner.progress import progress_of
 from agents.tools.contract import (
     BadArguments,
     ErrandTool,
@@ -164,17 +166,19 @@ def _context(bench: Workbench, call: ToolCall, message_id: str) -> ToolContext:
         process_mark=new_id(),
         files=DatabaseLedger(held.workspace_id, held.session_id),
         todos=DatabaseTodos(held.workspace_id, held.session_id),
-        progress=_no_progress,
+        progress=progress_of(
+            held.workspace_id,
+            session_id=held.session_id,
+            message_id=message_id,
+            call_id=call.id,
+        ),
+        jobs=WorkspaceJobs(held.workspace_id, held.session_id),
         workspace_id=held.workspace_id,
         sees_images=bench.sees_images,
         languages=bench.languages,
         web_allowed_hosts=bench.web_allowed_hosts,
         data_dir=bench.data_dir,
     )
-
-
-def _no_progress(_: str) -> None:
-    """Nobody watches a call's output before it has ended."""
 
 
 def _result(call: ToolCall, outcome: ToolOutcome) -> ToolResult:

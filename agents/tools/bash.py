@@ -1,11 +1,10 @@
-"""Runs a shell command to its end, and ends all that it started."""
+"""Runs a shell command: to its end, or on in the background when it takes long or is told to."""
 
 from __future__ import annotations
 
 import asyncio
-import shutil
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,8 +15,11 @@ from agents.tools.contract import Question, ToolContext, ToolOutcome, ToolRefusa
 from agents.tools.description import beside
 from agents.tools.paths import resolve
 from agents.tools.shell.environment import unattended_environment
-from agents.tools.shell.output import BoundedOutput
-from agents.tools.shell.process import Finished, ProcessFailed, run
+from agents.tools.shell.jobs import JobOrder, JobRefused
+from agents.tools.shell.process import ProcessFailed
+from agents.tools.shell.running import Running
+from agents.tools.shell.shells import shell_command
+from agents.tools.shell.watched import WatchedOutput
 from permissions.policy.commands import is_read_only
 
 NO_OUTPUT = "no output"
@@ -52,10 +54,14 @@ class Bash:
                     "type": "string",
                     "description": "Where to run it (default: the working folder).",
                 },
-                "run_in_background": {"type": "boolean", "description": "Not available yet."},
+                "run_in_background": {
+                    "type": "boolean",
+                    "description": "Run it as a background job: for servers, watchers, long builds.",
+                },
                 "auto_background_after": {
                     "type": "integer",
-                    "description": "Not available yet; every command runs to its end.",
+                    "description": "Seconds after which a command that still runs goes on in the"
+                    f" background (default {limits.BACKGROUND_AFTER_SECONDS}).",
                 },
             },
             "required": ["command", "description"],
@@ -83,7 +89,6 @@ class Bash:
         )
 
     async def question(self, args: BashArgs, context: ToolContext) -> Question | None:
-        _refuse_background(args)
         folder = await asyncio.to_thread(_folder, args, context)
         asked.remember(context, folder)
         # Only at home: a planted repository elsewhere may have git run what it likes.
@@ -104,78 +109,103 @@ class Bash:
         )
 
     async def run(self, args: BashArgs, context: ToolContext) -> ToolOutcome:
-        _refuse_background(args)
         folder = await asyncio.to_thread(_folder, args, context)
         asked.check(context, folder)
-        output = _WatchedOutput(context.progress)
+        order = JobOrder(
+            command=args.command,
+            description=args.description,
+            folder=folder,
+            argv=shell_command(args.command, context.env),
+            env=unattended_environment(context),
+            process_mark=context.process_mark,
+        )
         started = _now_ms()
         try:
-            finished = await run(
-                [_shell(context), "-c", args.command],
-                cwd=folder,
-                env=unattended_environment(context),
-                sink=output,
-                timeout_seconds=self._timeout_seconds,
-            )
-        except ProcessFailed as failure:
+            if args.run_in_background:
+                told = await _in_background(order, context)
+            else:
+                told = await self._in_front(order, args.auto_background_after, context)
+        except (ProcessFailed, JobRefused) as failure:
             raise ToolRefusal(str(failure)) from None
+        metadata = {
+            "start_time": started,
+            "end_time": _now_ms(),
+            "output": told.output,
+            "description": args.description,
+            "working_directory": str(folder),
+        }
+        if told.shell_id:
+            metadata |= {"background": True, "shell_id": told.shell_id}
+        content = told.output or NO_OUTPUT
+        return ToolOutcome(f"{content}\n\n{told.note}" if told.note else content, metadata=metadata)
+
+    async def _in_front(self, order: JobOrder, after: int, context: ToolContext) -> _Told:
+        output = WatchedOutput(limits.COMMAND_OUTPUT_BYTES)
+        output.watch(
+            lambda: context.progress(output.kept.text(limits.LIVE_OUTPUT_BYTES)),
+            every_seconds=_PROGRESS_SECONDS,
+        )
+        running = await Running.start(order.argv, cwd=order.folder, env=order.env, sink=output)
+        is_ours = True
+        after = after or limits.BACKGROUND_AFTER_SECONDS
+        try:
+            if not await running.wait(min(after, self._timeout_seconds)):
+                try:
+                    shell_id = await context.jobs.adopt(order, running, output)
+                except JobRefused:
+                    await running.wait(self._timeout_seconds - after)
+                else:
+                    is_ours = False
+                    return _Told(_text(output), _still_runs(shell_id), shell_id)
+            is_late = not running.is_over
+            running.end()
+            exit_code = await running.finish()
         finally:
-            output.close()
-        text = output.kept.text().strip("\n")
-        return ToolOutcome(
-            self._told(finished, text),
-            metadata={
-                "start_time": started,
-                "end_time": _now_ms(),
-                "output": text,
-                "description": args.description,
-                "working_directory": str(folder),
-            },
+            if is_ours:
+                output.unwatch()
+                running.end()
+                await running.finish()
+        if is_late:
+            return _Told(_text(output), self._ended_late())
+        return _Told(_text(output), f"Exit code {exit_code}" if exit_code else "")
+
+    def _ended_late(self) -> str:
+        return (
+            f"The command was ended after {self._timeout_seconds:g} seconds, "
+            "with all it had started."
         )
 
-    def _told(self, finished: Finished, text: str) -> str:
-        if finished.timed_out:
-            note = f"The command was ended after {self._timeout_seconds:g} seconds, with all it had started."
-        elif finished.exit_code:
-            note = f"Exit code {finished.exit_code}"
-        else:
-            return text or NO_OUTPUT
-        return f"{text or NO_OUTPUT}\n\n{note}"
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    output: str
+    note: str = ""
+    shell_id: str = ""  # of what goes on in the background
 
 
-class _WatchedOutput:
-    """Keeps the output, and tells those who watch at most ten times a second."""
-
-    def __init__(self, progress: Callable[[str], None]) -> None:
-        self.kept = BoundedOutput(limits.COMMAND_OUTPUT_BYTES)
-        self._progress = progress
-        self._loop = asyncio.get_running_loop()
-        self._next_at = 0.0
-        self._waiting: asyncio.TimerHandle | None = None
-
-    def feed(self, chunk: bytes) -> bool:
-        self.kept.feed(chunk)
-        if self._waiting is None:
-            delay = max(0.0, self._next_at - self._loop.time())
-            self._waiting = self._loop.call_later(delay, self._tell)
-        return True
-
-    def close(self) -> None:
-        if self._waiting is not None:
-            self._waiting.cancel()
-            self._waiting = None
-
-    def _tell(self) -> None:
-        self._waiting = None
-        self._next_at = self._loop.time() + _PROGRESS_SECONDS
-        self._progress(self.kept.text())
+async def _in_background(order: JobOrder, context: ToolContext) -> _Told:
+    shell_id = await context.jobs.start(order)
+    try:
+        # What fails at once is told at once.
+        report = await context.jobs.report(shell_id, wait_seconds=limits.EARLY_END_SECONDS)
+    except asyncio.CancelledError:
+        await context.jobs.kill(shell_id)  # the cancel came before the call had ended
+        raise
+    if report.is_running:
+        return _Told(report.output, _still_runs(shell_id), shell_id)
+    note = f"The job {shell_id} has ended already, with exit code {report.exit_code}."
+    return _Told(report.output, note, shell_id)
 
 
-def _refuse_background(args: BashArgs) -> None:
-    if args.run_in_background:
-        raise ToolRefusal(
-            "Background jobs are not available yet: run the command without run_in_background."
-        )
+def _still_runs(shell_id: str) -> str:
+    return (
+        f"It runs in the background as job {shell_id}. "
+        "job_output shows what it prints, job_kill ends it."
+    )
+
+
+def _text(output: WatchedOutput) -> str:
+    return output.kept.text().strip("\n")
 
 
 def _folder(args: BashArgs, context: ToolContext) -> Path:
@@ -183,11 +213,6 @@ def _folder(args: BashArgs, context: ToolContext) -> Path:
     if not folder.is_dir():
         raise ToolRefusal(f"The working directory {folder} is not there.")
     return folder
-
-
-def _shell(context: ToolContext) -> str:
-    path = context.env.get("PATH")
-    return shutil.which("bash", path=path) or shutil.which("sh", path=path) or "/bin/sh"
 
 
 def _now_ms() -> int:

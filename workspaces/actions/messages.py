@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 
 from workspaces.events.message_rows import COLUMNS, message_of_row, message_wire
-from workspaces.events.parts import Parts, Role, parts_to_wire
+from workspaces.events.parts import Parts, Role, ShellCommand, parts_to_wire
 from workspaces.events.types import Kind
 from workspaces.storage.ids import new_id
 from workspaces.storage.transaction import Transaction
@@ -122,6 +122,25 @@ def _insert(
         is_summary=is_summary,
     )
     return tx.append(workspace_id, kind, {"message": message}, session_id=session_id), message
+
+
+def start_command_message(
+    tx: Transaction, workspace_id: str, session_id: str, *, command: ShellCommand
+) -> dict[str, Any]:
+    """Opens a user's message for a command that begins; it is finished with what it printed."""
+    return _insert(
+        tx,
+        workspace_id,
+        session_id,
+        Kind.MESSAGE_STARTED,
+        role=Role.USER,
+        wire=parts_to_wire((command,)),
+        run_key=None,
+        model="",
+        provider="",
+        is_finished=False,
+        is_summary=False,
+    )[1]
 
 
 def checkpoint_message(tx: Transaction, message_id: str, *, parts: Parts) -> None:

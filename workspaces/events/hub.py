@@ -13,10 +13,11 @@ from collections.abc import Sequence
 
 from workspaces.events import log
 from workspaces.events.live import Applied, LiveMessage
+from workspaces.events.outputs import listen_to_output, stop_listening_to_output
 from workspaces.events.readers import NativeReader, V1Reader
 from workspaces.events.relay import Relay
 from workspaces.events.room import Room
-from workspaces.events.types import Delta
+from workspaces.events.types import Delta, Output
 from workspaces.storage.reader import read
 from workspaces.storage.transaction import Recorded
 
@@ -34,16 +35,22 @@ class Hub:
         self._priming: dict[str, asyncio.Task[Room]] = {}
         self._producers: dict[str, dict[int, LiveMessage]] = {}
         self._repairs: dict[tuple[str, int], asyncio.Task[None]] = {}
-        self._relay = Relay(on_event=self._publish_here, on_delta=self._stream_here)
+        self._relay = Relay(
+            on_event=self._publish_here,
+            on_delta=self._stream_here,
+            on_output=self._output_here,
+        )
         self._tasks: list[asyncio.Task[None]] = []
 
     async def start(self) -> None:
         await self._relay.start()
+        listen_to_output(self.output)
         self._tasks = [asyncio.create_task(self._beat(), name="hub-heartbeat")]
         if self._relay.is_needed:
             self._tasks.append(asyncio.create_task(self._poll(), name="hub-poll"))
 
     async def stop(self) -> None:
+        stop_listening_to_output(self.output)
         tasks = [*self._tasks, *self._repairs.values(), *self._priming.values()]
         for task in tasks:
             task.cancel()
@@ -86,6 +93,11 @@ class Hub:
             ours.pop(number, None)
             if not ours and workspace_id not in self._rooms:  # a room shares this very dict
                 del self._producers[workspace_id]
+
+    def output(self, workspace_id: str, output: Output) -> None:
+        """What a tool or a user's command here has printed so far; nothing rests on it."""
+        self._output_here(workspace_id, output)
+        self._relay.put(workspace_id, output)
 
     # -- readers
 
@@ -154,6 +166,11 @@ class Hub:
         room = self._rooms.get(workspace_id)
         if room is not None:
             room.stream(delta)
+
+    def _output_here(self, workspace_id: str, output: Output) -> None:
+        room = self._rooms.get(workspace_id)
+        if room is not None:
+            room.output(output)
 
     def _ask_events(self, room: Room) -> None:
         self._repair(room, 0)

@@ -97,6 +97,16 @@ class LiveMessage:
         self.encoded = None
         return Applied.NEW, delta
 
+    def show_output(self, text: str) -> None:
+        """What this user's command has printed so far."""
+        for index, part in enumerate(self.parts):
+            wire = part.to_wire()
+            if wire["type"] == "shell_command":
+                data = {**wire["data"], "output": text}
+                self.parts[index] = StoredPart({"type": "shell_command", "data": data})
+                self.size = len(text)
+                self.encoded = None
+
     def covers(self, other: LiveMessage) -> bool:
         """Whether this one has every word of the other."""
         return len(self.parts) >= len(other.parts) and all(

@@ -15,7 +15,7 @@ from typing import Any
 import orjson
 
 from workspaces.events.live import LiveMessage, coalesced
-from workspaces.events.types import Delta
+from workspaces.events.types import Delta, Output, StreamOnly
 from workspaces.storage.transaction import Recorded
 
 HEARTBEAT_SSE = b":\n\n"
@@ -101,6 +101,23 @@ def ws_batch(items: Sequence[Item]) -> bytes:
         else:
             chunks += [event_json(event) for event in group if isinstance(event, Recorded)]
     return b"[%s]" % b",".join(chunks)
+
+
+def output_data(output: Output) -> dict[str, Any]:
+    return {
+        "session_id": output.session_id,
+        "message_id": output.message_id,
+        "tool_call_id": output.call_id,
+        "text": output.text,
+    }
+
+
+def sse_output(output: Output) -> bytes:
+    return sse_stream_only(StreamOnly.OUTPUT, output_data(output))
+
+
+def ws_output(output: Output) -> bytes:
+    return ws_one(stream_only_json(StreamOnly.OUTPUT, output_data(output)))
 
 
 def ws_one(body: bytes) -> bytes:

@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Mapping
 from enum import Enum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from workspaces.events import native_frames, v1_frames
+from workspaces.events.outputs import ended_by
 
 if TYPE_CHECKING:
     from workspaces.events.room import Room
@@ -37,7 +39,19 @@ class NativeReader:
         self._limit = limit
         self._queue: deque[tuple[bytes, int]] = deque()
         self._size = 0
+        self._outputs: dict[tuple[str, str], bytes] = {}  # the newest of what runs
         self._wake = asyncio.Event()
+
+    def offer_output(self, key: tuple[str, str], chunk: bytes) -> None:
+        """Replaces what waits of the same tool or command: a slow socket gets fewer."""
+        if not (self.overflowed or self.closed):
+            self._outputs[key] = chunk
+            self._wake.set()
+
+    def end_outputs(self, message: Mapping[str, Any]) -> None:
+        """What has ended says it all itself."""
+        for key in ended_by(message, self._outputs):
+            del self._outputs[key]
 
     def offer(self, chunk: bytes, number: int) -> None:
         """``number`` is the newest event in the chunk, 0 if it holds only deltas."""
@@ -48,6 +62,7 @@ class NativeReader:
         if self._size > self._limit:
             self.overflowed = True
             self._queue.clear()
+            self._outputs.clear()
             self._size = 0
         self._wake.set()
 
@@ -66,11 +81,12 @@ class NativeReader:
 
     async def take(self) -> list[tuple[bytes, int]]:
         """Waits for something to send. Empty when the reader overflowed or was closed."""
-        while not self._queue and not self.overflowed and not self.closed:
+        while not self._queue and not self._outputs and not self.overflowed and not self.closed:
             self._wake.clear()
             await self._wake.wait()
-        taken = list(self._queue)
+        taken = [*self._queue, *((chunk, 0) for chunk in self._outputs.values())]
         self._queue.clear()
+        self._outputs.clear()
         self._size = 0
         return taken
 

@@ -16,7 +16,7 @@ import orjson
 from channels.layers import BaseChannelLayer, InMemoryChannelLayer, get_channel_layer
 
 from workspaces.events.live import coalesced
-from workspaces.events.types import Delta
+from workspaces.events.types import Delta, Output
 from workspaces.storage.ids import new_id
 from workspaces.storage.transaction import Recorded
 
@@ -36,15 +36,18 @@ class Relay:
         *,
         on_event: Callable[[Recorded], None],
         on_delta: Callable[[str, Delta], None],
+        on_output: Callable[[str, Output], None],
     ) -> None:
         self._on_event = on_event
         self._on_delta = on_delta
+        self._on_output = on_output
         self._origin = new_id()
         layer = get_channel_layer()
         # With the in-memory layer there is no other process.
         self._layer = None if isinstance(layer, InMemoryChannelLayer) else layer
         self._channel = ""
-        self._outbox: dict[str, list[Recorded | Delta]] = {}
+        self._outbox: dict[str, list[Recorded | Delta | Output]] = {}
+        self._outputs: dict[str, dict[tuple[str, str], Output]] = {}  # the newest of each
         self._filled = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -75,11 +78,16 @@ class Relay:
         if self._layer is not None and self._channel:
             await self._layer.group_discard(group_of(workspace_id), self._channel)
 
-    def put(self, workspace_id: str, item: Recorded | Delta) -> None:
+    def put(self, workspace_id: str, item: Recorded | Delta | Output) -> None:
         """Queues an item for the other processes; never blocks."""
-        if self._tasks:
+        if not self._tasks:
+            return
+        if isinstance(item, Output):
+            newest = self._outputs.setdefault(workspace_id, {})
+            newest[item.message_id, item.call_id] = item
+        else:
             self._outbox.setdefault(workspace_id, []).append(item)
-            self._filled.set()
+        self._filled.set()
 
     async def _send_all(self, layer: BaseChannelLayer) -> None:
         while True:
@@ -87,6 +95,9 @@ class Relay:
             await asyncio.sleep(FLUSH_SECONDS)
             self._filled.clear()
             outbox, self._outbox = self._outbox, {}
+            for workspace_id, newest in self._outputs.items():
+                outbox.setdefault(workspace_id, []).extend(newest.values())
+            self._outputs = {}
             for workspace_id, items in outbox.items():
                 try:
                     await layer.group_send(
@@ -112,6 +123,8 @@ class Relay:
         for item in message["items"]:
             if isinstance(item, list) and len(item) == 5:
                 self._on_delta(workspace_id, Delta(*item))
+            elif isinstance(item, list) and len(item) == 4:
+                self._on_output(workspace_id, Output(*item))
             else:
                 number, kind, session_id, payload_json, created_at, _ = item
                 payload_bytes = bytes(payload_json)
@@ -128,7 +141,9 @@ class Relay:
                 )
 
 
-def _message(origin: str, workspace_id: str, items: Sequence[Recorded | Delta]) -> dict[str, Any]:
+def _message(
+    origin: str, workspace_id: str, items: Sequence[Recorded | Delta | Output]
+) -> dict[str, Any]:
     rows: list[list[Any]] = []
     waiting: list[Delta] = []
     for item in items:
@@ -137,6 +152,9 @@ def _message(origin: str, workspace_id: str, items: Sequence[Recorded | Delta]) 
             continue
         rows += [_delta_row(delta) for delta in coalesced(waiting)]
         waiting = []
+        if isinstance(item, Output):
+            rows.append(list(item))
+            continue
         if len(item.payload_json) <= MESSAGE_LIMIT:  # larger ones are read from the log
             rows.append(
                 [item.number, item.kind, item.session_id, item.payload_json, item.created_at, "e"]

@@ -16,11 +16,13 @@ from typing import Any
 from workspaces.events import native_frames, v1_frames
 from workspaces.events.live import Applied, LiveMessage
 from workspaces.events.native_frames import Item
+from workspaces.events.outputs import ended_by
 from workspaces.events.pace import Pace
 from workspaces.events.readers import NativeReader, V1Reader, Wire
-from workspaces.events.types import CLOSING, STARTING, Delta, Kind, StreamOnly
+from workspaces.events.types import CLOSING, STARTING, Delta, Kind, Output, StreamOnly
 from workspaces.storage.transaction import Recorded
 
+OUTPUT_SECONDS = 0.1  # at most so often a reader is told of what runs
 HELD_LIMIT = 10_000  # deltas kept while a gap is repaired; more, and they are read anew
 
 
@@ -47,11 +49,13 @@ class Room:
         self._waiters: list[asyncio.Future[None]] = []
         self._replies: dict[str, Mapping[str, Any]] = {}  # the newest of each running session
         self._changed: set[int] = set()
+        self._outputs: dict[tuple[str, str], Output] = {}  # the newest of what runs, not told yet
         self._ask_events = ask_events
         self._ask_message = ask_message
         loop = asyncio.get_running_loop()
         self._native_pace = Pace(loop, self.flush_native)
         self._v1_pace = Pace(loop, self.flush_v1)
+        self._output_pace = Pace(loop, self.flush_outputs)
 
     def readers(self) -> list[NativeReader | V1Reader]:
         return [*self.native, *self.v1]
@@ -99,6 +103,22 @@ class Room:
         """A delta that the shared open message has already taken in."""
         if self.primed and delta.number in self.live:
             self._pass_on(delta)
+
+    def output(self, output: Output) -> None:
+        """What a tool or a user's command has printed so far."""
+        if not self.primed:
+            return
+        if not output.call_id:
+            number = self._number_of(output.message_id)
+            if number is None:
+                return  # it has ended, or its start is still on its way
+            self.live[number].show_output(output.text)
+            if self.v1:
+                self._changed.add(number)
+                self._v1_pace.soon(self._v1_interval(number))
+        if self.native:
+            self._outputs[output.message_id, output.call_id] = output
+            self._output_pace.soon(OUTPUT_SECONDS + len(self.native) * 0.0003)
 
     def repair(self, row: LiveMessage) -> None:
         """The open message as its row has it, after words went missing on the way here."""
@@ -165,7 +185,10 @@ class Room:
             self.live[event.number] = self._producers.get(event.number) or LiveMessage(
                 event.number, message
             )
+        elif event.kind == Kind.MESSAGE_CREATED:
+            self._end_outputs(event.payload["message"])
         elif event.kind in CLOSING:
+            self._end_outputs(event.payload["message"])
             live = self._forget(event.payload["message"]["id"])
             if live is not None and self.native:
                 return native_frames.without_known_words(event, live)
@@ -192,6 +215,19 @@ class Room:
         if message is not None and message["role"] == "assistant":
             self._replies[event.session_id] = message
         return None
+
+    def _number_of(self, message_id: str) -> int | None:
+        for number, live in self.live.items():
+            if live.message["id"] == message_id:
+                return number
+        return None
+
+    def _end_outputs(self, message: Mapping[str, Any]) -> None:
+        """What was told while a tool or a command ran must not follow its end."""
+        for key in ended_by(message, self._outputs):
+            del self._outputs[key]
+        for reader in self.native:
+            reader.end_outputs(message)
 
     def _forget(self, message_id: str) -> LiveMessage | None:
         for number, live in self.live.items():
@@ -238,6 +274,18 @@ class Room:
         for reader in self.native:
             reader.offer(sse if reader.wire is Wire.SSE else ws, number)
 
+    def flush_outputs(self) -> None:
+        outputs, self._outputs = self._outputs, {}
+        if not outputs or not self.native:
+            return
+        self.flush_native()  # what began before
+        wires = {reader.wire for reader in self.native}
+        for key, output in outputs.items():
+            sse = native_frames.sse_output(output) if Wire.SSE in wires else b""
+            ws = native_frames.ws_output(output) if Wire.WS in wires else b""
+            for reader in self.native:
+                reader.offer_output(key, sse if reader.wire is Wire.SSE else ws)
+
     def flush_v1(self) -> None:
         finals, self._finals = b"".join(self._finals), []
         changed, self._changed = self._changed, set()
@@ -276,6 +324,7 @@ class Room:
     def close(self) -> None:
         self._native_pace.stop()
         self._v1_pace.stop()
+        self._output_pace.stop()
         for reader in self.readers():
             self.leave(reader)
 

@@ -71,5 +71,17 @@ class Delta(NamedTuple):
     header: Header = None
 
 
+class Output(NamedTuple):
+    """What a tool, or a user's own command, has printed so far: each replaces the one before.
+
+    Like deltas it never goes into the log. A user's command has no call.
+    """
+
+    session_id: str
+    message_id: str
+    call_id: str
+    text: str  # bounded by whoever tells it
+
+
 STARTING = frozenset({Kind.MESSAGE_STARTED, Kind.MESSAGE_RESTARTED})
 CLOSING = frozenset({Kind.MESSAGE_FINISHED, Kind.MESSAGE_UPDATED})

@@ -87,6 +87,13 @@ class RunIdTaken(Refusal):
     status = 409
 
 
+class CommandsRunning(Refusal):
+    """too many commands are running in this workspace"""
+
+    code = "commands_running"
+    status = 409
+
+
 class ShuttingDown(Refusal):
     """server is shutting down"""
 

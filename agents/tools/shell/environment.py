@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from agents.tools.contract import ToolContext
-from agents.tools.shell.reaper import PROCESS_MARK
+from agents.tools.shell.reaper import PROCESS_MARK, SERVER_MARK
 
 # Nobody sits before a command: pagers, editors and password prompts would hang it.
 _UNATTENDED = {
@@ -27,6 +29,7 @@ _UNATTENDED = {
     "PIP_NO_INPUT": "1",
     "TERM": "dumb",
 }
+_TERMINAL_LINES = 50
 
 
 def marked_environment(context: ToolContext) -> dict[str, str]:
@@ -35,3 +38,17 @@ def marked_environment(context: ToolContext) -> dict[str, str]:
 
 def unattended_environment(context: ToolContext) -> dict[str, str]:
     return {**marked_environment(context), **_UNATTENDED}
+
+
+def user_environment(
+    env: Mapping[str, str], *, process_mark: str, server_mark: str, columns: int
+) -> dict[str, str]:
+    """For a user's own command: unattended too, but on a terminal where it has a width."""
+    made = {**env, PROCESS_MARK: process_mark, SERVER_MARK: server_mark, **_UNATTENDED}
+    if columns:
+        made |= {
+            "TERM": "xterm-256color",
+            "COLUMNS": str(columns),
+            "LINES": str(_TERMINAL_LINES),
+        }
+    return made

@@ -41,17 +41,22 @@ class BoundedOutput:
             del self._tail[: len(self._tail) - self._tail_size]
         return True
 
-    def text(self) -> str:
+    def text(self, limit_bytes: int | None = None) -> str:
         """The output so far, saying in its middle how much was left out."""
-        tail = bytes(self._tail[-self._tail_size :]) if self._tail_size else b""
-        if not self.full:
-            return readable(bytes(self._head) + tail)
+        head_size, tail_size = self._head_size, self._tail_size
+        if limit_bytes is not None and limit_bytes < head_size + tail_size:
+            head_size, tail_size = limit_bytes // 2, limit_bytes - limit_bytes // 2
+        if self.total <= head_size + tail_size:
+            return readable(bytes(self._head) + bytes(self._tail))
+        head = bytes(self._head[:head_size])
+        # The end may still stand in the head alone, when less is shown than is kept.
+        kept = self._tail if len(self._tail) >= tail_size else self._head + self._tail
+        tail = bytes(kept[len(kept) - tail_size :])
         # Whole lines where there are any: half a line or character would mislead.
-        head = bytes(self._head)
         cut = head.rfind(b"\n")
-        head = head[: cut + 1] if cut > self._head_size // 2 else head
+        head = head[: cut + 1] if cut > head_size // 2 else head
         cut = tail.find(b"\n")
-        tail = tail[cut + 1 :] if 0 <= cut < self._tail_size // 2 else tail
+        tail = tail[cut + 1 :] if 0 <= cut < tail_size // 2 else tail
         left_out = self.total - len(head) - len(tail)
         newline = "" if head.endswith(b"\n") else "\n"
         return f"{readable(head)}{newline}\n... {left_out:,} bytes left out ...\n\n{readable(tail)}"

@@ -13,7 +13,7 @@ import errno
 import os
 import signal
 import socket
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -152,30 +152,71 @@ async def run(
     Raises ``ProcessFailed``. On cancel, timeout and a full sink everything the
     command started is killed before this returns.
     """
-    with contextlib.ExitStack() as open_for_output:
-        try:
-            with contextlib.ExitStack() as open_for_start:
-                if stdin is None:
-                    stdin = os.open(os.devnull, os.O_RDONLY)
-                    open_for_start.callback(os.close, stdin)
-                reads, writes = os.pipe()
-                open_for_start.callback(os.close, writes)
-                pump = Pump(reads, sink)  # owns ``reads`` from here on
-                open_for_output.callback(pump.close)
-                async with asyncio.timeout(_START_SECONDS):
-                    process = await Process.start(
-                        argv,
-                        cwd=cwd,
-                        env=env,
-                        stdin=stdin,
-                        stdout=writes,
-                        stderr=writes if stderr is None else stderr,
-                    )
-        except TimeoutError:
-            raise ProcessFailed("The system takes too long to start a process.") from None
-        except OSError as error:
-            raise ProcessFailed(f"The system starts no process: {error.strerror}.") from None
+    with contextlib.ExitStack() as opened:
+        with _named_as_failure():
+            if stdin is None:
+                stdin = os.open(os.devnull, os.O_RDONLY)
+                opened.callback(os.close, stdin)
+            reads, writes = os.pipe()
+        opened.callback(os.close, writes)
+        process, pump = await start_pumped(
+            argv,
+            cwd=cwd,
+            env=env,
+            sink=sink,
+            stdin=stdin,
+            reads=reads,
+            writes=writes,
+            stderr=stderr,
+        )
+    try:
         return await _follow(process, pump, timeout_seconds)
+    finally:
+        pump.close()
+
+
+async def start_pumped(
+    argv: Sequence[str],
+    *,
+    cwd: Path,
+    env: Mapping[str, str],
+    sink: Sink,
+    stdin: int,
+    reads: int,
+    writes: int,
+    stderr: int | None = None,
+) -> tuple[Process, Pump]:
+    """A command whose output comes out at ``reads``, and the pump that owns it from here on.
+
+    The other descriptors stay the caller's, to close after this. Raises ``ProcessFailed``.
+    """
+    pump = Pump(reads, sink)
+    try:
+        with _named_as_failure():
+            async with asyncio.timeout(_START_SECONDS):
+                process = await Process.start(
+                    argv,
+                    cwd=cwd,
+                    env=env,
+                    stdin=stdin,
+                    stdout=writes,
+                    stderr=writes if stderr is None else stderr,
+                )
+    except BaseException:
+        pump.close()
+        raise
+    return process, pump
+
+
+@contextlib.contextmanager
+def _named_as_failure() -> Iterator[None]:
+    """What the system refuses is told as ``ProcessFailed``."""
+    try:
+        yield
+    except TimeoutError:
+        raise ProcessFailed("The system takes too long to start a process.") from None
+    except OSError as error:
+        raise ProcessFailed(f"The system starts no process: {error.strerror}.") from None
 
 
 async def _follow(process: Process, pump: Pump, timeout_seconds: float) -> Finished:

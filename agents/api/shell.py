@@ -1,0 +1,67 @@
+"""A user's own command in a session: asked by nobody, kept as a message."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from django.http import HttpResponse
+from rest_framework import serializers
+from typing_extensions import override
+
+from agents.jobs.user_command import UserCommand, run_user_command
+from agents.runner.own_environment import server_env
+from agents.tools import limits
+from workspaces.api.answers import json_answer
+from workspaces.api.api_view import ApiView
+from workspaces.api.bodies import Form
+from workspaces.api.fields import WORDS, Text
+from workspaces.config.cache import configs
+from workspaces.queries.sessions import require_session
+from workspaces.queries.workspaces import read_open_workspace
+from workspaces.storage.errors import BadField
+from workspaces.storage.reader import read
+
+MOST_COLUMNS = 1_000
+
+
+class Columns(serializers.Field[int, Any, int, Any]):
+    """How wide the asker's terminal is; 0 and less mean that there is none."""
+
+    default_error_messages = WORDS | {"invalid": "must be a whole number"}
+
+    @override
+    def to_internal_value(self, data: Any) -> int:
+        if isinstance(data, bool) or not isinstance(data, int):
+            self.fail("invalid")
+        return max(0, min(data, MOST_COLUMNS))
+
+    @override
+    def to_representation(self, value: int) -> int:
+        return value
+
+
+class ShellForm(Form):
+    command = Text(limit=limits.MAX_COMMAND_BYTES)
+    term_width = Columns(default=0, allow_null=True)
+
+
+class ShellView(ApiView):
+    async def post(self, workspace_id: str, session_id: str) -> HttpResponse:
+        """Answered at the command's end, which does not depend on whoever asked."""
+        fields = await self.fields(ShellForm)
+        if not fields["command"].strip():
+            raise BadField("command: must not be empty")
+        workspace = await read(read_open_workspace, workspace_id)
+        await read(require_session, workspace_id, session_id)
+        ended = await run_user_command(
+            UserCommand(
+                workspace_id=workspace_id,
+                session_id=session_id,
+                command=fields["command"],
+                folder=Path(workspace.path),
+                env=await configs().env_of(workspace_id) or server_env(),
+                columns=fields["term_width"] or 0,
+            )
+        )
+        return json_answer({"output": ended.output, "exit_code": ended.exit_code})

@@ -1,0 +1,189 @@
+"""The rows of commands in the background: recorded before they do anything, ended once.
+
+Of two that end the same job the first one's word stands. A user's own command
+is such a row too, with its message's id.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from django.db import connection
+
+from agents.models import JobState
+from agents.tools.shell.jobs import JobReport
+from workspaces.queries.workspaces import require_open
+from workspaces.storage.transaction import Transaction
+
+_IS_USERS = "EXISTS (SELECT 1 FROM workspaces_message m WHERE m.id = j.id)"
+
+
+@dataclass(frozen=True, slots=True)
+class JobRow:
+    id: str
+    workspace_id: str
+    session_id: str
+    command: str
+    description: str
+    working_dir: str
+    instance: str
+    host: str
+    pid: int
+    pid_started: str
+    process_mark: str
+    output_path: str = ""
+
+
+def record_job(tx: Transaction, job: JobRow) -> None:
+    """Raises ``WorkspaceUnknown`` when the workspace was closed meanwhile."""
+    tx.lock(job.workspace_id)
+    require_open(job.workspace_id)
+    tx.execute(
+        "INSERT INTO agents_job (id, workspace_id, session_id, command, description, working_dir,"
+        " state, instance, host, pid, pid_started, process_mark, output_path, started_at)"
+        " VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)",
+        [
+            job.id,
+            job.workspace_id,
+            job.session_id,
+            job.command,
+            job.description,
+            job.working_dir,
+            JobState.RUNNING.value,
+            job.instance,
+            job.host,
+            job.pid,
+            job.pid_started,
+            job.process_mark,
+            job.output_path,
+            tx.now,
+        ],
+    )
+
+
+def forget_old_jobs(tx: Transaction, workspace_id: str, *, kept: int) -> list[str]:
+    """Drops the rows of jobs that ended long ago; returns the files of their output."""
+    rows = tx.fetch(
+        "SELECT id, output_path FROM agents_job WHERE workspace_id = %s AND state <> 'running'"
+        " ORDER BY started_at DESC, id LIMIT 1000 OFFSET %s",
+        [workspace_id, kept],
+    )
+    for job_id, _ in rows:
+        tx.execute("DELETE FROM agents_job WHERE id = %s", [job_id])
+    return [path for _, path in rows if path]
+
+
+def end_job(tx: Transaction, job_id: str, *, exit_code: int) -> None:
+    """It is gone: by itself, unless its row says otherwise already."""
+    tx.execute(
+        "UPDATE agents_job SET exit_code = %s, ended_at = COALESCE(ended_at, %s),"
+        " state = CASE WHEN state = 'running' THEN 'ended' ELSE state END WHERE id = %s",
+        [exit_code, tx.now, job_id],
+    )
+
+
+def kill_job(tx: Transaction, job_id: str) -> bool:
+    """It is to be ended; its host sees to it. Whether it still ran."""
+    changed = tx.execute(
+        "UPDATE agents_job SET state = 'killed', ended_at = %s WHERE id = %s AND state = 'running'",
+        [tx.now, job_id],
+    )
+    return changed > 0
+
+
+def kill_users_commands(tx: Transaction, session_id: str) -> None:
+    """What a user runs in a session is cancelled with it."""
+    tx.execute(
+        "UPDATE agents_job SET state = 'killed', ended_at = %s"
+        " WHERE state = 'running' AND session_id = %s AND id IN"
+        " (SELECT id FROM workspaces_message WHERE session_id = %s AND is_finished = %s)",
+        [tx.now, session_id, session_id, False],
+    )
+
+
+def lose_job(tx: Transaction, job_id: str) -> bool:
+    """Its server died. Whether nobody had told its end before."""
+    changed = tx.execute(
+        "UPDATE agents_job SET state = 'lost', ended_at = %s WHERE id = %s AND state = 'running'",
+        [tx.now, job_id],
+    )
+    return changed > 0
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """A job whose row says that it runs, or that has no exit code yet."""
+
+    id: str
+    workspace_id: str
+    instance: str
+    host: str
+    pid: int
+    pid_started: str
+    process_mark: str
+
+
+def running_elsewhere(instance: str) -> list[Recorded]:
+    """The jobs that other servers host, or hosted."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT id, workspace_id, instance, host, pid, pid_started, process_mark"
+            " FROM agents_job WHERE state = 'running' AND instance <> %s LIMIT 1000",
+            [instance],
+        )
+        return [Recorded(*row) for row in cursor.fetchall()]
+
+
+def to_be_ended(instance: str) -> list[str]:
+    """Those of this server that are to end: killed, or their workspace or message is gone."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT j.id FROM agents_job j JOIN workspaces_workspace w ON w.id = j.workspace_id"
+            " WHERE j.instance = %s AND j.exit_code IS NULL AND j.state IN ('running', 'killed')"
+            " AND (j.state = 'killed' OR w.is_open = %s)",
+            [instance, False],
+        )
+        return [row[0] for row in cursor.fetchall()]
+
+
+def messages_gone(ids: list[str]) -> list[str]:
+    """Of these users' commands, those whose session was deleted."""
+    if not ids:
+        return []
+    marks = ", ".join(["%s"] * len(ids))
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT id FROM workspaces_message WHERE id IN ({marks})", ids)
+        there = {row[0] for row in cursor.fetchall()}
+    return [job_id for job_id in ids if job_id not in there]
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    report: JobReport  # without its output
+    output_path: str
+
+
+def find_job(workspace_id: str, job_id: str) -> Found | None:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT id, command, description, working_dir, state, exit_code, output_path"
+            " FROM agents_job WHERE id = %s AND workspace_id = %s",
+            [job_id, workspace_id],
+        )
+        row = cursor.fetchone()
+    if row is None:
+        return None
+    shell_id, command, description, working_dir, state, exit_code, output_path = row
+    report = JobReport(shell_id, command, description, working_dir, state, exit_code, output="")
+    return Found(report, output_path)
+
+
+def running_ids(workspace_id: str) -> list[str]:
+    """The background jobs that run, without users' own commands."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"SELECT j.id FROM agents_job j WHERE j.workspace_id = %s AND j.state = 'running'"
+            f" AND NOT {_IS_USERS} ORDER BY j.started_at, j.id",
+            [workspace_id],
+        )
+        return [row[0] for row in cursor.fetchall()]

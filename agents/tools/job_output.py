@@ -1,0 +1,79 @@
+"""Shows what a background job has printed, and waits for its end where that is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from agents.llm.contract import ToolSpec
+from agents.tools import arguments, limits
+from agents.tools.contract import Question, ToolContext, ToolOutcome, ToolRefusal
+from agents.tools.description import beside
+from agents.tools.shell.jobs import JobRefused, JobReport
+
+SHELL_ID = {"type": "string", "description": "The job's id, as bash told it."}
+
+
+@dataclass(frozen=True, slots=True)
+class JobOutputArgs:
+    shell_id: str
+    wait: bool = False
+
+
+class JobOutput:
+    parallel = True
+    spec = ToolSpec(
+        name="job_output",
+        description=beside(__file__),
+        schema={
+            "type": "object",
+            "properties": {
+                "shell_id": SHELL_ID,
+                "wait": {"type": "boolean", "description": "Return when the job has ended."},
+            },
+            "required": ["shell_id"],
+        },
+    )
+
+    def parse(self, given: Mapping[str, Any]) -> JobOutputArgs:
+        return JobOutputArgs(
+            shell_id=arguments.text(
+                given, "shell_id", max_bytes=limits.MAX_NAME_BYTES, blank=False
+            ),
+            wait=arguments.flag(given, "wait"),
+        )
+
+    async def question(self, args: JobOutputArgs, context: ToolContext) -> Question | None:  # noqa: ARG002
+        return None
+
+    async def run(self, args: JobOutputArgs, context: ToolContext) -> ToolOutcome:
+        wait_seconds = limits.JOB_WAIT_SECONDS if args.wait else 0.0
+        try:
+            report = await context.jobs.report(args.shell_id, wait_seconds=wait_seconds)
+        except JobRefused as refusal:
+            raise ToolRefusal(str(refusal)) from None
+        output = report.output.strip("\n") or "no output"
+        return ToolOutcome(f"Status: {status_of(report)}\n\n{output}", metadata=metadata_of(report))
+
+
+def status_of(report: JobReport) -> str:
+    match report.state:
+        case "running":
+            return "running"
+        case "ended":
+            return f"ended with exit code {report.exit_code}"
+        case "killed":
+            return "killed"
+        case _:
+            return "lost: the server stopped, and the job was ended with it"
+
+
+def metadata_of(report: JobReport) -> dict[str, Any]:
+    return {
+        "shell_id": report.shell_id,
+        "command": report.command,
+        "description": report.description,
+        "done": not report.is_running,
+        "working_directory": report.working_dir,
+    }
