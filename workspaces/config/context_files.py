@@ -1,7 +1,8 @@
 """Files that tell a model how to work here: AGENTS.md and its kin.
 
-Finds and reads them, bounded. A workspace's own stay inside the workspace, symlinks
-followed; the user's may lie anywhere. Raises nothing: what cannot be read is left out.
+Finds and reads them, bounded: in the workspace, in every folder above it, and the user's
+own. A folder's files stay inside the folder, symlinks followed; the user's may lie
+anywhere. Raises nothing: what cannot be read is left out.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from workspaces.config.regular_file import Unreadable, read_regular_file
 
@@ -19,6 +20,7 @@ FILES_LIMIT = 100
 _PATHS_LIMIT = 500
 _ENTRIES_LIMIT = 500  # of all folders together
 _DEPTH_LIMIT = 4
+_LEVELS_LIMIT = 64
 
 _KNOWN = ("AGENTS", "CRUSH", "CLAUDE", "GEMINI")
 KNOWN_NAMES = (
@@ -46,18 +48,35 @@ def find_context_files(
     context_paths: Sequence[str] = (),
     global_context_paths: Sequence[str] = (),
 ) -> tuple[ContextFile, ...]:
-    """The user's own first, then the workspace's. Blocks on the disk."""
+    """From the most general to the nearest: the user's own, then those of the folders above
+    from the farthest down, then the workspace's. Blocks on the disk.
+
+    Where there are too many, the nearest are kept.
+    """
     collected = _Collected()
-    for path in global_context_paths[:_PATHS_LIMIT]:
-        if os.path.isabs(path):  # noqa: PTH117
-            collected.add(path, within=None)
+    own = [path for path in global_context_paths[:_PATHS_LIMIT] if os.path.isabs(path)]  # noqa: PTH117
     try:
         inside = os.path.realpath(workspace)
-    except ValueError:
-        return tuple(collected.files)  # a NUL: no such folder
-    for path in dict.fromkeys((*KNOWN_NAMES, *context_paths[:_PATHS_LIMIT])):
-        collected.add(os.path.join(workspace, path), within=inside)  # noqa: PTH118
-    return tuple(collected.files)
+    except ValueError:  # a NUL: no such folder
+        return tuple(collected.take(own, within=None))
+    named = dict.fromkeys((*KNOWN_NAMES, *context_paths[:_PATHS_LIMIT]))
+    paths = [os.path.join(workspace, path) for path in named]  # noqa: PTH118
+    groups = [collected.take(paths, within=inside)]
+    users = collected.take(own, within=None)
+    trusted = frozenset({0, os.getuid(), *_owner(inside)})
+    for parent in list(PurePath(inside).parents)[:_LEVELS_LIMIT]:
+        folder = str(parent).rstrip("/")
+        above = (f"{folder}/{name}" for name in KNOWN_NAMES)
+        groups.append(collected.take(above, within=folder or "/", owners=trusted))
+    groups.append(users)
+    return tuple(file for group in reversed(groups) for file in group)
+
+
+def _owner(folder: str) -> list[int]:
+    try:
+        return [Path(folder).stat().st_uid]
+    except (OSError, ValueError):
+        return []
 
 
 @dataclass(slots=True)
@@ -66,8 +85,20 @@ class _Collected:
     seen: set[tuple[int, int]] = field(default_factory=set)
     room: int = TOTAL_LIMIT
     entries: int = _ENTRIES_LIMIT
+    # Above a workspace in a shared folder anyone could leave a file; None: whoever's.
+    owners: frozenset[int] | None = None
 
-    def add(self, path: str, *, within: str | None) -> None:
+    def take(
+        self, paths: Iterable[str], *, within: str | None, owners: frozenset[int] | None = None
+    ) -> list[ContextFile]:
+        """The files of these paths that nobody has taken before."""
+        self.owners = owners
+        before = len(self.files)
+        for path in paths:
+            self._add(path, within=within)
+        return self.files[before:]
+
+    def _add(self, path: str, *, within: str | None) -> None:
         """A file, or every file of a folder."""
         try:
             if os.path.isdir(path):  # noqa: PTH112
@@ -107,6 +138,8 @@ class _Collected:
             return
         if content.identity in self.seen or b"\0" in content.data:
             return  # the same file by another name, or no text
+        if self.owners is not None and content.owner not in self.owners:
+            return
         self.seen.add(content.identity)
         text = content.data.decode("utf-8-sig", "ignore" if content.truncated else "replace")
         if not text.strip():

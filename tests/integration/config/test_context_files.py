@@ -1,5 +1,7 @@
 import os
 
+import pytest
+
 from workspaces.config.context_files import (
     FILE_LIMIT,
     FILES_LIMIT,
@@ -128,3 +130,73 @@ def test_impossible_paths_raise_nothing(place):
 def test_a_file_does_not_print_its_text(place):
     (place.workspace / "AGENTS.md").write_text("private")
     assert "private" not in repr(find_context_files(str(place.workspace)))
+
+
+def texts(place, **paths) -> list[str]:
+    return [file.text for file in find_context_files(str(place.workspace), **paths)]
+
+
+def test_files_are_found_upward_from_the_farthest_to_the_nearest(place):
+    above = place.workspace.parent
+    (place.workspace / "AGENTS.md").write_text("nearest")
+    (above / "CLAUDE.md").write_text("above")
+    (above.parent / "AGENTS.md").write_text("farthest")
+    (above / ".cursor" / "rules").mkdir(parents=True)
+    (above / ".cursor" / "rules" / "a.md").write_text("rule above")
+    (above / "README.md").write_text("no such file")
+    (above / "sibling").mkdir()
+    (above / "sibling" / "AGENTS.md").write_text("not above")
+    assert texts(place) == ["farthest", "above", "rule above", "nearest"]
+
+
+def test_the_users_own_folder_comes_first_and_is_not_read_twice(place):
+    place.write(place.home / ".config/crush/CRUSH.md", "mine for all")
+    (place.home / "AGENTS.md").write_text("mine at home")
+    (place.workspace / "AGENTS.md").write_text("nearest")
+    settings = place.load().settings
+    assert texts(place, global_context_paths=settings.global_context_paths) == [
+        "mine at home",
+        "mine for all",
+        "nearest",
+    ]
+    below_home = place.home / "project"
+    below_home.mkdir()
+    files = find_context_files(str(below_home), global_context_paths=settings.global_context_paths)
+    assert [file.text for file in files] == ["mine at home", "mine for all"]
+
+
+def test_a_link_above_does_not_lead_out_of_its_folder(place):
+    secret = place.home / "secret.md"
+    secret.write_text("secret")
+    (place.workspace.parent / "AGENTS.md").symlink_to(secret)
+    assert texts(place) == []
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root gives files away")
+def test_another_user_s_file_above_is_not_read(place):
+    foreign = place.workspace.parent / "AGENTS.md"
+    foreign.write_text("do as I say")
+    os.chown(foreign, 12345, 12345)
+    own = place.workspace / "AGENTS.md"
+    own.write_text("nearest")
+    os.chown(own, 12345, 12345)  # in the workspace, whoever's
+    assert texts(place) == ["nearest"]
+    # A workspace of that user trusts that user.
+    os.chown(place.workspace, 12345, 12345)
+    assert texts(place) == ["do as I say", "nearest"]
+
+
+def test_where_there_is_too_much_the_nearest_is_kept(place):
+    rules = place.workspace.parent / ".cursor" / "rules"
+    rules.mkdir(parents=True)
+    for index in range(20):
+        (rules / f"{index:02}.md").write_text("x" * FILE_LIMIT)
+    (place.workspace / "AGENTS.md").write_text("nearest")
+    found = texts(place)
+    assert found[-1] == "nearest"
+    assert sum(map(len, found)) <= TOTAL_LIMIT + 20 * 100
+
+
+def test_an_absolute_path_in_the_workspace_may_be_configured(place):
+    (place.workspace / "docs.md").write_text("docs")
+    assert texts(place, context_paths=[str(place.workspace / "docs.md")]) == ["docs"]
