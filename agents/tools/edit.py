@@ -52,8 +52,9 @@ class Edit:
         change = await self._plan(args, context)
         diff = await changes.diff(change, context)
         await changes.commit(change, context)
+        told = f"{_DONE[_verb(args)]} {change.path} (+{diff.additions} -{diff.removals} lines)."
         return ToolOutcome(
-            f"{_DONE[_verb(args)]} {change.path} (+{diff.additions} -{diff.removals} lines).",
+            await changes.judged(told, change, context),
             metadata={
                 "additions": diff.additions,
                 "removals": diff.removals,

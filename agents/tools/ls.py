@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from agents.llm.contract import ToolSpec
-from agents.tools import arguments, asked, limits
+from agents.tools import arguments, asked, limits, placing
 from agents.tools.contract import BadArguments, Question, ToolContext, ToolOutcome, ToolRefusal
 from agents.tools.description import beside
 from agents.tools.paths import is_inside, is_kernel_path, resolve
@@ -139,10 +139,11 @@ def _tree(args: LsArgs, context: ToolContext) -> ToolOutcome:
 def _entries(folder: _Folder, *, strict: bool) -> tuple[list[os.DirEntry[str]], bool]:
     found: list[os.DirEntry[str]] = []
     try:
-        with os.scandir(folder.path) as entries:
+        with placing.listed(folder.path) as entries:
             for entry in entries:
                 if len(found) == _SCANNED:
                     return sorted(found, key=lambda entry: entry.name), True
+                _is_folder(entry)  # asked for now: the folder is open, and the entry remembers
                 found.append(entry)
     except OSError as error:
         if strict:

@@ -86,8 +86,10 @@ class MultiEdit:
         plan = await self._plan(args, context)
         change = plan.change
         diff = await changes.diff(change, context)
+        told = _told(plan)
         if plan.applied:
             await changes.commit(change, context)
+            told = await changes.judged(told, change, context)
         metadata: dict[str, Any] = {
             "additions": diff.additions,
             "removals": diff.removals,
@@ -100,7 +102,7 @@ class MultiEdit:
                 {"index": f.index, "error": f.error, "edit": f.edit.as_arguments()}
                 for f in plan.failures
             ]
-        return ToolOutcome(_told(plan), is_error=not plan.applied, metadata=metadata)
+        return ToolOutcome(told, is_error=not plan.applied, metadata=metadata)
 
     async def _plan(self, args: MultiEditArgs, context: ToolContext) -> Plan:
         path, before = await changes.current(args.file_path, context)

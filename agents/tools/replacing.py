@@ -5,6 +5,8 @@ Pure; shared by edit and multiedit.
 
 from __future__ import annotations
 
+import re
+from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -51,13 +53,52 @@ def parse(given: Mapping[str, Any], *, within: str = "") -> Replacement:
 def apply(text: str, replacement: Replacement, *, newline: str = "\n") -> str:
     """The new text. Raises ``ToolRefusal`` saying why it cannot be applied."""
     old, new = replacement.old_string, replacement.new_string
-    if newline == "\r\n":  # the text is held with \n lines; so are what replaces and is replaced
-        old, new = old.replace("\r\n", "\n"), new.replace("\r\n", "\n")
+    if newline != "\n":  # the text is held with \n lines; so are what replaces and is replaced
+        old, new = with_plain_ends(old), with_plain_ends(new)
     if not old:
         raise ToolRefusal("old_string is empty, which only creates a file that does not exist.")
     if old == new:
         raise ToolRefusal("old_string and new_string are the same: there is nothing to change.")
     found = text.count(old)
+    if not found and "\r\n" in text and "\n" in old:
+        # Lines that end in both ways: a model sees no difference, and gives back either.
+        return _apply_to_any_ends(text, replacement)
+    _check_found(found, replacement)
+    # Judged before it is made: many long replacements of a short text could fill the memory.
+    if len(text) + found * (len(new) - len(old)) > MAX_TEXT_BYTES:
+        raise ToolRefusal(f"The file would be larger than {MAX_TEXT_BYTES:,} bytes.")
+    return text.replace(old, new)
+
+
+def with_plain_ends(text: str) -> str:
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _apply_to_any_ends(text: str, replacement: Replacement) -> str:
+    """Takes either line end for the other; what is put in ends as what it replaces does.
+
+    Searches a copy with plain ends, in linear time, and counts back from there.
+    """
+    old = replacement.old_string.replace("\r\n", "\n")
+    new = replacement.new_string.replace("\r\n", "\n")
+    plain = text.replace("\r\n", "\n")
+    found = plain.count(old)
+    _check_found(found, replacement)
+    if len(text) + found * (len(new) + new.count("\n") - len(old)) > MAX_TEXT_BYTES:
+        raise ToolRefusal(f"The file would be larger than {MAX_TEXT_BYTES:,} bytes.")
+    # Where in the copy a carriage return is missing.
+    missing = [match.start() - before for before, match in enumerate(re.finditer("\r\n", text))]
+    pieces, done, at = list[str](), 0, plain.find(old)
+    while at >= 0:
+        end = at + len(old)
+        first, last = bisect_left(missing, at), bisect_left(missing, end)
+        ending = "\r\n" if last > first else "\n"
+        pieces += [text[done : at + first], new.replace("\n", ending)]
+        done, at = end + last, plain.find(old, end)
+    return "".join([*pieces, text[done:]])
+
+
+def _check_found(found: int, replacement: Replacement) -> None:
     if not found:
         raise ToolRefusal(
             "old_string was not found in the file. It must match exactly, with its white space and line breaks."
@@ -66,7 +107,3 @@ def apply(text: str, replacement: Replacement, *, newline: str = "\n") -> str:
         raise ToolRefusal(
             f"old_string was found {found:,} times. Add lines around it until it is unique, or set replace_all."
         )
-    # Judged before it is made: many long replacements of a short text could fill the memory.
-    if len(text) + found * (len(new) - len(old)) > MAX_TEXT_BYTES:
-        raise ToolRefusal(f"The file would be larger than {MAX_TEXT_BYTES:,} bytes.")
-    return text.replace(old, new)

@@ -38,7 +38,7 @@ class Form:
 
     encoding: str = "utf-8"
     bom: bytes = b""
-    newline: str = "\n"  # "\r\n" only when every line ends so
+    newline: str = "\n"  # another only when every line ends so
 
     def encode(self, text: str) -> bytes:
         if self.newline != "\n":
@@ -72,10 +72,17 @@ def decode(path: Path, raw: bytes, mark: FileMark) -> TextFile:
         encoding, text = _guess(path, raw)
     if "\0" in text:
         raise NotText(f"{path} is a binary file, which cannot be shown or edited as text.")
-    endings = text.count("\r\n")
-    if endings and endings == text.count("\n"):
-        return TextFile(text.replace("\r\n", "\n"), mark, Form(encoding, bom, "\r\n"))
-    return TextFile(text, mark, Form(encoding, bom))
+    newline = _newline(text)
+    return TextFile(text.replace(newline, "\n"), mark, Form(encoding, bom, newline))
+
+
+def _newline(text: str) -> str:
+    returns = text.count("\r")
+    if returns and returns == text.count("\r\n") == text.count("\n"):
+        return "\r\n"
+    if returns and "\n" not in text:
+        return "\r"
+    return "\n"  # or a mixture, of which each line keeps its own
 
 
 def mark(path: Path) -> FileMark:

@@ -13,18 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from agents.llm.contract import ToolSpec
-from agents.tools import arguments, asked, limits, textfile
+from agents.tools import arguments, asked, images, limits, textfile
 from agents.tools.contract import FileMark, Question, ToolContext, ToolOutcome, ToolRefusal
 from agents.tools.description import beside
 from agents.tools.paths import is_inside, resolve
 
-_IMAGES = (
-    (b"\x89PNG\r\n\x1a\n", 0, "image/png"),
-    (b"\xff\xd8\xff", 0, "image/jpeg"),
-    (b"GIF87a", 0, "image/gif"),
-    (b"GIF89a", 0, "image/gif"),
-    (b"WEBP", 8, "image/webp"),
-)
 _NAMES_LOOKED_AT = 2_000
 
 
@@ -86,6 +79,7 @@ class View:
     async def run(self, args: ViewArgs, context: ToolContext) -> ToolOutcome:
         seen = await asyncio.to_thread(_look, args, context)
         await context.files.record_read(str(seen.path), seen.mark)
+        context.languages.touch(str(seen.path))
         return seen.outcome
 
 
@@ -96,22 +90,27 @@ def _look(args: ViewArgs, context: ToolContext) -> _Seen:
         raw, mark = textfile.read_bytes(path, max_bytes=limits.MAX_VIEW_BYTES)
     except FileNotFoundError:
         raise ToolRefusal(f"{path} does not exist.{_suggested(path)}") from None
-    image = next((m for magic, at, m in _IMAGES if raw.startswith(magic, at)), None)
-    if image is not None:
-        return _Seen(path, mark, _picture(path, raw, image))
+    kind = images.mime_type(raw)
+    if kind:
+        return _Seen(path, mark, _picture(path, raw, kind, context))
+    if name := images.other_kind(raw):
+        raise ToolRefusal(
+            f"{path} is a {name} image, which models do not take. Convert it to PNG first."
+        )
     return _Seen(path, mark, _numbered(path, textfile.decode(path, raw, mark).text, args))
 
 
-def _picture(path: Path, raw: bytes, mime_type: str) -> ToolOutcome:
-    if len(raw) > limits.MAX_IMAGE_BYTES:
+def _picture(path: Path, raw: bytes, kind: str, context: ToolContext) -> ToolOutcome:
+    if not context.sees_images:
         raise ToolRefusal(
-            f"{path} is too large an image: {len(raw):,} bytes; {limits.MAX_IMAGE_BYTES:,} are allowed."
+            f"{path} is an image ({kind}, {len(raw):,} bytes), and this model does not see images."
         )
+    width, height = images.checked_size(raw, kind)
     return ToolOutcome(
-        f"The image {path} ({mime_type}, {len(raw):,} bytes).",
+        f"The image {path} ({kind}, {width} x {height} pixels, {len(raw):,} bytes).",
         metadata={"file_path": str(path), "content": ""},
         data=base64.b64encode(raw).decode("ascii"),
-        mime_type=mime_type,
+        mime_type=kind,
     )
 
 

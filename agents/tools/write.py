@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from agents.llm.contract import ToolSpec
-from agents.tools import arguments, changes
+from agents.tools import arguments, changes, replacing
 from agents.tools.changes import Change
 from agents.tools.contract import Question, ToolContext, ToolOutcome, ToolRefusal
 from agents.tools.description import beside
@@ -53,8 +53,9 @@ class Write:
         diff = await changes.diff(change, context)
         await changes.commit(change, context)
         verb = "Overwrote" if change.before else "Created"
+        told = f"{verb} {change.path} (+{diff.additions} -{diff.removals} lines)."
         return ToolOutcome(
-            f"{verb} {change.path} (+{diff.additions} -{diff.removals} lines).",
+            await changes.judged(told, change, context),
             metadata={
                 "diff": diff.text,
                 "additions": diff.additions,
@@ -66,8 +67,8 @@ class Write:
         path, before = await changes.current(args.file_path, context)
         content = args.content
         if before is not None:
-            if before.form.newline == "\r\n":
-                content = content.replace("\r\n", "\n")
+            if before.form.newline != "\n":
+                content = replacing.with_plain_ends(content)
             if content == before.text:
                 raise ToolRefusal(f"{path} holds exactly this already; nothing was written.")
         return Change(path, before, changes.bounded(content))

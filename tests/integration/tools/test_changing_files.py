@@ -350,3 +350,79 @@ async def test_it_says_that_it_may_not_write(desk: Desk, root: Path) -> None:
     root.chmod(0o500)
     with pytest.raises(ToolRefusal, match="cannot be written: Permission denied"):
         await call(Write(), desk, file_path="f", content="a")
+
+
+class Servers:
+    """Language servers that see a fault in every file."""
+
+    def touch(self, path: str) -> None:
+        raise AssertionError(path)
+
+    async def after_change(self, path: str) -> str:
+        return f"1 fault in {Path(path).name}"
+
+
+@pytest.mark.parametrize(("tool", "given"), EVERY)
+async def test_it_ends_with_what_language_servers_say(
+    tool: Any, given: Any, desk: Desk, root: Path
+) -> None:
+    (root / "f").write_text("one\n")
+    await view(desk, "f")
+    desk = dataclasses.replace(desk, context=dataclasses.replace(desk.context, languages=Servers()))
+    told = (await call(tool, desk, file_path="f", **given)).content
+    assert told.endswith("\n\n1 fault in f")
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (b"one\r\nrest\r\n", b"two\r\nmore\r\nrest\r\n"),
+        (b"one\rrest\r", b"two\rmore\rrest\r"),
+        (b"one\r\nrest\n", b"two\r\nmore\r\nrest\n"),
+        ("one\nrest é\n".encode("latin-1"), "two\nmore\nrest é\n".encode("latin-1")),
+        ("\ufeffone\nrest\n".encode(), "\ufefftwo\nmore\nrest\n".encode()),
+        (
+            "\ufeffone\r\nrest\r\n".encode("utf-16-le"),
+            "\ufefftwo\r\nmore\r\nrest\r\n".encode("utf-16-le"),
+        ),
+        ("\ufeffone\nrest".encode("utf-16-be"), "\ufefftwo\nmore\nrest".encode("utf-16-be")),
+    ],
+)
+async def test_edit_keeps_encoding_line_ends_and_mode(
+    desk: Desk, root: Path, before: bytes, after: bytes
+) -> None:
+    path = root / "f"
+    path.write_bytes(before)
+    path.chmod(0o755)
+    await view(desk, "f")
+    await call(Edit(), desk, file_path="f", old_string="one\nrest", new_string="two\nmore\nrest")
+    assert path.read_bytes() == after
+    assert path.stat().st_mode & 0o777 == 0o755
+
+
+@pytest.mark.parametrize(("tool", "given"), EVERY)
+async def test_a_link_stays_a_link(tool: Any, given: Any, desk: Desk, root: Path) -> None:
+    (root / "real").mkdir()
+    (root / "real" / "f").write_text("one\n")
+    (root / "link").symlink_to("real/f")
+    await view(desk, "link")
+    question = await ask(tool, desk, file_path="link", **given)
+    assert question is not None
+    assert question.path == str(root)
+    await call(tool, desk, file_path="link", **given)
+    assert (root / "link").is_symlink()
+    assert (root / "real" / "f").read_text() == "two\n"
+    assert [version[0] for version in desk.files.versions] == [str(root / "real" / "f")]
+
+
+@pytest.mark.parametrize(("tool", "given"), EVERY)
+async def test_a_link_out_of_the_workspace_is_asked_for(
+    tool: Any, given: Any, desk: Desk, root: Path
+) -> None:
+    outside = root.parent / "outside"
+    outside.write_text("one\n")
+    (root / "link").symlink_to(outside)
+    await view(desk, "link")
+    question = await ask(tool, desk, file_path="link", **given)
+    assert question is not None
+    assert question.path == str(outside)

@@ -1,6 +1,7 @@
 """View, ls and todos."""
 
 import base64
+import dataclasses
 import os
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,9 @@ from agents.tools.todos import Todos
 from agents.tools.view import View
 from tests.doubles.tool_context import Desk, make_desk
 
-PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 20
+PNG = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+)
 
 
 @pytest.fixture
@@ -71,14 +74,55 @@ async def test_view_refuses_binary_files(desk: Desk, root: Path) -> None:
     assert desk.files.reads == []
 
 
-async def test_view_shows_images(desk: Desk, root: Path) -> None:
-    (root / "f").write_bytes(PNG)
-    outcome = await call(View(), desk, file_path="f")
+def seeing(desk: Desk) -> Desk:
+    return dataclasses.replace(desk, context=dataclasses.replace(desk.context, sees_images=True))
+
+
+async def test_view_shows_images_to_models_that_see(desk: Desk, root: Path) -> None:
+    """The bytes say that it is one, whatever its name."""
+    (root / "f.txt").write_bytes(PNG)
+    outcome = await call(View(), seeing(desk), file_path="f.txt")
     assert outcome.mime_type == "image/png"
     assert base64.b64decode(outcome.data) == PNG
-    (root / "f").write_bytes(PNG + b"\0" * 4_000_000)
-    with pytest.raises(ToolRefusal, match="too large an image"):
-        await call(View(), desk, file_path="f")
+    assert "1 x 1 pixels" in outcome.content
+    assert desk.files.reads == [str(root / "f.txt")]
+    with pytest.raises(ToolRefusal, match="does not see images"):
+        await call(View(), desk, file_path="f.txt")
+    (root / "words.png").write_text("words\n")
+    outcome = await call(View(), seeing(desk), file_path="words.png")
+    assert (outcome.data, "words" in outcome.content) == ("", True)
+
+
+async def test_view_refuses_images_that_a_provider_would(desk: Desk, root: Path) -> None:
+    for content, sentence in (
+        (PNG[:40], "broken or cut off"),
+        (PNG + b"\0" * 4_000_000, "too large"),
+        (b"II*\0" + b"\0" * 100, "TIFF image, which models do not take"),
+    ):
+        (root / "f").write_bytes(content)
+        with pytest.raises(ToolRefusal, match=sentence):
+            await call(View(), seeing(desk), file_path="f")
+
+
+class Servers:
+    """Language servers that note what they are told."""
+
+    def __init__(self) -> None:
+        self.touched: list[str] = []
+
+    def touch(self, path: str) -> None:
+        self.touched.append(path)
+
+    async def after_change(self, path: str) -> str:
+        return f"1 error in {path}"
+
+
+async def test_view_tells_language_servers_of_the_file(desk: Desk, root: Path) -> None:
+    servers = Servers()
+    desk = dataclasses.replace(desk, context=dataclasses.replace(desk.context, languages=servers))
+    (root / "a.py").write_text("x")
+    await call(View(), desk, file_path="a.py")
+    assert servers.touched == [str(root / "a.py")]
 
 
 async def test_view_suggests_similar_names(desk: Desk, root: Path) -> None:

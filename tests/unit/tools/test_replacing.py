@@ -1,3 +1,5 @@
+import time
+
 import pytest
 
 from agents.tools import replacing
@@ -33,3 +35,31 @@ def test_it_takes_either_line_end_for_a_file_with_carriage_returns() -> None:
 
 def test_it_leaves_carriage_returns_alone_elsewhere() -> None:
     assert replacing.apply("a\r\nb\n", Replacement("a\r\n", "c\r\n")) == "c\r\nb\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "old", "new", "after"),
+    [
+        ("a\r\nb\nc\r\n", "a\nb", "x\ny", "x\r\ny\nc\r\n"),
+        ("a\r\nb\nc\r\n", "b\r\nc", "x\ny", "a\r\nx\ny\r\n"),
+        ("a\nb\nc\r\nd\r\n", "a\r\nb", "x", "x\nc\r\nd\r\n"),
+        ("a\r\nb\nc\r\n", "\nc\n", "\n", "a\r\nb\r\n"),
+        ("é\r\nb\nc\r\né\r\nb\n", "é\nb", "x\nz", "x\r\nz\nc\r\nx\r\nz\n"),
+    ],
+)
+def test_it_takes_either_line_end_where_a_file_has_both(
+    text: str, old: str, new: str, after: str
+) -> None:
+    assert replacing.apply(text, Replacement(old, new, replace_all=True)) == after
+
+
+def test_it_searches_mixed_line_ends_in_linear_time() -> None:
+    text = "a\r\n" + "a\n" * 500_000
+    began = time.monotonic()
+    with pytest.raises(ToolRefusal, match="not found"):
+        replacing.apply(text, Replacement("a\r\n" * 200_000 + "b", "x"))
+    assert time.monotonic() - began < 2
+
+
+def test_it_takes_either_line_end_for_a_file_of_carriage_returns() -> None:
+    assert replacing.apply("a\nb\n", Replacement("a\r\nb", "c\rd"), newline="\r") == "c\nd\n"
