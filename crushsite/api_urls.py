@@ -12,7 +12,15 @@ from django.urls import URLPattern, URLResolver, include, path
 
 from agents.api.endings import ClientView, SessionView, WorkspaceView
 from agents.api.grants import GrantView
-from agents.api.session_work import CancelView, QueueClearView, QueuedView, QueueListView
+from agents.api.questions import QuestionsAnswerView, QuestionsCancelView
+from agents.api.session_work import (
+    CancelView,
+    QueueClearView,
+    QueuedView,
+    QueueListView,
+    SummarizeView,
+)
+from agents.api.shell import ShellView
 from agents.api.workspace_agent import AgentView, DefaultSmallModelView, InitView, UpdateView
 from crushsite.process import process
 from permissions.api.skip import SkipView
@@ -48,6 +56,8 @@ def _close_streams(client_id: str, workspace_id: str | None) -> None:
 
 _session_work: Routes = [
     path("cancel", CancelView.as_view()),
+    path("shell", ShellView.as_view()),
+    path("summarize", SummarizeView.as_view()),
     path("prompts/queued", QueuedView.as_view()),
     path("prompts/list", QueueListView.as_view()),
     path("prompts/clear", QueueClearView.as_view()),
@@ -70,6 +80,8 @@ _workspace: Routes = [
     path("agent/update", UpdateView.as_view()),
     path("agent/default-small-model", DefaultSmallModelView.as_view()),
     path("permissions/grant", GrantView.as_view()),
+    path("questions/answer", QuestionsAnswerView.as_view()),
+    path("questions/cancel", QuestionsCancelView.as_view()),
     path("sessions", SessionsView.as_view()),
     path("sessions/<str:session_id>", SessionView.as_view()),
     path("sessions/<str:session_id>/", include(_session)),

@@ -19,12 +19,14 @@ from django.conf import settings
 from agents import wakeup
 from agents.actions import teardown
 from agents.actions.rescue import expire_all_leases
+from agents.jobs.host import job_host
 from agents.llm.ending import end_connections
 from agents.runner.pool import PoolSettings, RunPool
 from agents.services import Services
 from crushsite.milestones import logging_milestones
 from workspaces.actions.config_watch import ConfigWatch
 from workspaces.events.hub import Hub
+from workspaces.events.types import Kind
 from workspaces.models import Workspace
 from workspaces.skills.watch import skill_watch
 from workspaces.storage.errors import BadField, ShuttingDown, StillInUse
@@ -66,7 +68,7 @@ class ServerProcess:
             ),
         )
         self.config_watch = ConfigWatch(polls=settings.CRUSH_POLL_CONFIG)
-        self.services = Services((self.config_watch, skill_watch()))
+        self.services = Services((self.config_watch, skill_watch(), job_host()))
         self.attachments = Attachments(
             self.instance_id,
             writer,
@@ -80,6 +82,7 @@ class ServerProcess:
         publish = logging_milestones(self._publish)
         writer.start(publish=publish, loop=asyncio.get_running_loop())
         await self.hub.start()
+        await job_host().start(server_mark=self.instance_id, is_alone=self.shape.is_alone)
         if self.shape.is_alone:
             await writer.write("", _start_alone)
         if self.shape.works:
@@ -108,6 +111,7 @@ class ServerProcess:
         if self.shape.works:
             await self.pool.drain(seconds=DRAIN_SECONDS)
             await self.services.stop()
+        await job_host().stop()
         await self.hub.stop()
         await end_connections()
         await asyncio.to_thread(writer.stop)
@@ -132,6 +136,8 @@ class ServerProcess:
         if self.shape.works:
             for event in recorded:
                 self.services.hear(event)
+                if event.kind == Kind.RUN_FINISHED:
+                    self.pool.hear_end(event.payload["run"]["key"])
 
     async def _warm_up(self) -> None:
         """Loads what the first prompt would otherwise wait for."""

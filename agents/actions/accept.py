@@ -10,7 +10,7 @@ import orjson
 from agents import wakeup
 from agents.actions.run_rows import PROMPT_SHOWN_CHARS, run_facts
 from agents.models import RunKind
-from workspaces.actions.sessions import tell_session
+from workspaces.actions.sessions import read_session, tell_session
 from workspaces.events.parts import Binary, part_to_wire
 from workspaces.events.types import Kind
 from workspaces.storage.errors import RunIdTaken, SessionUnknown, WorkspaceUnknown
@@ -52,6 +52,20 @@ async def accept(workspace_id: str, prompt: Prompt) -> None:
     """Writes the run, then wakes the workers. The same ``run_id`` again is the same run."""
     await writer.write(workspace_id, lambda tx: accept_prompt(tx, workspace_id, prompt))
     await wakeup.nudge_accepted()
+
+
+async def summarize(workspace_id: str, session_id: str) -> None:
+    """A run that replaces the session's conversation by a summary of it."""
+    if await writer.write(workspace_id, lambda tx: accept_summary(tx, workspace_id, session_id)):
+        await wakeup.nudge_accepted()
+
+
+def accept_summary(tx: Transaction, workspace_id: str, session_id: str) -> bool:
+    """``False`` where nothing was said that could be summarised."""
+    if not read_session(tx, workspace_id, session_id)["message_count"]:
+        return False
+    accept_prompt(tx, workspace_id, Prompt(session_id, ""), kind=RunKind.SUMMARY)
+    return True
 
 
 def accept_prompt(

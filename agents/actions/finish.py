@@ -185,7 +185,10 @@ def settle_failed(tx: Transaction, run: RunRow, error: str) -> None:
 def _settle(
     tx: Transaction, run: RunRow, finish: Finish, *, result: str, outcome: RunOutcome, error: str
 ) -> None:
-    if run.started_at is None and run.kind != RunKind.SUMMARY:
+    if run.started_at is None and run.kind == RunKind.SUMMARY:
+        end_run(tx, run, outcome=outcome, error=error)
+        return
+    if run.started_at is None:
         store_prompt(tx, run)
     message_id = finish_reply(tx, run, finish)
     give_results(tx, run, dict.fromkeys(open_call_ids(tx, run), result))

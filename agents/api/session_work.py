@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from django.http import HttpResponse
 
+from agents.actions.accept import summarize
 from agents.actions.cancel import cancel, clear_queue
 from agents.queue.queries import queued_prompts
 from workspaces.api.answers import empty_answer, json_answer
@@ -16,6 +17,13 @@ class CancelView(ApiView):
     async def post(self, workspace_id: str, session_id: str) -> HttpResponse:
         await read(require_session, workspace_id, session_id)
         await cancel(workspace_id, session_id)
+        return empty_answer()
+
+
+class SummarizeView(ApiView):
+    async def post(self, workspace_id: str, session_id: str) -> HttpResponse:
+        """Accepted like a prompt: behind what is queued, and kept over a restart."""
+        await summarize(workspace_id, session_id)
         return empty_answer()
 
 

@@ -1,4 +1,4 @@
-"""The commands of the native socket: prompt, cancel, answer, ping.
+"""The commands of the native socket: prompt, cancel, answer, questions, ping.
 
 The same forms and actions as over HTTP; a refusal becomes a reply. Knows no
 transport: ``COMMANDS`` is handed to the socket.
@@ -13,7 +13,9 @@ from agents.actions.accept import accept
 from agents.actions.answer import Answer
 from agents.actions.answer import answer as answer_request
 from agents.actions.cancel import cancel as cancel_session
+from agents.actions.questions import answer_questions, dismiss_questions
 from agents.api.prompts import PromptForm, prompt_of
+from agents.api.questions import AnswersForm, DismissForm, given
 from workspaces.api.bodies import Form, checked
 from workspaces.api.fields import Text
 from workspaces.queries.workspaces import require_open
@@ -66,6 +68,23 @@ async def answer(workspace_id: str, body: Body) -> Mapping[str, Any]:
     return {"resolved": resolved}
 
 
+async def answer_batch(workspace_id: str, body: Body) -> Mapping[str, Any]:
+    """Whether these answers were the first."""
+    fields = checked(AnswersForm, {**body, "batch_request_id": body.get("batch_id")})
+    await read(require_open, workspace_id)
+    responses = [given(response) for response in fields["responses"]]
+    batch_id = fields["batch_request_id"] or ""
+    return {"resolved": await answer_questions(workspace_id, batch_id, responses)}
+
+
+async def dismiss(workspace_id: str, body: Body) -> Mapping[str, Any]:
+    """Nobody wants to answer these questions."""
+    fields = checked(DismissForm, {"batch_request_id": body.get("batch_id")})
+    await read(require_open, workspace_id)
+    batch_id = fields["batch_request_id"] or ""
+    return {"resolved": await dismiss_questions(workspace_id, batch_id)}
+
+
 async def ping(workspace_id: str, body: Body) -> None:
     """Says that the server hears."""
 
@@ -74,5 +93,7 @@ COMMANDS: Mapping[str, Command] = {
     "prompt": prompt,
     "cancel": cancel,
     "answer": answer,
+    "answer_questions": answer_batch,
+    "dismiss_questions": dismiss,
     "ping": ping,
 }

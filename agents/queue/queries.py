@@ -10,7 +10,7 @@ def queued_prompts(workspace_id: str, session_id: str) -> list[str]:
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT prompt FROM agents_run WHERE workspace_id = %s AND session_id = %s"
-            " AND state = 'accepted' AND was_queued = %s ORDER BY accept_number",
+            " AND state = 'accepted' AND was_queued = %s AND kind = 'prompt' ORDER BY accept_number",
             [workspace_id, session_id, True],
         )
         return [row[0] for row in cursor.fetchall()]

@@ -78,6 +78,14 @@ class RunPool:
         else:
             self._wake.set()
 
+    def hear_end(self, key: int) -> None:
+        """A run has ended, here or elsewhere: what it sent for is cancelled, who sent for it
+        may go on."""
+        for run in list(self._runs.values()):
+            if run.claimed.parent == key:
+                run.cancel()
+        self._wake.set()
+
     async def drain(self, *, seconds: float) -> None:
         """Stops claiming; runs are handed over at their next step boundary.
 

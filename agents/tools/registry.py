@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
+from agents.tools.agent import AgentTool
 from agents.tools.agentic_fetch import AgenticFetch
 from agents.tools.bash import Bash
 from agents.tools.contract import Tool
@@ -14,8 +15,11 @@ from agents.tools.edit import Edit
 from agents.tools.fetch import Fetch
 from agents.tools.glob import GLOB
 from agents.tools.grep import GREP
+from agents.tools.job_kill import JobKill
+from agents.tools.job_output import JobOutput
 from agents.tools.ls import Ls
 from agents.tools.multiedit import MultiEdit
+from agents.tools.question import QuestionTool
 from agents.tools.sourcegraph import Sourcegraph
 from agents.tools.todos import Todos
 from agents.tools.view import View
@@ -25,15 +29,19 @@ from agents.tools.write import Write
 
 _ALL: tuple[Tool[Any], ...] = (
     AgenticFetch(),
+    AgentTool(),
     Bash(),
     Download(),
     Edit(),
     Fetch(),
     GLOB,
     GREP,
+    JobKill(),
+    JobOutput(),
     Ls(),
     MultiEdit(),
     Sourcegraph(),
+    QuestionTool(),
     Todos(),
     View(),
     WebFetch(),

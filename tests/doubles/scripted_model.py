@@ -24,6 +24,7 @@ test. Several commands may stand in one pair of brackets:
     [[hang]]                  send headers and nothing more
     [[silent]]                send nothing at all
     [[times=K]]               only the first K requests with this text fail as told above
+    [[key=NAME]]              with times: only the first K requests with this key fail
     [[gate=name]]             hold before the first word until POST /gate/name/open
 
 ``GET /gate/name`` says how many wait there. ``GET /served`` lists the requests,
@@ -74,6 +75,7 @@ class Script:
     finish: str = ""
     gate: str = ""
     times: int | None = None
+    key: str = ""
     status: int = 0
     retry_after: str = ""
     overflow: bool = False
@@ -123,6 +125,7 @@ def parse_script(text: str) -> Script:
         finish=said.get("finish", ""),
         gate=said.get("gate", ""),
         times=number("times") if "times" in said else None,
+        key=said.get("key", ""),
         status=number("status"),
         retry_after=said.get("retry_after", ""),
         overflow="overflow" in said,
@@ -510,8 +513,9 @@ class ScriptedModel:
             return True
         if script is TITLE:
             return False
-        self.seen[asked.last] += 1
-        return self.seen[asked.last] <= script.times
+        key = script.key or asked.last
+        self.seen[key] += 1
+        return self.seen[key] <= script.times
 
     async def perform(self, request: web.Request, asked: Asked) -> tuple[web.StreamResponse, str]:
         script = asked.script()

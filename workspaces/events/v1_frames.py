@@ -111,6 +111,8 @@ def question_frame(batch: Mapping[str, Any]) -> bytes:
 
 
 def _run_finished(run: Mapping[str, Any], reply: Mapping[str, Any] | None) -> bytes:
+    if "kind" in run:  # no prompt of a client's: nobody waits for its end
+        return b""
     complete: dict[str, Any] = {"session_id": run["session_id"], "message_id": run["message_id"]}
     if run.get("run_id"):
         complete["run_id"] = run["run_id"]

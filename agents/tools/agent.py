@@ -1,0 +1,78 @@
+"""Sends an agent of its own for a task: a child session that only reads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from agents.llm.contract import ToolSpec
+from agents.tools import arguments
+from agents.tools.contract import (
+    ChildEnded,
+    ChildTask,
+    ErrandEnd,
+    Question,
+    ToolContext,
+    ToolOutcome,
+)
+from agents.tools.description import beside
+from agents.tools.limits import MAX_AGENT_PROMPT
+
+TITLE_CHARS = 60
+
+
+@dataclass(frozen=True, slots=True)
+class AgentArgs:
+    prompt: str
+
+
+class AgentTool:
+    parallel = True  # several work side by side
+    spec = ToolSpec(
+        name="agent",
+        description=beside(__file__),
+        schema={
+            "type": "object",
+            "properties": {
+                "prompt": {
+                    "type": "string",
+                    "description": "The whole task: the agent sees nothing else.",
+                }
+            },
+            "required": ["prompt"],
+        },
+    )
+
+    def parse(self, given: Mapping[str, Any]) -> AgentArgs:
+        return AgentArgs(
+            arguments.text(given, "prompt", max_bytes=MAX_AGENT_PROMPT, blank=False),
+        )
+
+    async def question(self, args: AgentArgs, context: ToolContext) -> Question | None:  # noqa: ARG002
+        return None  # what its tools need is asked by them
+
+    async def errand(self, args: AgentArgs, context: ToolContext) -> ChildTask:  # noqa: ARG002
+        first = args.prompt.strip().splitlines()[0]
+        title = first if len(first) <= TITLE_CHARS else first[: TITLE_CHARS - 1] + "…"
+        return ChildTask("agent", title, args.prompt)
+
+    def settle(self, args: AgentArgs, end: ErrandEnd) -> ToolOutcome:  # noqa: ARG002
+        assert isinstance(end, ChildEnded)  # noqa: S101  it sent for nothing else
+        return child_outcome(end)
+
+    async def run(self, args: AgentArgs, context: ToolContext) -> ToolOutcome:  # noqa: ARG002
+        raise AssertionError("an errand is not run")
+
+
+def child_outcome(end: ChildEnded) -> ToolOutcome:
+    """A child's last words as the result of the call that sent for it."""
+    if end.outcome == "completed" and end.text.strip():
+        return ToolOutcome(end.text)
+    why = {
+        "completed": "The agent ended without an answer: what it needed may have been denied.",
+        "cancelled": "The agent was cancelled by the user.",
+        "interrupted": "The agent was interrupted: the server stopped in the middle of its work.",
+    }.get(end.outcome, f"The agent failed: {end.error or 'no reason is known'}.")
+    said = f"\n\nWhat it had said:\n{end.text}" if end.text.strip() else ""
+    return ToolOutcome(why + said, is_error=True)

@@ -1,0 +1,178 @@
+"""Asks the user, in a batch of questions that any client may answer or dismiss."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from agents.llm.contract import ToolSpec
+from agents.tools import arguments
+from agents.tools.contract import (
+    BadArguments,
+    ErrandEnd,
+    Question,
+    QuestionsAnswered,
+    QuestionsAsked,
+    ToolContext,
+    ToolOutcome,
+)
+from agents.tools.description import beside
+from agents.tools.limits import MAX_CHOICES, MAX_QUESTION_CHARS, MAX_QUESTIONS
+from workspaces.storage.ids import new_id
+
+TYPES = ("yes_no", "single_choice", "multi_choice", "free_text")
+CHOOSING = frozenset({"single_choice", "multi_choice"})
+DISMISSED = (
+    "The user dismissed the questions without answering. Go on with what you know, "
+    "or say what you cannot do without an answer."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionArgs:
+    questions: tuple[Mapping[str, Any], ...]
+    confirm_title: str
+    confirm_description: str
+
+
+class QuestionTool:
+    parallel = False
+    spec = ToolSpec(
+        name="question",
+        description=beside(__file__),
+        schema={
+            "type": "object",
+            "properties": {
+                "questions": {
+                    "type": "array",
+                    "minItems": 1,
+                    "maxItems": MAX_QUESTIONS,
+                    "items": {
+                        "type": "object",
+                        "properties": {
+                            "type": {"type": "string", "enum": list(TYPES)},
+                            "label": {"type": "string", "description": "One or two words."},
+                            "question": {"type": "string", "description": "The question itself."},
+                            "description": {
+                                "type": "string",
+                                "description": "What helps to answer it.",
+                            },
+                            "choices": {
+                                "type": "array",
+                                "maxItems": MAX_CHOICES,
+                                "description": "For single_choice and multi_choice.",
+                                "items": {
+                                    "type": "object",
+                                    "properties": {
+                                        "id": {"type": "string"},
+                                        "label": {"type": "string"},
+                                        "description": {"type": "string"},
+                                    },
+                                    "required": ["label"],
+                                },
+                            },
+                        },
+                        "required": ["type", "question"],
+                    },
+                },
+                "confirm_title": {
+                    "type": "string",
+                    "description": "Over the page on which several answers are confirmed.",
+                },
+                "confirm_description": {"type": "string"},
+            },
+            "required": ["questions"],
+        },
+    )
+
+    def parse(self, given: Mapping[str, Any]) -> QuestionArgs:
+        asked = arguments.objects(given, "questions", max_items=MAX_QUESTIONS)
+        if not asked:
+            raise BadArguments("questions must hold at least one question.")
+        return QuestionArgs(
+            tuple(_question(label, item) for label, item in asked),
+            _words(given, "confirm_title", ""),
+            _words(given, "confirm_description", ""),
+        )
+
+    async def question(self, args: QuestionArgs, context: ToolContext) -> Question | None:  # noqa: ARG002
+        return None  # it is one
+
+    async def errand(self, args: QuestionArgs, context: ToolContext) -> QuestionsAsked:  # noqa: ARG002
+        return QuestionsAsked(args.questions, args.confirm_title, args.confirm_description)
+
+    def settle(self, args: QuestionArgs, end: ErrandEnd) -> ToolOutcome:  # noqa: ARG002
+        assert isinstance(end, QuestionsAnswered)  # noqa: S101  it sent for nothing else
+        if end.is_dismissed:
+            return ToolOutcome(DISMISSED, is_error=True)
+        given = {response["request_id"]: response for response in end.responses}
+        return ToolOutcome(
+            "\n\n".join(_told(question, given.get(question["id"])) for question in end.questions)
+        )
+
+    async def run(self, args: QuestionArgs, context: ToolContext) -> ToolOutcome:  # noqa: ARG002
+        raise AssertionError("an errand is not run")
+
+
+def _question(label: str, item: Mapping[str, Any]) -> Mapping[str, Any]:
+    kind = _words(item, "type", None, label)
+    if kind not in TYPES:
+        raise BadArguments(f"{label}type must be one of {', '.join(TYPES)}, not {kind!r:.80}.")
+    # Ids are ours: an answer that names no batch finds its question by them.
+    question: dict[str, Any] = {
+        "id": new_id(),
+        "type": kind,
+        "question": arguments.text(
+            item, "question", max_bytes=MAX_QUESTION_CHARS, blank=False, within=label
+        ),
+    }
+    for name in ("label", "description"):
+        if words := _words(item, name, "", label):
+            question[name] = words
+    if kind in CHOOSING:
+        question["choices"] = _choices(label, item)
+    return question
+
+
+def _choices(label: str, item: Mapping[str, Any]) -> Sequence[Mapping[str, str]]:
+    choices: list[Mapping[str, str]] = []
+    taken: set[str] = set()
+    if not item.get("choices"):
+        raise BadArguments(f"{label}choices is missing: this type needs at least one.")
+    for within, given in arguments.objects(item, "choices", max_items=MAX_CHOICES):
+        words = arguments.text(
+            given, "label", max_bytes=MAX_QUESTION_CHARS, blank=False, within=label + within
+        )
+        choice_id = _words(given, "id", "", label + within) or f"choice_{len(choices) + 1}"
+        if choice_id in taken:
+            raise BadArguments(f"{label}{within}id {choice_id!r:.80} is used twice.")
+        taken.add(choice_id)
+        choice = {"id": choice_id, "label": words}
+        if description := _words(given, "description", "", label + within):
+            choice["description"] = description
+        choices.append(choice)
+    return choices
+
+
+def _words(given: Mapping[str, Any], name: str, default: str | None, within: str = "") -> str:
+    return arguments.text(given, name, default=default, max_bytes=MAX_QUESTION_CHARS, within=within)
+
+
+def _told(question: Mapping[str, Any], response: Mapping[str, Any] | None) -> str:
+    return f"Question: {question['question']}\nAnswer: {_answer(question, response)}"
+
+
+def _answer(question: Mapping[str, Any], response: Mapping[str, Any] | None) -> str:
+    if response is None:
+        return "(not answered)"
+    said: list[str] = []
+    if question["type"] == "yes_no" and response.get("yes") is not None:
+        said.append("yes" if response["yes"] else "no")
+    labels = {choice["id"]: choice["label"] for choice in question.get("choices") or ()}
+    said += [labels.get(chosen, chosen) for chosen in response.get("selected_ids") or ()]
+    if text := response.get("fill_in_text"):
+        said.append(text)
+    answer = "; ".join(said) or "(none of them)"
+    notes = response.get("notes")
+    return f"{answer}\nNotes: {notes}" if notes else answer
