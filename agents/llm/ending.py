@@ -11,3 +11,7 @@ async def end_connections() -> None:
         from agents.llm.connections import close_connections  # noqa: PLC0415
 
         await close_connections()
+    if "agents.llm.local.engine" in sys.modules:
+        from agents.llm.local.engine import close_engine  # noqa: PLC0415
+
+        await close_engine()
