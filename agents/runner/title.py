@@ -9,6 +9,7 @@ from agents.llm.contract import ModelRequest, Stopped, TextDelta, Usage
 from agents.llm.errors import ModelError
 from agents.llm.retries import stream_with_retries
 from agents.llm.usage import cost_of
+from agents.prompts.title import title_prompt
 from agents.queue.claim import Claimed
 from agents.runner.brief import small_model_of
 from agents.turn.transcript import Message
@@ -23,11 +24,6 @@ logger = logging.getLogger(__name__)
 TITLE_CHARS = 80
 PROMPT_CHARS = 4_000
 LONGEST_SECONDS = 60.0
-
-SYSTEM = (
-    "Give a title to a conversation that begins with the user's message. Answer with the title "
-    "alone: at most eight words on one line, in the message's language, without quotes."
-)
 
 
 async def give_title(claimed: Claimed) -> None:
@@ -51,7 +47,7 @@ async def _ask(claimed: Claimed, prompt: str) -> tuple[str, Usage, float]:
     small = await small_model_of(claimed.workspace_id)
     request = ModelRequest(
         model=small.info,
-        system=SYSTEM,
+        system=title_prompt(),
         messages=(Message("", Role.USER, (Text(prompt),)),),
         max_tokens=min(small.info.default_max_tokens, 2_000),  # some think before they answer
     )

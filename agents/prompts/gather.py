@@ -1,0 +1,50 @@
+"""Gathers what a system prompt tells of the place. Touches the disk and asks git."""
+
+from __future__ import annotations
+
+import asyncio
+import platform
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+
+from agents.prompts.facts import PromptFacts
+from agents.prompts.git import git_memory
+from workspaces.config.context_files import find_context_files
+from workspaces.config.settings import Settings
+from workspaces.skills.skill import Skill
+
+
+async def gather_facts(
+    settings: Settings,
+    *,
+    workspace: str,
+    working_dir: str,
+    session_id: str,
+    env: Mapping[str, str],
+    skills: Sequence[Skill] = (),
+    model_name: str = "",
+    mcp_instructions: str = "",
+    prefix: str = "",
+) -> PromptFacts:
+    """Raises nothing for what lies there, and takes at most a few seconds."""
+    context, git = await asyncio.gather(
+        asyncio.to_thread(
+            find_context_files,
+            workspace,
+            context_paths=settings.context_paths,
+            global_context_paths=settings.global_context_paths,
+        ),
+        git_memory().facts_of(session_id, working_dir, env),
+    )
+    return PromptFacts(
+        working_dir=working_dir,
+        platform=platform.system().lower(),
+        date=datetime.now(UTC).date().isoformat(),
+        git=git,
+        context=context,
+        skills=skills,
+        attribution=settings.attribution,
+        model_name=model_name,
+        mcp_instructions=mcp_instructions,
+        prefix=prefix,
+    )
