@@ -7,8 +7,9 @@ hears it looks for himself, and looks now and then without a hint too.
 from __future__ import annotations
 
 import logging
+import os
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -18,10 +19,28 @@ logger = logging.getLogger(__name__)
 
 STEP_MS = 60  # a change is told when so long nothing else has changed,
 DEBOUNCE_MS = 300  # or so long after it
+_TRIES = 5
 
 
 class CannotWatch(Exception):
     """The kernel takes no more watches, or the file system has none."""
+
+
+def _notify(folders: Sequence[str]) -> RustNotify:
+    # Imported here, because a server's start must not wait for it.
+    from watchfiles._rust_notify import RustNotify  # noqa: PLC0415
+
+    for _ in range(_TRIES):
+        # Its own way to leave out what may not be read would swallow every other error too.
+        readable = [folder for folder in folders if os.access(folder, os.R_OK)]
+        try:
+            return RustNotify(readable, False, False, 300, False, False)
+        except FileNotFoundError:
+            continue  # one went away just now
+        except (OSError, RuntimeError) as error:
+            # Its texts name folders and the kernel's reason.
+            raise CannotWatch(str(error)) from None
+    raise CannotWatch("folders come and go")
 
 
 class FileWatch:
@@ -29,16 +48,9 @@ class FileWatch:
     the watch's own thread. Raises ``CannotWatch``."""
 
     def __init__(self, folders: Iterable[str], heard: Callable[[frozenset[str]], None]) -> None:
-        # Here, because a server's start must not wait for it.
-        from watchfiles._rust_notify import RustNotify  # noqa: PLC0415
-
         self._heard = heard
         self._stopping = threading.Event()
-        try:
-            self._notify = RustNotify(sorted(folders), False, False, 300, False, True)
-        except (OSError, RuntimeError) as error:
-            # Its texts name folders and the kernel's reason.
-            raise CannotWatch(str(error)) from None
+        self._notify = _notify(sorted(folders))
         self._thread = threading.Thread(target=self._listen, name="config-watch", daemon=True)
         self._thread.start()
 
