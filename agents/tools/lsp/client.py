@@ -1,0 +1,342 @@
+"""What is asked of one running language server, in typed values.
+
+Paths and positions in, paths and positions out. Whatever the server answers, a
+method returns something of its kind or raises ``RequestFailed``. Knows no
+workspace and no lifecycle.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from agents.tools.lsp.addresses import address_of, path_of
+from agents.tools.lsp.diagnostics import DiagnosticStore
+from agents.tools.lsp.documents import Documents, Synced
+from agents.tools.lsp.handshake import Abilities, greeting, setting_of
+from agents.tools.lsp.launching import Launched
+from agents.tools.lsp.peer import NoSuchMethod, Peer, RequestFailed
+from agents.tools.lsp.plans import ServerPlan
+from agents.tools.lsp.positions import Edit, Position, Span
+from agents.tools.lsp.protocol import Protocol, Unfit
+
+logger = logging.getLogger(__name__)
+
+SHUTDOWN_SECONDS = 0.7
+REFRESHED = 10  # open files that are asked about anew when a server says that all changed
+_MOST = 5_000  # places in an answer
+_MOST_EDITS = 20_000
+
+# Requests of a server that want nothing but an answer.
+_NODDED_AT = frozenset(
+    {
+        "window/workDoneProgress/create",
+        "window/showMessageRequest",
+        "workspace/codeLens/refresh",
+        "workspace/inlayHint/refresh",
+        "workspace/inlineValue/refresh",
+        "workspace/semanticTokens/refresh",
+        "workspace/foldingRange/refresh",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    path: Path
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Symbol:
+    name: str
+    kind: str
+    span: Span  # all of it, as far as the server counts what belongs to it
+    name_at: Position
+    container: str = ""
+    children: tuple[Symbol, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CallEnd:
+    """One side of calls: who calls, or what is called."""
+
+    name: str
+    kind: str
+    place: Place
+    calls: int
+
+
+class Client:
+    def __init__(
+        self,
+        launched: Launched,
+        plan: ServerPlan,
+        root: Path,
+        *,
+        protocol: Protocol,
+        on_diagnostics: Callable[[], None],
+    ) -> None:
+        self._protocol = protocol
+        self._types = protocol.types
+        self._plan = plan
+        self._root = root
+        self._seconds = plan.seconds
+        self._refresh: asyncio.Task[None] | None = None
+        self.abilities = Abilities()
+        self.diagnostics = DiagnosticStore(on_diagnostics)
+        self.peer = Peer(
+            launched.reader,
+            launched.transport,
+            on_request=self._on_request,
+            on_notification=self._on_notification,
+        )
+        self.documents = self._documents()
+
+    async def greet(self, *, process_id: int) -> None:
+        """Raises ``RequestFailed``."""
+        params = greeting(
+            self._protocol, self._root, process_id=process_id, options=self._plan.init_options
+        )
+        raw = await self._ask_raw("initialize", params)
+        told = raw.get("capabilities") if isinstance(raw, Mapping) else None
+        if not isinstance(told, Mapping):
+            raise RequestFailed("The language server did not say what it can do.")
+        self.abilities.raw = told
+        self.documents = self._documents()
+        self._notify("initialized", self._types.InitializedParams())
+        settings = dict(self._plan.options)
+        self._notify(
+            "workspace/didChangeConfiguration", self._types.DidChangeConfigurationParams(settings)
+        )
+
+    async def leave(self) -> None:
+        """Asks it to end; whether it does is the process's matter."""
+        if self._refresh is not None:
+            self._refresh.cancel()
+        try:
+            await self.peer.request("shutdown", None, seconds=SHUTDOWN_SECONDS)
+            self.peer.notify("exit", None)
+        except RequestFailed:
+            pass
+        self.peer.end("it was stopped")
+
+    async def sync(self, path: Path) -> Synced:
+        """The server has the file as it is on the disk. Raises ``ToolRefusal``."""
+        return await self.documents.sync(path)
+
+    @property
+    def pulls(self) -> bool:
+        return self.abilities.has("diagnosticProvider", "textDocument/diagnostic")
+
+    async def pull(self, path: Path, *, seconds: float | None = None) -> None:
+        """Asks for a file's diagnostics, into the store. Raises ``RequestFailed``."""
+        params = self._types.DocumentDiagnosticParams(
+            self._named(path), identifier=self.abilities.tells_pull_identifier
+        )
+        raw = await self._ask_raw("textDocument/diagnostic", params, seconds=seconds)
+        if isinstance(raw, Mapping) and isinstance(items := raw.get("items"), list):
+            self.diagnostics.tell(str(path), items)
+
+    async def definition(self, path: Path, position: Position) -> list[Place]:
+        params = self._types.DefinitionParams(self._named(path), self._at(position))
+        found = await self._ask("textDocument/definition", params)
+        several = found if isinstance(found, list | tuple) else [found] if found else []
+        return _places(several)
+
+    async def references(self, path: Path, position: Position) -> list[Place]:
+        context = self._types.ReferenceContext(include_declaration=True)
+        params = self._types.ReferenceParams(context, self._named(path), self._at(position))
+        return _places(await self._ask("textDocument/references", params) or [])
+
+    async def symbols(self, path: Path) -> list[Symbol]:
+        params = self._types.DocumentSymbolParams(self._named(path))
+        found = await self._ask("textDocument/documentSymbol", params) or []
+        return [_symbol(item) for item in found[:_MOST]]
+
+    async def calls(
+        self, path: Path, position: Position, *, incoming: bool
+    ) -> list[CallEnd] | None:
+        """``None`` when there is nothing at this place that could be called."""
+        types = self._types
+        params = types.CallHierarchyPrepareParams(self._named(path), self._at(position))
+        items = await self._ask("textDocument/prepareCallHierarchy", params)
+        if not items:
+            return None
+        if incoming:
+            method = "callHierarchy/incomingCalls"
+            found = await self._ask(method, types.CallHierarchyIncomingCallsParams(items[0])) or []
+            ends = [_call_end(call.from_, call.from_ranges) for call in found[:_MOST]]
+        else:
+            method = "callHierarchy/outgoingCalls"
+            found = await self._ask(method, types.CallHierarchyOutgoingCallsParams(items[0])) or []
+            ends = [_call_end(call.to, call.from_ranges) for call in found[:_MOST]]
+        return [end for end in ends if end is not None]
+
+    async def rename(self, path: Path, position: Position, new_name: str) -> dict[Path, list[Edit]]:
+        """Every file's edits. Raises ``RequestFailed`` also where files would move."""
+        params = self._types.RenameParams(self._named(path), self._at(position), new_name)
+        found = await self._ask("textDocument/rename", params)
+        return {} if found is None else self._edits(found)
+
+    # -- asking
+
+    async def _ask(self, method: str, params: Any) -> Any:
+        raw = await self._ask_raw(method, params)
+        try:
+            return await asyncio.to_thread(self._protocol.result, method, raw)
+        except Unfit:
+            raise RequestFailed(
+                f"The language server's answer to {method} has not the shape of one."
+            ) from None
+
+    async def _ask_raw(self, method: str, params: Any, *, seconds: float | None = None) -> Any:
+        plain = self._protocol.plain(params)
+        return await self.peer.request(method, plain, seconds=seconds or self._seconds)
+
+    def _notify(self, method: str, params: Any) -> None:
+        self.peer.notify(method, self._protocol.plain(params))
+
+    def _named(self, path: Path) -> Any:
+        return self._types.TextDocumentIdentifier(address_of(path))
+
+    def _at(self, position: Position) -> Any:
+        return self._types.Position(position.line, position.character)
+
+    def _documents(self) -> Documents:
+        return Documents(
+            self._protocol,
+            self._notify,
+            tells_saves=self.abilities.wants_saves,
+            takes_changes=self.abilities.takes_changes,
+        )
+
+    def _edits(self, found: Any) -> dict[Path, list[Edit]]:
+        by_path: dict[Path, list[Edit]] = {}
+        changes = [(address, edits) for address, edits in (found.changes or {}).items()]
+        if found.document_changes:
+            # Told in both ways they mean the same: only one may be carried out.
+            changes = []
+            for change in found.document_changes:
+                if not hasattr(change, "edits"):
+                    raise RequestFailed("The language server wants to move or delete files.")
+                changes.append((change.text_document.uri, change.edits))
+        total = 0
+        for address, edits in changes:
+            path = path_of(address)
+            total += len(edits)
+            if path is None or total > _MOST_EDITS:
+                raise RequestFailed("The language server's edits cannot be carried out.")
+            by_path.setdefault(path, []).extend(
+                Edit(_span(edit.range), str(getattr(edit, "new_text", ""))) for edit in edits
+            )
+        return by_path
+
+    # -- what the server says by itself
+
+    def _on_request(self, method: str, params: Any) -> Any:
+        if method == "workspace/configuration":
+            items = params.get("items") if isinstance(params, Mapping) else None
+            return [
+                setting_of(self._plan.options, _get(item, "section"))
+                for item in (items if isinstance(items, list) else [])[:100]
+            ]
+        if method == "workspace/workspaceFolders":
+            return [{"uri": address_of(self._root), "name": self._root.name or "/"}]
+        if method == "workspace/applyEdit":  # nobody asked for one
+            return {"applied": False, "failureReason": "not asked for"}
+        if method in {"client/registerCapability", "client/unregisterCapability"}:
+            self._register(params, add=method == "client/registerCapability")
+            return None
+        if method == "workspace/diagnostic/refresh":
+            self._refresh_soon()
+            return None
+        if method in _NODDED_AT:
+            return None
+        raise NoSuchMethod
+
+    def _on_notification(self, method: str, params: Any) -> None:
+        if method != "textDocument/publishDiagnostics" or not isinstance(params, Mapping):
+            return
+        path, items = path_of(params.get("uri")), params.get("diagnostics")
+        version = params.get("version")
+        if path is not None and isinstance(items, list):
+            known = isinstance(version, int) and not isinstance(version, bool)
+            self.diagnostics.tell(str(path), items, version if known else None)
+
+    def _register(self, params: Any, *, add: bool) -> None:
+        # The protocol's own spelling of the second name.
+        key = "registrations" if add else "unregisterations"
+        items = params.get(key) if isinstance(params, Mapping) else None
+        for item in (items if isinstance(items, list) else [])[:100]:
+            method = _get(item, "method")
+            if isinstance(method, str) and len(method) < 100:
+                (self.abilities.registered.add if add else self.abilities.registered.discard)(
+                    method
+                )
+
+    def _refresh_soon(self) -> None:
+        if self._refresh is None or self._refresh.done():
+            self._refresh = asyncio.create_task(self._pull_open(), name="language-server-refresh")
+
+    async def _pull_open(self) -> None:
+        for name in self.documents.paths()[-REFRESHED:]:
+            try:
+                await self.pull(Path(name))
+            except RequestFailed:
+                return
+
+
+def _get(item: Any, key: str) -> Any:
+    return item.get(key) if isinstance(item, Mapping) else None
+
+
+def _span(found: Any) -> Span:
+    return Span(
+        Position(found.start.line, found.start.character),
+        Position(found.end.line, found.end.character),
+    )
+
+
+def _places(found: Iterable[Any]) -> list[Place]:
+    """Locations and location links alike, each once, in order."""
+    places: dict[tuple[Path, Position], Place] = {}
+    for item in list(found)[:_MOST]:
+        address = getattr(item, "uri", None) or getattr(item, "target_uri", None)
+        span = getattr(item, "range", None) or getattr(item, "target_selection_range", None)
+        path = path_of(address)
+        if path is not None and span is not None:
+            place = Place(path, _span(span))
+            places.setdefault((path, place.span.start), place)
+    return [places[key] for key in sorted(places, key=lambda k: (str(k[0]), k[1]))]
+
+
+def _symbol(found: Any, depth: int = 0) -> Symbol:
+    location = getattr(found, "location", None)
+    span = _span(location.range if location is not None else found.range)
+    children = (getattr(found, "children", None) or []) if depth < 20 else []
+    return Symbol(
+        name=str(found.name),
+        kind=_kind(found.kind),
+        span=span,
+        name_at=span.start if location is not None else _span(found.selection_range).start,
+        container=str(getattr(found, "container_name", None) or ""),
+        children=tuple(_symbol(child, depth + 1) for child in children[:_MOST]),
+    )
+
+
+def _call_end(item: Any, ranges: Any) -> CallEnd | None:
+    path = path_of(item.uri)
+    if path is None:
+        return None
+    place = Place(path, _span(item.selection_range))
+    return CallEnd(str(item.name), _kind(item.kind), place, len(ranges or []))
+
+
+def _kind(kind: Any) -> str:
+    name = getattr(kind, "name", "")
+    return str(name) if name else "Symbol"

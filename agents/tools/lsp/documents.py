@@ -1,0 +1,152 @@
+"""The files that a language server has open, kept as they are on the disk.
+
+A file is opened when it is asked about, told anew when it has changed, and
+closed when it is gone or many others came after it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from agents.tools import textfile
+from agents.tools.contract import FileMark, ToolRefusal
+from agents.tools.limits import MAX_TEXT_BYTES
+from agents.tools.lsp.addresses import address_of
+from agents.tools.lsp.languages import language_of
+from agents.tools.lsp.protocol import Protocol
+
+MOST_OPEN = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Synced:
+    """A file as the server has it now."""
+
+    text: str
+    version: int
+    has_changed: bool  # since it was last told
+
+
+@dataclass(slots=True)
+class _Open:
+    address: str
+    version: int
+    digest: bytes
+    mark: FileMark
+
+
+class Documents:
+    def __init__(
+        self,
+        protocol: Protocol,
+        notify: Callable[[str, Any], None],
+        *,
+        tells_saves: bool,
+        takes_changes: bool,
+    ) -> None:
+        """``notify`` is given typed parameters."""
+        self._types = protocol.types
+        self._notify = notify
+        self._tells_saves = tells_saves
+        self._takes_changes = takes_changes
+        self._open: OrderedDict[str, _Open] = OrderedDict()
+        self._lock = asyncio.Lock()
+
+    def paths(self) -> list[str]:
+        """The newest last."""
+        return list(self._open)
+
+    async def sync(self, path: Path) -> Synced:
+        """Raises ``ToolRefusal`` when it cannot be read, also when it is not there."""
+        async with self._lock:
+            try:
+                file = await asyncio.to_thread(textfile.read, path, max_bytes=MAX_TEXT_BYTES)
+            except (FileNotFoundError, ToolRefusal) as error:
+                self._close(str(path))
+                if isinstance(error, ToolRefusal):
+                    raise
+                raise ToolRefusal(f"{path} does not exist.") from None
+            return self._told(str(path), file)
+
+    async def sync_open(self) -> bool:
+        """Tells what has changed on the disk of all that is open; whether anything had."""
+        changed = await asyncio.to_thread(_changed, dict(self._open))
+        for name in changed:
+            try:
+                await self.sync(Path(name))
+            except ToolRefusal:
+                continue  # it was closed
+        return bool(changed)
+
+    def _told(self, name: str, file: textfile.TextFile) -> Synced:
+        types = self._types
+        digest = hashlib.blake2b(file.text.encode(), digest_size=16).digest()
+        known = self._open.get(name)
+        if known is not None:
+            self._open.move_to_end(name)
+            known.mark = file.mark
+            if known.digest == digest:
+                return Synced(file.text, known.version, has_changed=False)
+            if not self._takes_changes:
+                self._close(name)
+                known = None
+        if known is None:
+            known = self._open[name] = _Open(address_of(name), 1, digest, file.mark)
+            item = types.TextDocumentItem(known.address, language_of(name), 1, file.text)
+            self._notify("textDocument/didOpen", types.DidOpenTextDocumentParams(item))
+            self._tell_watched(known.address, types.FileChangeType.Created)
+        else:
+            known.version += 1
+            known.digest = digest
+            named = types.VersionedTextDocumentIdentifier(known.version, known.address)
+            whole = types.TextDocumentContentChangeWholeDocument(file.text)
+            self._notify(
+                "textDocument/didChange", types.DidChangeTextDocumentParams(named, [whole])
+            )
+            self._tell_watched(known.address, types.FileChangeType.Changed)
+            self._tell_saved(known.address)
+        while len(self._open) > MOST_OPEN:
+            self._close(next(iter(self._open)), is_gone=False)
+        return Synced(file.text, known.version, has_changed=True)
+
+    def _close(self, name: str, *, is_gone: bool = True) -> None:
+        known = self._open.pop(name, None)
+        if known is None:
+            return
+        types = self._types
+        named = types.TextDocumentIdentifier(known.address)
+        self._notify("textDocument/didClose", types.DidCloseTextDocumentParams(named))
+        if is_gone:
+            self._tell_watched(known.address, types.FileChangeType.Deleted)
+
+    def _tell_saved(self, address: str) -> None:
+        if self._tells_saves:
+            types = self._types
+            named = types.TextDocumentIdentifier(address)
+            self._notify("textDocument/didSave", types.DidSaveTextDocumentParams(named))
+
+    def _tell_watched(self, address: str, change: Any) -> None:
+        """Some servers look at the disk beside what is open, and learn of changes only so."""
+        types = self._types
+        event = types.FileEvent(address, change)
+        params = types.DidChangeWatchedFilesParams([event])
+        self._notify("workspace/didChangeWatchedFiles", params)
+
+
+def _changed(documents: dict[str, _Open]) -> list[str]:
+    """Those whose state is not that of their last reading."""
+    found: list[str] = []
+    for name, document in documents.items():
+        try:
+            same = textfile.mark(Path(name)) == document.mark
+        except (OSError, ToolRefusal):
+            same = False
+        if not same:
+            found.append(name)
+    return found

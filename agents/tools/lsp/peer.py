@@ -1,0 +1,149 @@
+"""JSON-RPC with one language server: requests with timeouts, notifications, its own requests.
+
+Never waits for the other side to read, and holds a stated amount for it at
+most. When the connection ends, for whatever reason, every open request fails
+and ``gone`` says why. Knows no method's meaning.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Any
+
+from agents.tools.lsp.framing import BrokenPeer, encode, read_message
+
+logger = logging.getLogger(__name__)
+
+UNREAD_LIMIT = 32 * 1024 * 1024  # what the other side has not read yet
+_MESSAGES_A_TURN = 100  # then others have the loop for a moment
+_MESSAGE_CHARS = 300
+METHOD_NOT_FOUND = -32601
+INTERNAL_ERROR = -32603
+
+
+class RequestFailed(Exception):
+    """The sentence is fit for a person and a model."""
+
+
+class NoSuchMethod(Exception):
+    """Raised by ``on_request`` for what the client does not do."""
+
+
+class Peer:
+    def __init__(
+        self,
+        reader: asyncio.StreamReader,
+        transport: asyncio.WriteTransport,
+        *,
+        on_request: Callable[[str, Any], Any],
+        on_notification: Callable[[str, Any], None],
+    ) -> None:
+        """Neither callback may wait or take long."""
+        self._reader = reader
+        self._transport = transport
+        self._on_request = on_request
+        self._on_notification = on_notification
+        self._open: dict[int, asyncio.Future[Any]] = {}
+        self._last_id = 0
+        self.gone: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        self._task = asyncio.create_task(self._listen(), name="language-server")
+
+    async def request(self, method: str, params: Any, *, seconds: float) -> Any:
+        """The result. Raises ``RequestFailed``."""
+        if self.gone.done():
+            raise RequestFailed("The language server has ended.")
+        self._last_id += 1
+        number = self._last_id
+        future = asyncio.get_running_loop().create_future()
+        self._open[number] = future
+        try:
+            self._send({"jsonrpc": "2.0", "id": number, "method": method, "params": params})
+            async with asyncio.timeout(seconds):
+                return await future
+        except TimeoutError:
+            self.notify("$/cancelRequest", {"id": number})
+            raise RequestFailed(
+                f"The language server gave no answer to {method} within {seconds:g} s."
+            ) from None
+        except asyncio.CancelledError:
+            self.notify("$/cancelRequest", {"id": number})
+            raise
+        finally:
+            self._open.pop(number, None)
+
+    def notify(self, method: str, params: Any) -> None:
+        if not self.gone.done():
+            self._send({"jsonrpc": "2.0", "method": method, "params": params})
+
+    def end(self, why: str) -> None:
+        """Callable often; the first reason counts."""
+        if not self.gone.done():
+            self.gone.set_result(why)
+        for future in self._open.values():
+            if not future.done():
+                future.set_exception(RequestFailed("The language server has ended."))
+        self._task.cancel()
+        self._transport.close()
+
+    def _send(self, message: dict[str, Any]) -> None:
+        if self._transport.is_closing():
+            return self.end("its input is closed")
+        self._transport.write(encode(message))
+        if self._transport.get_write_buffer_size() > UNREAD_LIMIT:
+            self._transport.abort()
+            self.end("it does not read what is sent to it")
+        return None
+
+    async def _listen(self) -> None:
+        why = "it has closed its output"
+        try:
+            count = 0
+            while (message := await read_message(self._reader)) is not None:
+                self._take(message)
+                count += 1
+                if count % _MESSAGES_A_TURN == 0:
+                    await asyncio.sleep(0)
+        except BrokenPeer as broken:
+            why = str(broken)
+        except OSError as error:
+            why = f"its output cannot be read: {error.strerror}"
+        except Exception:
+            logger.exception("a message of a language server could not be handled")
+            why = "a message of it could not be handled"
+        self.end(why)
+
+    def _take(self, message: dict[str, Any]) -> None:
+        method, number = message.get("method"), message.get("id")
+        if isinstance(method, str):
+            if number is None:
+                self._on_notification(method, message.get("params"))
+            elif isinstance(number, int | str):
+                self._answer(number, method, message.get("params"))
+            return
+        future = self._open.get(number) if isinstance(number, int) else None
+        if future is None or future.done():
+            return  # late: its request has been given up
+        error = message.get("error")
+        if error is not None:
+            future.set_exception(RequestFailed(f"The language server refused: {_told(error)}"))
+        else:
+            future.set_result(message.get("result"))
+
+    def _answer(self, number: int | str, method: str, params: Any) -> None:
+        answer: dict[str, Any] = {"jsonrpc": "2.0", "id": number}
+        try:
+            answer["result"] = self._on_request(method, params)
+        except NoSuchMethod:
+            answer["error"] = {"code": METHOD_NOT_FOUND, "message": "not supported"}
+        except Exception:
+            logger.exception("a request of a language server could not be answered")
+            answer["error"] = {"code": INTERNAL_ERROR, "message": "failed"}
+        self._send(answer)
+
+
+def _told(error: Any) -> str:
+    message = error.get("message") if isinstance(error, dict) else None
+    text = " ".join(message.split()) if isinstance(message, str) else ""
+    return text[:_MESSAGE_CHARS] or "it gave no reason"

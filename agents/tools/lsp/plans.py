@@ -1,0 +1,168 @@
+"""Which language servers a workspace may have: by configuration, and by what is installed.
+
+Looks at the disk (the programs on the workspace's ``PATH``, the project's
+markers): call it in a thread. Starts nothing.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from agents.tools.lsp.known import KNOWN, KnownServer, known_server
+from agents.tools.lsp.languages import fits, languages_in
+from workspaces.config.settings import LspSettings
+
+STARTING_SECONDS = 30.0
+_FOLDERS_LOOKED_AT = 200
+
+
+@dataclass(frozen=True, slots=True)
+class ServerPlan:
+    """How one server would be started. ``argv`` is empty where it cannot."""
+
+    name: str
+    argv: tuple[str, ...] = field(repr=False)
+    filetypes: tuple[str, ...]
+    root_markers: tuple[str, ...]
+    env: Mapping[str, str] = field(default_factory=dict, repr=False)
+    init_options: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    options: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    seconds: float = STARTING_SECONDS  # for its start and for each answer
+    is_configured: bool = False
+    is_disabled: bool = False
+    fault: str = ""  # why it cannot be started; holds no values
+    # A marker lies at the root or right below; else only files under one are its own.
+    is_at_home: bool = True
+
+    def handles(self, path: Path, root: Path) -> bool:
+        if self.is_disabled or not fits(path.name, self.filetypes):
+            return False
+        return self.is_at_home or _has_marker_above(path, root, self.root_markers)
+
+
+def plans_of(
+    root: Path,
+    *,
+    configured: Mapping[str, LspSettings],
+    starts_known: bool,
+    env: Mapping[str, str],
+) -> tuple[ServerPlan, ...]:
+    """The configured ones, then those that are installed and not covered by them."""
+    folders = _folders(root)
+    path = env.get("PATH", "")
+    plans = [_configured(settings, folders, path) for settings in configured.values()]
+    if starts_known:
+        covered = {
+            language
+            for plan in plans
+            if not plan.is_disabled
+            for language in languages_in(plan.filetypes)
+        }
+        named = {known.name for name in configured if (known := known_server(name))}
+        plans += _installed(folders, path, covered=covered, named=named)
+    return tuple(plans)
+
+
+def program(name: str, path: str) -> str | None:
+    """Where a program is, on the workspace's ``PATH``; never relative to a project's folder."""
+    if os.path.isabs(name):  # noqa: PTH117
+        return name if _is_program(name) else None
+    if "/" in name:
+        return None
+    for folder in path.split(os.pathsep):
+        # Whoever writes into a project must not choose what is run by itself.
+        if folder.startswith("/") and _is_program(found := os.path.join(folder, name)):  # noqa: PTH118
+            return found
+    return None
+
+
+def _configured(settings: LspSettings, folders: Sequence[Path], path: str) -> ServerPlan:
+    known = known_server(settings.name) or known_server(os.path.basename(settings.command))  # noqa: PTH119
+    command = settings.command or (known.command if known else "")
+    found = program(os.path.expanduser(command), path) if command else None  # noqa: PTH111
+    fault = settings.fault
+    if not fault and not settings.is_disabled:
+        if not command:
+            fault = "command: is missing, and no server of this name is known"
+        elif found is None:
+            fault = "command: there is no such program on the workspace's PATH"
+    args = settings.args or (known.args if known and not settings.command else ())
+    markers = settings.root_markers
+    return ServerPlan(
+        name=settings.name,
+        argv=(found, *args) if found else (),
+        filetypes=settings.filetypes or (known.filetypes if known else ()),
+        root_markers=markers,
+        env=settings.env,
+        init_options=settings.init_options,
+        options=settings.options,
+        seconds=settings.timeout_seconds,
+        is_configured=True,
+        is_disabled=settings.is_disabled and not settings.fault,
+        fault=fault,
+        is_at_home=not markers or _has_marker(folders, markers),
+    )
+
+
+def _installed(
+    folders: Sequence[Path], path: str, *, covered: set[str], named: set[str]
+) -> Iterator[ServerPlan]:
+    done: set[str] = set()
+    for known in KNOWN:
+        if known.name in named or known.work in done or covered & set(known.filetypes):
+            continue
+        found = program(known.command, path)
+        if found is not None:
+            done.add(known.work)
+            yield _plan(known, found, is_at_home=_has_marker(folders, known.root_markers))
+
+
+def _plan(known: KnownServer, found: str, *, is_at_home: bool) -> ServerPlan:
+    return ServerPlan(
+        name=known.name,
+        argv=(found, *known.args),
+        filetypes=known.filetypes,
+        root_markers=known.root_markers,
+        is_at_home=is_at_home,
+    )
+
+
+def _is_program(path: str) -> bool:
+    return os.path.isfile(path) and os.access(path, os.X_OK)  # noqa: PTH113
+
+
+def _folders(root: Path) -> tuple[Path, ...]:
+    """The root and the folders right below it: many projects lie one folder deep."""
+    try:
+        with os.scandir(root) as entries:
+            below = [
+                Path(entry.path)
+                for entry in islice(entries, _FOLDERS_LOOKED_AT)
+                if entry.is_dir(follow_symlinks=False) and not entry.name.startswith(".")
+            ]
+    except OSError:
+        below = []
+    return (root, *below)
+
+
+def _has_marker(folders: Sequence[Path], markers: Sequence[str]) -> bool:
+    return any(_holds(folder, marker) for folder in folders for marker in markers)
+
+
+def _has_marker_above(path: Path, root: Path, markers: Sequence[str]) -> bool:
+    above = [parent for parent in path.parents if parent == root or root in parent.parents]
+    return _has_marker(above, markers)
+
+
+def _holds(folder: Path, marker: str) -> bool:
+    try:
+        if any(letter in marker for letter in "*?["):
+            return next(folder.glob(marker), None) is not None
+        return (folder / marker).exists()
+    except (OSError, ValueError, NotImplementedError):
+        return False  # no name that a file could have

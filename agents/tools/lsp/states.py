@@ -1,0 +1,31 @@
+"""What clients are told of a language server, and whoever writes it down."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+
+class State(IntEnum):
+    """As on the wire."""
+
+    UNSTARTED = 0
+    STARTING = 1
+    READY = 2
+    ERROR = 3
+    STOPPED = 4
+    DISABLED = 5
+
+
+@dataclass(frozen=True, slots=True)
+class ServerStatus:
+    """The whole new state of one server."""
+
+    name: str
+    state: State
+    error: str = ""
+    diagnostic_count: int = 0
+    pid: int = 0
+    pid_started: str = ""
+    is_connected: bool = False  # since this change
+    only_diagnostics: bool = False  # nothing else has changed

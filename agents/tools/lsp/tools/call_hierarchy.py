@@ -1,0 +1,106 @@
+"""Tells who calls a function, or what it calls."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from agents.llm.contract import ToolSpec
+from agents.tools import arguments
+from agents.tools.contract import (
+    BadArguments,
+    Question,
+    ToolContext,
+    ToolOutcome,
+    ToolRefusal,
+)
+from agents.tools.description import beside
+from agents.tools.lsp import symbol_arguments
+from agents.tools.lsp.client import CallEnd
+from agents.tools.lsp.locating import candidates
+from agents.tools.lsp.peer import RequestFailed
+from agents.tools.lsp.workspace import WorkspaceServers
+from agents.tools.paths import shown
+
+DIRECTIONS = ("incoming", "outgoing")
+_SHOWN = 100
+_NAME_CHARS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class CallsArgs:
+    symbol: str
+    direction: str
+    path: str
+
+
+class CallHierarchy:
+    parallel = True
+    spec = ToolSpec(
+        name="lsp_call_hierarchy",
+        description=beside(__file__),
+        schema={
+            "type": "object",
+            "properties": {
+                **symbol_arguments.PROPERTIES,
+                "direction": {
+                    "type": "string",
+                    "enum": list(DIRECTIONS),
+                    "description": "incoming: who calls it (default); outgoing: what it calls.",
+                },
+            },
+            "required": ["symbol"],
+        },
+    )
+
+    def __init__(self, servers: WorkspaceServers) -> None:
+        self._servers = servers
+
+    def parse(self, given: Mapping[str, Any]) -> CallsArgs:
+        both = symbol_arguments.parse(given)
+        direction = arguments.text(given, "direction", default="", max_bytes=50) or DIRECTIONS[0]
+        if direction not in DIRECTIONS:
+            raise BadArguments(f"direction must be incoming or outgoing, not {direction!r:.60}.")
+        return CallsArgs(both.symbol, direction, both.path)
+
+    async def question(self, args: CallsArgs, context: ToolContext) -> Question | None:  # noqa: ARG002
+        return None  # it only looks
+
+    async def run(self, args: CallsArgs, context: ToolContext) -> ToolOutcome:
+        failed: RequestFailed | None = None
+        incoming = args.direction == "incoming"
+        async for at in candidates(
+            args.symbol,
+            args.path,
+            context,
+            self._servers,
+            provider="callHierarchyProvider",
+            method="textDocument/prepareCallHierarchy",
+        ):
+            try:
+                found = await at.client.calls(at.path, at.position, incoming=incoming)
+            except RequestFailed as error:
+                failed = error
+                continue
+            if found is not None:
+                return ToolOutcome(_told(args, found, context))
+        if failed is not None:
+            raise ToolRefusal(str(failed))
+        return ToolOutcome(f"{args.symbol} is nothing that is called.")
+
+
+def _told(args: CallsArgs, found: Sequence[CallEnd], context: ToolContext) -> str:
+    incoming = args.direction == "incoming"
+    if not found:
+        return f"Nothing calls {args.symbol}." if incoming else f"{args.symbol} calls nothing."
+    noun = ("caller" if incoming else "callee") + ("" if len(found) == 1 else "s")
+    lines = [f"{args.symbol} has {len(found)} {noun}:"]
+    for end in found[:_SHOWN]:
+        place = f"{shown(end.place.path, context)}:{end.place.span.start.line + 1}"
+        times = f" ({end.calls} times)" if end.calls > 1 else ""
+        name = " ".join(end.name.split())[:_NAME_CHARS]
+        lines.append(f"  {place} {end.kind} {name}{times}")
+    if len(found) > _SHOWN:
+        lines.append(f"(and {len(found) - _SHOWN:,} more)")
+    return "\n".join(lines)

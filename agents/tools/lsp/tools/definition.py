@@ -1,0 +1,85 @@
+"""Finds where a symbol is defined."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from agents.llm.contract import ToolSpec
+from agents.tools.contract import Question, ToolContext, ToolOutcome, ToolRefusal
+from agents.tools.description import beside
+from agents.tools.lsp import symbol_arguments
+from agents.tools.lsp.client import Place
+from agents.tools.lsp.locating import candidates
+from agents.tools.lsp.peer import RequestFailed
+from agents.tools.lsp.showing import Quotes
+from agents.tools.lsp.symbol_arguments import SymbolArgs
+from agents.tools.lsp.workspace import WorkspaceServers
+from agents.tools.paths import shown
+
+_SHOWN = 20
+_LINES_AROUND = 5
+
+
+class Definition:
+    parallel = True
+    spec = ToolSpec(
+        name="lsp_definition",
+        description=beside(__file__),
+        schema={
+            "type": "object",
+            "properties": symbol_arguments.PROPERTIES,
+            "required": ["symbol"],
+        },
+    )
+
+    def __init__(self, servers: WorkspaceServers) -> None:
+        self._servers = servers
+
+    def parse(self, given: Mapping[str, Any]) -> SymbolArgs:
+        return symbol_arguments.parse(given)
+
+    async def question(self, args: SymbolArgs, context: ToolContext) -> Question | None:  # noqa: ARG002
+        return None  # it only looks
+
+    async def run(self, args: SymbolArgs, context: ToolContext) -> ToolOutcome:
+        failed: RequestFailed | None = None
+        async for at in candidates(
+            args.symbol,
+            args.path,
+            context,
+            self._servers,
+            provider="definitionProvider",
+            method="textDocument/definition",
+        ):
+            try:
+                found = await at.client.definition(at.path, at.position)
+            except RequestFailed as error:
+                failed = error
+                continue
+            if found:
+                return await asyncio.to_thread(_told, found, context)
+        if failed is not None:
+            raise ToolRefusal(str(failed))
+        return ToolOutcome(f"No definition of {args.symbol} was found.")
+
+
+def _told(found: Sequence[Place], context: ToolContext) -> ToolOutcome:
+    quotes = Quotes(context)
+    blocks: list[str] = []
+    metadata: dict[str, Any] = {}
+    for place in found[:_SHOWN]:
+        number = place.span.start.line
+        first, lines = quotes.around(place.path, number, lines=_LINES_AROUND)
+        if not metadata:
+            metadata = {
+                "file_path": str(place.path),
+                "line": number + 1,
+                "content": "\n".join(lines),
+            }
+        numbered = [f"{n:>6}|{line}" for n, line in enumerate(lines, start=first + 1)]
+        blocks.append("\n".join([f"{shown(place.path, context)}:{number + 1}", *numbered]))
+    count = len(found)
+    head = f"Found {count} {'definition' if count == 1 else 'definitions'}"
+    return ToolOutcome("\n\n".join([head, *blocks]), metadata=metadata)

@@ -1,0 +1,124 @@
+"""Renames a symbol wherever the language server knows it to be used."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from agents.llm.contract import ToolSpec
+from agents.tools import changes
+from agents.tools.changes import Change
+from agents.tools.contract import Question, ToolContext, ToolOutcome, ToolRefusal
+from agents.tools.description import beside
+from agents.tools.lsp import rewriting, symbol_arguments
+from agents.tools.lsp.locating import Candidate, candidates
+from agents.tools.lsp.naming import SymbolName
+from agents.tools.lsp.peer import RequestFailed
+from agents.tools.lsp.positions import Edit
+from agents.tools.lsp.service import report_changes
+from agents.tools.lsp.workspace import WorkspaceServers
+from agents.tools.paths import shown
+
+_NAMED = 50
+
+
+@dataclass(frozen=True, slots=True)
+class RenameArgs:
+    symbol: str
+    new_name: str
+    path: str
+
+
+class Rename:
+    parallel = False
+    spec = ToolSpec(
+        name="lsp_rename",
+        description=beside(__file__),
+        schema={
+            "type": "object",
+            "properties": {
+                **symbol_arguments.PROPERTIES,
+                "new_name": {"type": "string", "description": "Its new name."},
+            },
+            "required": ["symbol", "new_name"],
+        },
+    )
+
+    def __init__(self, servers: WorkspaceServers) -> None:
+        self._servers = servers
+
+    def parse(self, given: Mapping[str, Any]) -> RenameArgs:
+        both = symbol_arguments.parse(given)
+        new_name = symbol_arguments.symbol(given, "new_name").strip()
+        return RenameArgs(both.symbol, new_name, both.path)
+
+    async def question(self, args: RenameArgs, context: ToolContext) -> Question | None:
+        planned = await self._plan(args, context)
+        return rewriting.question(
+            self.spec.name,
+            planned,
+            context,
+            description=f"Rename {args.symbol} to {args.new_name} in {_named(planned, context)}",
+        )
+
+    async def run(self, args: RenameArgs, context: ToolContext) -> ToolOutcome:
+        planned = await self._plan(args, context)
+        metadata = rewriting.contents(planned, context)
+        await changes.commit_all(planned, context)
+        told = f"Renamed {args.symbol} to {args.new_name} in {_named(planned, context)}."
+        said = await report_changes(self._servers, [change.path for change in planned])
+        return ToolOutcome(
+            "\n\n".join(part for part in (told, said) if part),
+            metadata={**metadata, "action": "rename"},
+        )
+
+    async def _plan(self, args: RenameArgs, context: ToolContext) -> list[Change]:
+        """Raises ``ToolRefusal`` when nothing would change."""
+        failed: RequestFailed | None = None
+        async for at in candidates(
+            args.symbol,
+            args.path,
+            context,
+            self._servers,
+            provider="renameProvider",
+            method="textDocument/rename",
+        ):
+            try:
+                edits = await at.client.rename(at.path, at.position, args.new_name)
+            except RequestFailed as error:
+                failed = error
+                continue
+            planned = await self._planned(edits, at, context, args)
+            if planned:
+                return planned
+        raise ToolRefusal(
+            str(failed) if failed else f"Nothing that can be renamed is called {args.symbol}."
+        )
+
+    async def _planned(
+        self,
+        edits: Mapping[Path, Sequence[Edit]],
+        at: Candidate,
+        context: ToolContext,
+        args: RenameArgs,
+    ) -> list[Change]:
+        planned = await rewriting.plan(edits, at.client.abilities.encoding, context, first=at.path)
+        name = SymbolName.parse(args.symbol).name
+        for change in planned:
+            # A server that looked at an older text would cut through other words.
+            is_less = change.after.count(name) < change.old_content.count(name)
+            if not is_less and name not in args.new_name:
+                raise ToolRefusal(
+                    f"The language server does not know {change.path} as it is now. Use lsp_restart first."
+                )
+        return planned
+
+
+def _named(planned: Sequence[Change], context: ToolContext) -> str:
+    names = [shown(change.path, context) for change in planned]
+    if len(names) == 1:
+        return names[0]
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return f"{len(names)} files: {', '.join(names[:_NAMED])}{more}"

@@ -1,0 +1,162 @@
+"""Replaces, deletes or adds beside a whole symbol, by the bounds that the language server tells."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from agents.llm.contract import ToolSpec
+from agents.tools import arguments, changes
+from agents.tools.changes import Change
+from agents.tools.contract import (
+    BadArguments,
+    Question,
+    ToolContext,
+    ToolOutcome,
+    ToolRefusal,
+)
+from agents.tools.description import beside
+from agents.tools.limits import MAX_PATH_BYTES, MAX_TEXT_BYTES
+from agents.tools.lsp import symbol_arguments
+from agents.tools.lsp.block import ACTIONS, Block
+from agents.tools.lsp.locating import client_for, inner_path
+from agents.tools.lsp.naming import FoundSymbol, SymbolName, matching
+from agents.tools.lsp.peer import RequestFailed
+from agents.tools.lsp.positions import Text
+from agents.tools.lsp.service import report_changes
+from agents.tools.lsp.workspace import WorkspaceServers
+from agents.tools.paths import shown
+
+
+@dataclass(frozen=True, slots=True)
+class ReplaceArgs:
+    symbol: str
+    file_path: str
+    replacement: str
+    action: str
+
+
+class ReplaceSymbol:
+    parallel = False
+    spec = ToolSpec(
+        name="lsp_replace_symbol",
+        description=beside(__file__),
+        schema={
+            "type": "object",
+            "properties": {
+                "symbol": symbol_arguments.PROPERTIES["symbol"],
+                "file_path": {"type": "string", "description": "The file that it is in."},
+                "replacement": {
+                    "type": "string",
+                    "description": "The new text of the symbol, or the text to add.",
+                },
+                "action": {
+                    "type": "string",
+                    "enum": list(ACTIONS),
+                    "description": "What to do (default: replace).",
+                },
+            },
+            "required": ["symbol", "file_path"],
+        },
+    )
+
+    def __init__(self, servers: WorkspaceServers) -> None:
+        self._servers = servers
+
+    def parse(self, given: Mapping[str, Any]) -> ReplaceArgs:
+        action = arguments.text(given, "action", default="", max_bytes=50) or ACTIONS[0]
+        if action not in ACTIONS:
+            raise BadArguments(f"action must be one of {', '.join(ACTIONS)}, not {action!r:.60}.")
+        replacement = arguments.text(given, "replacement", default="", max_bytes=MAX_TEXT_BYTES)
+        if action != "delete" and not replacement:
+            raise BadArguments(f"replacement is missing: it is required to {action}.")
+        return ReplaceArgs(
+            symbol_arguments.symbol(given),
+            arguments.text(given, "file_path", max_bytes=MAX_PATH_BYTES, blank=False),
+            replacement,
+            action,
+        )
+
+    async def question(self, args: ReplaceArgs, context: ToolContext) -> Question | None:
+        change = await self._plan(args, context)
+        verb = _VERBS[args.action][0]
+        return changes.question(
+            self.spec.name, change, context, description=f"{verb} {args.symbol} in {change.path}"
+        )
+
+    async def run(self, args: ReplaceArgs, context: ToolContext) -> ToolOutcome:
+        change = await self._plan(args, context)
+        diff = await changes.diff(change, context)
+        await changes.commit(change, context)
+        told = (
+            f"{_VERBS[args.action][1]} {args.symbol} in {shown(change.path, context)}"
+            f" (+{diff.additions} -{diff.removals} lines)."
+        )
+        said = await report_changes(self._servers, [change.path])
+        return ToolOutcome(
+            "\n\n".join(part for part in (told, said) if part),
+            metadata={
+                "file_path": str(change.path),
+                "old_content": change.old_content,
+                "new_content": change.after,
+                "action": args.action,
+            },
+        )
+
+    async def _plan(self, args: ReplaceArgs, context: ToolContext) -> Change:
+        await inner_path(args.file_path, context)
+        path, before = await changes.current(args.file_path, context)
+        if before is None:
+            raise ToolRefusal(f"{path} does not exist.")
+        _, client = await client_for(
+            self._servers,
+            path,
+            provider="documentSymbolProvider",
+            method="textDocument/documentSymbol",
+        )
+        synced = await client.sync(path)
+        if synced.text != before.text:
+            raise ToolRefusal(f"{path} is being changed at this moment. View it again.")
+        try:
+            symbols = await client.symbols(path)
+        except RequestFailed as failed:
+            raise ToolRefusal(str(failed)) from None
+        wanted = SymbolName.parse(args.symbol)
+        found = _only(matching(symbols, wanted), args, shown(path, context))
+        text = Text(before.text, client.abilities.encoding)
+        start, end = text.offset(found.symbol.span.start), text.offset(found.symbol.span.end)
+        if start >= end or wanted.name not in before.text[start:end]:
+            raise ToolRefusal(
+                f"The language server does not know {path} as it is now. Use lsp_restart first."
+            )
+        replacement = args.replacement
+        if before.form.newline == "\r\n":
+            replacement = replacement.replace("\r\n", "\n")
+        after = Block(before.text, start, end).changed(args.action, replacement)
+        if after == before.text:
+            raise ToolRefusal(f"{path} holds exactly this already; nothing was written.")
+        return Change(path, before, changes.bounded(after))
+
+
+_VERBS = {
+    "replace": ("Replace", "Replaced"),
+    "add_before": ("Add before", "Added before"),
+    "add_after": ("Add after", "Added after"),
+    "delete": ("Delete", "Deleted"),
+}
+
+
+def _only(found: list[FoundSymbol], args: ReplaceArgs, path: str) -> FoundSymbol:
+    """Raises ``ToolRefusal`` unless there is exactly one."""
+    if not found:
+        raise ToolRefusal(f"{path} has no symbol {args.symbol}. lsp_symbols tells which it has.")
+    if len(found) > 1:
+        places = "; ".join(
+            f"{'.'.join([*item.above, item.symbol.name])} in line {item.symbol.span.start.line + 1}"
+            for item in found[:10]
+        )
+        raise ToolRefusal(
+            f"{path} has {len(found)} symbols {args.symbol}: {places}. Name what it lies in, or use edit."
+        )
+    return found[0]

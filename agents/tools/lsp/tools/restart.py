@@ -1,0 +1,68 @@
+"""Restarts language servers: one by name, or all that this workspace has started."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from agents.llm.contract import ToolSpec
+from agents.tools import arguments
+from agents.tools.contract import Question, ToolContext, ToolOutcome, ToolRefusal
+from agents.tools.description import beside
+from agents.tools.lsp.locating import START_SECONDS
+from agents.tools.lsp.states import State
+from agents.tools.lsp.workspace import WorkspaceServers
+
+
+@dataclass(frozen=True, slots=True)
+class RestartArgs:
+    name: str
+
+
+class Restart:
+    parallel = False
+    spec = ToolSpec(
+        name="lsp_restart",
+        description=beside(__file__),
+        schema={
+            "type": "object",
+            "properties": {
+                "name": {
+                    "type": "string",
+                    "description": "The language server's name (default: all that were started).",
+                }
+            },
+        },
+    )
+
+    def __init__(self, servers: WorkspaceServers) -> None:
+        self._servers = servers
+
+    def parse(self, given: Mapping[str, Any]) -> RestartArgs:
+        return RestartArgs(arguments.text(given, "name", default="", max_bytes=500).strip())
+
+    async def question(self, args: RestartArgs, context: ToolContext) -> Question | None:  # noqa: ARG002
+        return None  # only what runs already, or was to run, is started
+
+    async def run(self, args: RestartArgs, context: ToolContext) -> ToolOutcome:  # noqa: ARG002
+        known = {server.plan.name: server for server in self._servers.servers()}
+        if args.name:
+            if args.name not in known:
+                names = ", ".join(known) or "none"
+                raise ToolRefusal(
+                    f"There is no language server {args.name!r:.100}; there are: {names}."
+                )
+            chosen = [known[args.name]]
+        else:
+            idle = (State.UNSTARTED, State.DISABLED)
+            chosen = [server for server in known.values() if server.state not in idle]
+        if not chosen:
+            raise ToolRefusal("No language server has been started yet.")
+        ready = await self._servers.restart(chosen, seconds=START_SECONDS)
+        failed = [server for server in chosen if server.plan.name not in ready]
+        lines = [f"Restarted {', '.join(ready)}."] if ready else []
+        for server in failed:
+            error = server.error or "It is still starting, or is switched off."
+            lines.append(f"{server.plan.name} could not be restarted. {error}")
+        return ToolOutcome("\n".join(lines), is_error=not ready)

@@ -1,0 +1,80 @@
+"""Shows a file's outline: its classes, functions and what lies in them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from agents.llm.contract import ToolSpec
+from agents.tools import arguments
+from agents.tools.contract import Question, ToolContext, ToolOutcome, ToolRefusal
+from agents.tools.description import beside
+from agents.tools.limits import MAX_PATH_BYTES
+from agents.tools.lsp.client import Symbol
+from agents.tools.lsp.locating import client_for, inner_path
+from agents.tools.lsp.peer import RequestFailed
+from agents.tools.lsp.workspace import WorkspaceServers
+from agents.tools.paths import shown
+
+_SHOWN = 500
+_NAME_CHARS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class SymbolsArgs:
+    file_path: str
+
+
+class Symbols:
+    parallel = True
+    spec = ToolSpec(
+        name="lsp_symbols",
+        description=beside(__file__),
+        schema={
+            "type": "object",
+            "properties": {"file_path": {"type": "string", "description": "The file to outline."}},
+            "required": ["file_path"],
+        },
+    )
+
+    def __init__(self, servers: WorkspaceServers) -> None:
+        self._servers = servers
+
+    def parse(self, given: Mapping[str, Any]) -> SymbolsArgs:
+        return SymbolsArgs(
+            arguments.text(given, "file_path", max_bytes=MAX_PATH_BYTES, blank=False)
+        )
+
+    async def question(self, args: SymbolsArgs, context: ToolContext) -> Question | None:  # noqa: ARG002
+        return None  # it only looks
+
+    async def run(self, args: SymbolsArgs, context: ToolContext) -> ToolOutcome:
+        path = await inner_path(args.file_path, context)
+        _, client = await client_for(
+            self._servers,
+            path,
+            provider="documentSymbolProvider",
+            method="textDocument/documentSymbol",
+        )
+        await client.sync(path)
+        try:
+            found = await client.symbols(path)
+        except RequestFailed as failed:
+            raise ToolRefusal(str(failed)) from None
+        lines = list(_lines(found, 0))
+        if not lines:
+            return ToolOutcome(f"{shown(path, context)} has no symbols.")
+        told = lines[:_SHOWN]
+        if len(lines) > _SHOWN:
+            told.append(f"(and {len(lines) - _SHOWN:,} more)")
+        return ToolOutcome("\n".join(told))
+
+
+def _lines(symbols: Sequence[Symbol], depth: int) -> Iterator[str]:
+    for symbol in symbols:
+        first, last = symbol.span.start.line + 1, symbol.span.end.line + 1
+        where = f"line {first}" if first == last else f"lines {first}-{last}"
+        name = " ".join(symbol.name.split())[:_NAME_CHARS]
+        yield f"{'  ' * depth}{symbol.kind} {name} ({where})"
+        yield from _lines(symbol.children, depth + 1)
