@@ -94,6 +94,41 @@ class Texts(serializers.Field[list[str], Any, list[str], Any]):
         return value
 
 
+class TextMap(serializers.Field[dict[str, str], Any, dict[str, str], Any]):
+    """An object of texts, counted before any of them is looked at."""
+
+    default_error_messages = WORDS | {
+        "invalid": "must be an object of strings",
+        "many": "must have at most {count} items",
+        "long": "must have items of at most {limit} characters",
+        "nul": "must not hold a NUL character",
+    }
+
+    def __init__(self, *, count: int, limit: int, **options: Any) -> None:
+        self.count = count
+        self.limit = limit
+        super().__init__(**options)
+
+    @override
+    def to_internal_value(self, data: Any) -> dict[str, str]:
+        if not isinstance(data, dict):
+            self.fail("invalid")
+        if len(data) > self.count:
+            self.fail("many", count=self.count)
+        for text in (*data.keys(), *data.values()):
+            if not isinstance(text, str):
+                self.fail("invalid")
+            if len(text) > self.limit:
+                self.fail("long", limit=self.limit)
+            if "\0" in text:
+                self.fail("nul")
+        return dict(data)
+
+    @override
+    def to_representation(self, value: dict[str, str]) -> dict[str, str]:
+        return value
+
+
 class Base64Text(Text):
     default_error_messages = {"base64": "must be base64"}
 

@@ -94,6 +94,20 @@ class CommandsRunning(Refusal):
     status = 409
 
 
+class McpServerUnknown(Refusal):
+    """mcp server not found"""
+
+    code = "mcp_server_unknown"
+    status = 404
+
+
+class McpUnavailable(Refusal):
+    """mcp server is not available"""
+
+    code = "mcp_unavailable"
+    status = 502
+
+
 class ShuttingDown(Refusal):
     """server is shutting down"""
 

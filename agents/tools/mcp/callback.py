@@ -1,0 +1,129 @@
+"""The address on this machine to which a browser returns after a login.
+
+Listens on loopback alone, for one login at a time, and believes only who
+brings the state that went out with it: a stray page can neither end the login
+nor slip in a code of its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import html
+import secrets
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from urllib.parse import parse_qs, urlsplit
+
+from agents.tools.mcp.contract import McpFailed
+
+PATH = "/callback"
+_HEAD_BYTES = 16 * 1024
+_HEAD_SECONDS = 10.0
+_CONNECTIONS = 32
+_CODE_CHARS = 4_096
+_SHOWN_CHARS = 300
+
+
+class Callback:
+    def __init__(self) -> None:
+        self.port = 0
+        self._state = ""
+        self._code: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        self._open = 0
+
+    @property
+    def address(self) -> str:
+        # The name and not the number: that is what registered clients were given.
+        return f"http://localhost:{self.port}{PATH}"
+
+    def expect(self, state: str) -> None:
+        self._state = state
+
+    async def code(self) -> tuple[str, str]:
+        """The code and its state. Raises ``McpFailed`` when the login was refused."""
+        return await asyncio.shield(self._code), self._state
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._open += 1
+        try:
+            if self._open <= _CONNECTIONS:
+                async with asyncio.timeout(_HEAD_SECONDS):
+                    head = await reader.readuntil(b"\r\n\r\n")
+                    status, title, text = self._judge(head)
+                    writer.write(_page(status, title, text))
+                    await writer.drain()
+        except (TimeoutError, OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
+            pass
+        finally:
+            self._open -= 1
+            writer.close()
+
+    def _judge(self, head: bytes) -> tuple[str, str, str]:
+        method, _, rest = head.decode("latin-1").partition(" ")
+        target = urlsplit(rest.partition(" ")[0])
+        if method != "GET" or target.path != PATH:
+            return "404 Not Found", "Not found", "There is nothing here."
+        given = {name: values[0] for name, values in parse_qs(target.query).items()}
+        state = given.get("state", "").encode()
+        if not self._state or not secrets.compare_digest(state, self._state.encode()):
+            return "400 Bad Request", "Not this login", "This answer belongs to no open login."
+        if self._code.done():
+            return "200 OK", "Done", "This login is already settled. You may close this page."
+        code = given.get("code", "")
+        if code and len(code) <= _CODE_CHARS:
+            self._code.set_result(code)
+            return "200 OK", "Logged in", "You may close this page and go on."
+        why = given.get("error_description") or given.get("error") or "no code was given"
+        self._code.set_exception(McpFailed(f"The login was refused: {why[:_SHOWN_CHARS]}"))
+        self._code.exception()  # also when nobody waits any more
+        return "400 Bad Request", "Not logged in", why[:_SHOWN_CHARS]
+
+    def drop(self) -> None:
+        self._code.cancel()
+
+
+@asynccontextmanager
+async def listening(port: int) -> AsyncIterator[Callback]:
+    """On this port; on any where it is 0. Raises ``McpFailed`` where it is taken."""
+    callback = Callback()
+    servers: list[asyncio.Server] = []
+    try:
+        for host in ("127.0.0.1", "::1"):
+            try:
+                server = await asyncio.start_server(
+                    callback.serve, host, callback.port or port, limit=_HEAD_BYTES
+                )
+            except OSError as error:
+                if host == "::1":  # not every machine has it
+                    continue
+                raise McpFailed(
+                    f"The port {port} for the login's answer cannot be opened: {error.strerror}."
+                ) from None
+            servers.append(server)
+            callback.port = server.sockets[0].getsockname()[1]
+        yield callback
+    finally:
+        callback.drop()
+        for server in servers:
+            server.close()
+        for server in servers:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(server.wait_closed(), 1)
+
+
+def _page(status: str, title: str, text: str) -> bytes:
+    body = (
+        f"<!doctype html><meta charset=utf-8><title>{html.escape(title)}</title>"
+        f"<h1>{html.escape(title)}</h1><p>{html.escape(text)}</p>"
+    ).encode()
+    head = (
+        f"HTTP/1.1 {status}\r\n"
+        "Content-Type: text/html; charset=utf-8\r\n"
+        f"Content-Length: {len(body)}\r\n"
+        "Content-Security-Policy: default-src 'none'\r\n"
+        "Referrer-Policy: no-referrer\r\n"
+        "Cache-Control: no-store\r\n"
+        "Connection: close\r\n\r\n"
+    ).encode()
+    return head + body

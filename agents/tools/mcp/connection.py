@@ -1,0 +1,414 @@
+"""One live connection to a server: asking it, hearing it, and seeing it end.
+
+``connected`` must be entered and left in one task, because the package's scopes
+belong to a task; asking may come from any. Whoever asks is answered also when
+the connection breaks, and a question that nobody waits for any more is taken
+back at the server.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+import anyio
+import httpx
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+from mcp import ClientSession, types
+from mcp.client.session import ListRootsFnT
+from mcp.client.sse import sse_client
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared.context import RequestContext
+from mcp.shared.exceptions import McpError
+from mcp.shared.message import SessionMessage
+from pydantic import AnyUrl, BaseModel, ValidationError
+
+from agents.tools.contract import ToolOutcome
+from agents.tools.mcp import limits, quiet, reading, schemas
+from agents.tools.mcp.bounded_http import client_for
+from agents.tools.mcp.contract import (
+    Change,
+    ConnectionLost,
+    McpFailed,
+    NotProcessed,
+    Offer,
+    ProcessIdentity,
+    ResourceContent,
+)
+from agents.tools.mcp.login import Login
+from agents.tools.mcp.stdio import Child, resolve_command, started
+from workspaces.config.settings import McpSettings
+
+Answer = TypeVar("Answer", bound=BaseModel)
+
+CLIENT = types.Implementation(name="crush", version="1.0")
+_SESSION_GONE = 32600  # the package's own code for a 404
+_TAKE_BACK_SECONDS = 2.0
+
+quiet.silence()
+schemas.prepare()
+
+
+@dataclass(slots=True)
+class Attempt:
+    """What a connection is made of; ``child`` is known from the moment it is started."""
+
+    settings: McpSettings
+    cwd: Path
+    env: Mapping[str, str] = field(repr=False)
+    leave_seconds: float
+    login: Login | None = None
+    renew: bool = False
+    child: Child | None = None
+
+    def said(self) -> str:
+        return self.child.said() if self.child is not None else ""
+
+
+class Connection:
+    def __init__(self, attempt: Attempt) -> None:
+        self._attempt = attempt
+        self._session: ClientSession | None = None
+        self._side: set[asyncio.Task[None]] = set()
+        self._ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._fault: Exception | None = None
+        self._can: types.ServerCapabilities = types.ServerCapabilities()
+        self.stale: set[Change] = set()  # lists that the server says have changed
+        self.wake = asyncio.Event()
+
+    @property
+    def process(self) -> ProcessIdentity:
+        child = self._attempt.child
+        return child.identity if child is not None else ProcessIdentity()
+
+    @property
+    def is_over(self) -> bool:
+        return self._ended.done()
+
+    async def over(self, seconds: float) -> bool:
+        """Whether it ends within this time."""
+        await asyncio.wait({self._ended}, timeout=seconds)
+        return self.is_over
+
+    async def why_over(self) -> ConnectionLost:
+        if self._attempt.child is not None:
+            return ConnectionLost(await self._attempt.child.last_words())
+        if isinstance(self._fault, McpFailed):
+            return ConnectionLost(str(self._fault))
+        return ConnectionLost("The server closed the connection.")
+
+    # -- asking: from any task
+
+    async def call_tool(
+        self, name: str, arguments: dict[str, Any], *, seconds: float, sees_images: bool
+    ) -> ToolOutcome:
+        """Raises ``McpFailed``. A cancel is told to the server."""
+        params = types.CallToolRequestParams(name=name, arguments=arguments)
+        request = types.ClientRequest(types.CallToolRequest(params=params))
+        result = await self.ask(request, types.CallToolResult, seconds=seconds)
+        return reading.outcome_of(result, sees_images=sees_images)
+
+    async def get_prompt(self, name: str, arguments: dict[str, str], *, seconds: float) -> str:
+        params = types.GetPromptRequestParams(name=name, arguments=arguments)
+        request = types.ClientRequest(types.GetPromptRequest(params=params))
+        return reading.prompt_text_of(
+            await self.ask(request, types.GetPromptResult, seconds=seconds)
+        )
+
+    async def read_resource(self, uri: str, *, seconds: float) -> tuple[ResourceContent, ...]:
+        try:
+            params = types.ReadResourceRequestParams(uri=AnyUrl(uri))
+        except ValidationError:
+            raise McpFailed("The uri is not one.") from None
+        request = types.ClientRequest(types.ReadResourceRequest(params=params))
+        return reading.contents_of(
+            await self.ask(request, types.ReadResourceResult, seconds=seconds)
+        )
+
+    async def offer(self, *, seconds: float) -> Offer:
+        """Everything that the server lists."""
+        offer = Offer()
+        for change in (Change.TOOLS, Change.PROMPTS, Change.RESOURCES):
+            offer = await self.renewed(offer, change, seconds=seconds)
+        return offer
+
+    async def renewed(self, offer: Offer, change: Change, *, seconds: float) -> Offer:
+        """The offer with one of its lists read anew."""
+        match change:
+            case Change.TOOLS:
+                tools = await self._tools(seconds) if self._can.tools else []
+                return Offer(reading.tools_of(tools), offer.prompts, offer.resources)
+            case Change.PROMPTS:
+                prompts = await self._prompts(seconds) if self._can.prompts else []
+                return Offer(offer.tools, reading.prompts_of(prompts), offer.resources)
+            case Change.RESOURCES:
+                resources = await self._resources(seconds) if self._can.resources else []
+                return Offer(offer.tools, offer.prompts, reading.resources_of(resources))
+            case Change.STATE:
+                return offer
+
+    async def ping(self, *, seconds: float) -> None:
+        """Any answer will do, also that the server does not know the question."""
+        try:
+            await self.ask(
+                types.ClientRequest(types.PingRequest()), types.EmptyResult, seconds=seconds
+            )
+        except ConnectionLost:
+            raise
+        except TooSlow:
+            raise ConnectionLost("The server does not answer any more.") from None
+        except McpFailed:
+            return
+
+    async def ask(
+        self, request: types.ClientRequest, answer_type: type[Answer], *, seconds: float
+    ) -> Answer:
+        session, numbers = self._session, list[int]()
+        if session is None or self.is_over:
+            raise await self.why_over()
+
+        async def send() -> Answer:
+            # The number that the package gives this request, to take it back by.
+            numbers.append(session._request_id)
+            return await session.send_request(request, answer_type)
+
+        asking = asyncio.create_task(send())
+        try:
+            waited: set[asyncio.Future[Any]] = {asking, self._ended}
+            await asyncio.wait(waited, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+            if asking.done():
+                return await self._answer(asking)
+            if self.is_over:
+                raise await self.why_over()
+            raise TooSlow(f"The server did not answer within {seconds:g} seconds.")
+        finally:
+            if not asking.done():
+                asking.cancel()
+                self._take_back(numbers)
+                await asyncio.wait({asking})
+            if not asking.cancelled():
+                asking.exception()  # taken note of, also where another answer was first
+
+    async def _answer(self, asking: asyncio.Task[Answer]) -> Answer:
+        try:
+            return asking.result()
+        except McpError as error:
+            if error.error.code == types.CONNECTION_CLOSED:
+                raise await self.why_over() from None
+            if error.error.code == _SESSION_GONE:
+                raise NotProcessed("The server has forgotten the session.") from None
+            raise McpFailed(f"The server answered: {reading.plain(error.error.message)}") from None
+        except ValidationError:
+            raise McpFailed("The server's answer does not follow the protocol.") from None
+        except (anyio.ClosedResourceError, anyio.BrokenResourceError):
+            raise await self.why_over() from None
+
+    def _take_back(self, numbers: list[int]) -> None:
+        session = self._session
+        if session is None or not numbers or self.is_over:
+            return
+        params = types.CancelledNotificationParams(requestId=numbers[0], reason="cancelled")
+        word = types.ClientNotification(types.CancelledNotification(params=params))
+
+        async def tell() -> None:
+            with suppress(TimeoutError, anyio.ClosedResourceError, anyio.BrokenResourceError):
+                async with asyncio.timeout(_TAKE_BACK_SECONDS):
+                    await session.send_notification(word)
+
+        task = asyncio.create_task(tell())
+        self._side.add(task)
+        task.add_done_callback(self._side.discard)
+
+    async def _tools(self, seconds: float) -> list[types.Tool]:
+        def request(params: types.PaginatedRequestParams | None) -> types.ClientRequest:
+            return types.ClientRequest(types.ListToolsRequest(params=params))
+
+        return await self._pages(
+            request, types.ListToolsResult, lambda page: page.tools, limits.MAX_TOOLS, seconds
+        )
+
+    async def _prompts(self, seconds: float) -> list[types.Prompt]:
+        def request(params: types.PaginatedRequestParams | None) -> types.ClientRequest:
+            return types.ClientRequest(types.ListPromptsRequest(params=params))
+
+        return await self._pages(
+            request, types.ListPromptsResult, lambda page: page.prompts, limits.MAX_PROMPTS, seconds
+        )
+
+    async def _resources(self, seconds: float) -> list[types.Resource]:
+        def request(params: types.PaginatedRequestParams | None) -> types.ClientRequest:
+            return types.ClientRequest(types.ListResourcesRequest(params=params))
+
+        return await self._pages(
+            request,
+            types.ListResourcesResult,
+            lambda page: page.resources,
+            limits.MAX_RESOURCES,
+            seconds,
+        )
+
+    async def _pages(
+        self,
+        request: Callable[[types.PaginatedRequestParams | None], types.ClientRequest],
+        answer_type: type[Page],
+        items_of: Callable[[Page], list[Item]],
+        most: int,
+        seconds: float,
+    ) -> list[Item]:
+        found: list[Item] = []
+        params: types.PaginatedRequestParams | None = None
+        for _ in range(limits.MAX_PAGES):
+            page = await self.ask(request(params), answer_type, seconds=seconds)
+            found += items_of(page)
+            if not page.nextCursor or len(found) >= most:
+                break
+            params = types.PaginatedRequestParams(cursor=page.nextCursor)
+        return found[:most]
+
+    # -- hearing: in the connection's own task
+
+    async def hear(self, message: object) -> None:
+        """Anything that the server says by itself. It must not wait: answers come this way too."""
+        if isinstance(message, Exception):
+            self._fault = message
+        elif isinstance(message, types.ServerNotification):
+            change = _CHANGES.get(type(message.root))
+            if change is not None:
+                self.stale.add(change)
+                self.wake.set()
+
+    async def begin(self, session: ClientSession) -> None:
+        """Shakes hands. Raises ``McpFailed``."""
+        try:
+            self._can = (await session.initialize()).capabilities
+        except McpError as error:
+            if error.error.code == types.CONNECTION_CLOSED:
+                raise await self.why_over() from None
+            if error.error.code == _SESSION_GONE:
+                raise McpFailed(
+                    "The server answered with status 404: no MCP server is at this address."
+                ) from None
+            raise
+        self._session = session
+
+    def end(self) -> None:
+        """Nobody answers any more; whoever waits is told."""
+        self._session = None
+        if not self._ended.done():
+            self._ended.set_result(None)
+        self.wake.set()
+
+    async def drop(self) -> None:
+        self.end()
+        for task in list(self._side):
+            task.cancel()
+        if self._side:
+            await asyncio.wait(self._side)
+
+
+class TooSlow(McpFailed):
+    """No answer in time."""
+
+
+Page = TypeVar("Page", types.ListToolsResult, types.ListPromptsResult, types.ListResourcesResult)
+Item = TypeVar("Item")
+
+_CHANGES: Mapping[type[BaseModel], Change] = {
+    types.ToolListChangedNotification: Change.TOOLS,
+    types.PromptListChangedNotification: Change.PROMPTS,
+    types.ResourceListChangedNotification: Change.RESOURCES,
+}
+
+_Incoming = MemoryObjectReceiveStream[SessionMessage | Exception]
+_Outgoing = MemoryObjectSendStream[SessionMessage]
+
+
+@asynccontextmanager
+async def connected(attempt: Attempt) -> AsyncIterator[Connection]:
+    """Raises ``McpFailed``, or a group of exceptions for ``failure_of``."""
+    connection = Connection(attempt)
+    async with _transport(attempt) as (read, write):
+        to_session, from_server = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+        with to_session, from_server:
+            async with anyio.create_task_group() as tasks:
+                try:
+                    # Between the two, because the package's session does not tell of its end.
+                    _ = tasks.start_soon(_relay, read, to_session, connection)
+                    async with ClientSession(
+                        from_server,
+                        write,
+                        list_roots_callback=_roots(attempt),
+                        message_handler=connection.hear,
+                        client_info=CLIENT,
+                    ) as session:
+                        await connection.begin(session)
+                        yield connection
+                finally:
+                    await connection.drop()
+                    tasks.cancel_scope.cancel()
+
+
+async def _relay(
+    source: _Incoming, sink: MemoryObjectSendStream[SessionMessage | Exception], heard: Connection
+) -> None:
+    try:
+        with sink, suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
+            async for message in source:
+                await sink.send(message)
+    finally:
+        heard.end()
+
+
+@asynccontextmanager
+async def _transport(attempt: Attempt) -> AsyncIterator[tuple[_Incoming, _Outgoing]]:
+    settings = attempt.settings
+    if settings.kind == "stdio":
+        command = await asyncio.to_thread(
+            resolve_command, settings.command, settings.args, cwd=attempt.cwd, env=attempt.env
+        )
+        async with started(command, leave_seconds=attempt.leave_seconds) as (read, write, child):
+            attempt.child = child
+            yield read, write
+        return
+    login = attempt.login
+
+    def client(
+        headers: dict[str, str] | None = None,  # noqa: ARG001  the package's own: we know better
+        timeout: httpx.Timeout | None = None,  # noqa: ARG001
+        auth: httpx.Auth | None = None,  # noqa: ARG001
+    ) -> httpx.AsyncClient:
+        return client_for(
+            settings.url,
+            headers=settings.headers,
+            env=attempt.env,
+            auth=login.auth(renew=attempt.renew) if login is not None else None,
+            is_interactive=lambda: login is not None and login.is_interactive,
+        )
+
+    if settings.kind == "sse":
+        async with sse_client(settings.url, httpx_client_factory=client) as (read, write):
+            yield read, write
+    else:
+        async with (
+            client() as lent,
+            streamable_http_client(settings.url, http_client=lent) as (read, write, _),
+        ):
+            yield read, write
+
+
+def _roots(attempt: Attempt) -> ListRootsFnT | None:
+    """A server on this machine may know where it works; a distant one need not."""
+    if attempt.settings.kind != "stdio":
+        return None
+    root = types.Root(uri=attempt.cwd.as_uri(), name=attempt.cwd.name)  # type: ignore[arg-type]  # parsed
+
+    async def roots(
+        context: RequestContext[ClientSession, Any],  # noqa: ARG001
+    ) -> types.ListRootsResult:
+        return types.ListRootsResult(roots=[root])
+
+    return roots

@@ -1,0 +1,160 @@
+"""What the parts of MCP speak of: a server's state, what it offers, and what it rests on.
+
+Pure. Knows neither the protocol's package nor a database.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Protocol
+
+from workspaces.config.settings import McpSettings
+
+
+class McpFailed(Exception):
+    """The server could not do it; the sentence says why and holds no secret."""
+
+
+class ConnectionLost(McpFailed):
+    """The server is gone, or was never there. It is started again by itself."""
+
+
+class NotProcessed(ConnectionLost):
+    """The server did not know the session: nothing was done, asking again is safe."""
+
+
+class NeedsLogin(McpFailed):
+    """The server lets nobody in who has not logged in."""
+
+    def __init__(self) -> None:
+        super().__init__("The server asks for a login.")
+
+
+class State(StrEnum):
+    DISABLED = "disabled"
+    STARTING = "starting"
+    CONNECTED = "connected"
+    ERROR = "error"
+    NEEDS_AUTH = "needs auth"
+
+
+class Change(StrEnum):
+    STATE = "state_changed"
+    TOOLS = "tools_list_changed"
+    PROMPTS = "prompts_list_changed"
+    RESOURCES = "resources_list_changed"
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessIdentity:
+    """A process beyond its number, which the system gives away again."""
+
+    pid: int = 0
+    started: str = ""  # as ``recorded_start`` tells it
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What clients are told of a server."""
+
+    name: str
+    state: State
+    error: str = ""
+    tool_count: int = 0
+    prompt_count: int = 0
+    resource_count: int = 0
+    auth_url: str = ""
+    connected_at: int | None = None  # milliseconds
+    process: ProcessIdentity = ProcessIdentity()
+
+
+@dataclass(frozen=True, slots=True)
+class OfferedTool:
+    name: str  # the server's own
+    description: str
+    schema: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class PromptArgument:
+    name: str
+    title: str = ""
+    description: str = ""
+    required: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class OfferedPrompt:
+    name: str
+    title: str = ""
+    description: str = ""
+    arguments: tuple[PromptArgument, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class OfferedResource:
+    uri: str
+    name: str
+    description: str = ""
+    mime_type: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceContent:
+    uri: str
+    mime_type: str = ""
+    text: str = ""
+    blob: str = ""  # base64
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """Everything a server lists."""
+
+    tools: tuple[OfferedTool, ...] = ()
+    prompts: tuple[OfferedPrompt, ...] = ()
+    resources: tuple[OfferedResource, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a workspace's servers run, and which."""
+
+    path: str
+    env: Mapping[str, str] = field(repr=False)
+    servers: Mapping[str, McpSettings]
+    disabled_tools: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Secret:
+    text: str = field(repr=False)
+    changed_at: int
+
+
+class Backing(Protocol):
+    """What is stored, and what the configuration says."""
+
+    async def place(self, workspace_id: str) -> Place:
+        """As the files are now. Raises ``WorkspaceUnknown``."""
+        ...
+
+    async def record(self, workspace_id: str, view: View, change: Change) -> None:
+        """Stores what clients are told, and tells them. Nothing in a closed workspace."""
+        ...
+
+    async def drop(self, workspace_id: str, names: frozenset[str] | None) -> None:
+        """Forgets these servers of a workspace; all of them for ``None``."""
+        ...
+
+    async def settle(self, workspace_id: str) -> None:
+        """Before the first server of a workspace: ends what died processes left of it."""
+        ...
+
+    async def load_secret(self, key: str) -> Secret | None: ...
+
+    async def save_secret(self, key: str, text: str) -> int:
+        """Returns the moment under which ``load_secret`` will give it."""
+        ...

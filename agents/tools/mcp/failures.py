@@ -1,0 +1,68 @@
+"""What went wrong, out of the groups of exceptions that the protocol's package raises."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Iterator
+
+import httpx
+from mcp.client.auth import OAuthFlowError
+from mcp.shared.exceptions import McpError
+
+from agents.tools.mcp.contract import ConnectionLost, McpFailed, NeedsLogin
+
+
+def failure_of(error: BaseException) -> McpFailed:
+    """The one that explains most, as a sentence of ours."""
+    found = list(_flat(error))
+    for kind in (NeedsLogin, McpFailed):
+        for each in found:
+            if isinstance(each, kind):
+                return each
+    for each in found:
+        failure = _known(each)
+        if failure is not None:
+            return failure
+    kind_of = type(found[0]).__name__ if found else type(error).__name__
+    return McpFailed(f"The connection failed: {kind_of}.")
+
+
+def _flat(error: BaseException) -> Iterator[BaseException]:
+    if isinstance(error, BaseExceptionGroup):
+        for each in error.exceptions:
+            yield from _flat(each)
+    else:
+        yield error
+
+
+def _known(error: BaseException) -> McpFailed | None:
+    # Never the error's own text where it may hold the address.
+    match error:
+        case httpx.HTTPStatusError():
+            return ConnectionLost(f"The server answered with status {error.response.status_code}.")
+        case httpx.TimeoutException():
+            return ConnectionLost("The server did not answer in time.")
+        case httpx.ConnectError():
+            if isinstance(_root(error), ssl.SSLError):
+                return ConnectionLost("The server's certificate is not trusted.")
+            return ConnectionLost("The server cannot be reached: nobody answers at its address.")
+        case httpx.HTTPError() | httpx.InvalidURL() | httpx.StreamError():
+            return ConnectionLost(f"The connection broke: {type(error).__name__}.")
+        case OAuthFlowError():
+            return McpFailed(f"The login failed: {error}")
+        case McpError():
+            return McpFailed(f"The server answered: {error.error.message}")
+        case RuntimeError() if "protocol version" in str(error):
+            return McpFailed("The server speaks a version of the protocol that is not known here.")
+        case OSError():
+            return ConnectionLost(
+                f"The connection broke: {error.strerror or type(error).__name__}."
+            )
+        case _:
+            return None
+
+
+def _root(error: BaseException) -> BaseException:
+    while error.__cause__ is not None or error.__context__ is not None:
+        error = error.__cause__ or error.__context__ or error
+    return error

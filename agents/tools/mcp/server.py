@@ -1,0 +1,424 @@
+"""One configured server of one workspace: started, kept alive, started again, ended.
+
+A task of its own holds the connection from its first step to its last. A crash
+is followed by a pause that doubles, and after several failures the server is
+left alone until somebody asks for it. Nobody ever waits without a limit.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from agents.tools.contract import ToolOutcome
+from agents.tools.mcp.callback import listening
+from agents.tools.mcp.contract import (
+    Backing,
+    Change,
+    ConnectionLost,
+    McpFailed,
+    NeedsLogin,
+    NotProcessed,
+    Offer,
+    ProcessIdentity,
+    ResourceContent,
+    State,
+    View,
+)
+from agents.tools.mcp.limits import AUTH_SECONDS, FIRST_WAIT_SECONDS, Patience
+from agents.tools.mcp.pauses import Pauses
+from agents.tools.mcp.standing import Standing
+from agents.tools.mcp.telling import Telling
+from workspaces.config.settings import McpSettings
+from workspaces.storage.moments import now_ms
+
+if TYPE_CHECKING:
+    from agents.tools.mcp.protocol import Connection, Login
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+_PROTOCOL = "agents.tools.mcp.protocol"
+_AUTHORIZATION = "authorization"
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """Where a server runs. At another site, or with other settings, it is another server."""
+
+    workspace_id: str
+    path: str
+    env: Mapping[str, str] = field(repr=False)
+
+
+class Server:
+    def __init__(
+        self,
+        site: Site,
+        settings: McpSettings,
+        *,
+        backing: Backing,
+        patience: Patience,
+        on_login: Callable[[str], None],
+    ) -> None:
+        self.site = site
+        self.settings = settings
+        self.offer = Offer()  # as last known, also while the server is started again
+        self._backing = backing
+        self._patience = patience
+        self._on_login = on_login
+        self._standing = Standing(site.workspace_id, settings.name, backing)
+        self._telling = Telling.of(settings, site.env, path=site.path)
+        self._pauses = Pauses(patience)
+        self._connection: Connection | None = None
+        self._login: Login | None = None
+        self._asked_login: asyncio.Future[None] | None = None
+        self._woken = asyncio.Event()
+        self._settled = asyncio.Event()  # the first attempt has come to something
+        self._was_waited_for = False
+        self._task: asyncio.Task[None] | None = None
+
+    @property
+    def name(self) -> str:
+        return self.settings.name
+
+    @property
+    def view(self) -> View:
+        return self._standing.view
+
+    @property
+    def login_key(self) -> str:
+        """Under which its login is kept; empty where it has none."""
+        return self._login.key if self._login is not None else ""
+
+    def start(self) -> None:
+        if self._task is None:
+            self._task = asyncio.create_task(self._keep(), name=f"mcp {self.name}")
+            self._task.add_done_callback(_report)
+
+    async def stop(self) -> None:
+        """Ends it with all its processes. Callable twice."""
+        task, self._task = self._task, None
+        if task is not None:
+            task.cancel()
+            await asyncio.wait({task})
+        self._settle_login(McpFailed("The server was taken away."))
+
+    # -- asking it
+
+    async def call_tool(
+        self, name: str, arguments: dict[str, Any], *, sees_images: bool
+    ) -> ToolOutcome:
+        """Raises ``McpFailed``."""
+        return await self._ask(
+            lambda connection, seconds: connection.call_tool(
+                name, arguments, seconds=seconds, sees_images=sees_images
+            )
+        )
+
+    async def get_prompt(self, name: str, arguments: dict[str, str]) -> str:
+        """Raises ``McpFailed``."""
+        return await self._ask(
+            lambda connection, seconds: connection.get_prompt(name, arguments, seconds=seconds)
+        )
+
+    async def read_resource(self, uri: str) -> tuple[ResourceContent, ...]:
+        """Raises ``McpFailed``."""
+        return await self._ask(
+            lambda connection, seconds: connection.read_resource(uri, seconds=seconds)
+        )
+
+    async def refresh(self, change: Change) -> None:
+        """Reads a list again; a server that was left alone is tried again. Raises ``McpFailed``."""
+        if self._connection is None:
+            self._pauses.forget()
+            self._woken.set()
+            await asyncio.sleep(0)
+        await self._ask(lambda connection, _: self._renew(connection, change))
+        await self._standing.show_offer(self.offer, change)
+
+    async def wait_first(self) -> None:
+        """For the first attempt, within limits, and never a second time."""
+        if self._settled.is_set() or self._was_waited_for:
+            return
+        limit = min(FIRST_WAIT_SECONDS, self.settings.timeout_seconds + 1)
+        try:
+            await asyncio.wait_for(self._settled.wait(), limit)
+        except TimeoutError:
+            self._was_waited_for = True
+
+    async def nudge(self) -> None:
+        """Somebody could use it: one left alone is tried once in a while, without a wait."""
+        state = self.view.state
+        if state is State.NEEDS_AUTH and self._login is not None:
+            secret = await self._backing.load_secret(self._login.key)
+            if secret is not None and secret.changed_at > self._login.changed_at:
+                self.wake()  # somebody logged in elsewhere
+        elif (
+            state is State.ERROR
+            and self._pauses.seconds is None
+            and self._pauses.may_be_tried(asyncio.get_running_loop().time())
+        ):
+            self.wake()
+
+    def wake(self) -> None:
+        self._woken.set()
+
+    async def log_in(self) -> None:
+        """Until a person has let us in. Raises ``McpFailed``. Several may wait for one login."""
+        if self._asked_login is None or self._asked_login.done():
+            if self.view.state is State.STARTING:
+                await self.wait_first()
+            if self._connection is not None:
+                return
+            if self._login is None:
+                raise McpFailed("The server asks for no login.")
+            self._asked_login = asyncio.get_running_loop().create_future()
+            self._woken.set()
+        try:
+            await asyncio.shield(self._asked_login)
+        except McpFailed as failure:
+            raise self._told(failure) from None
+
+    async def _ask(self, question: Callable[[Connection, float], Awaitable[T]]) -> T:
+        seconds = max(self._patience.call_seconds, self.settings.timeout_seconds)
+        try:
+            connection = await self._ready()
+            try:
+                return await question(connection, seconds)
+            except NotProcessed:  # it was started anew and does not know us
+                self._connection = None
+                connection.end()
+                return await question(await self._ready(), seconds)
+        except McpFailed as failure:
+            raise self._told(failure) from None
+
+    async def _ready(self) -> Connection:
+        """The connection, also when it comes back within moments. Raises ``McpFailed``."""
+        try:
+            async with asyncio.timeout(FIRST_WAIT_SECONDS):
+                while True:
+                    connection = self._connection
+                    if connection is not None and not connection.is_over:
+                        return connection
+                    view = self.view
+                    if view.state is State.NEEDS_AUTH:
+                        raise McpFailed("The server needs a login first.")
+                    if view.state is State.DISABLED or self._task is None:
+                        raise McpFailed("The server is switched off.")
+                    if view.state is State.ERROR and not self._pauses.is_short:
+                        raise McpFailed(f"The server does not run. {view.error}")
+                    await self._standing.change()
+        except TimeoutError:
+            raise McpFailed(f"The server does not run yet. {self.view.error}".strip()) from None
+
+    async def _renew(self, connection: Connection, change: Change) -> bool:
+        """Reads one list again; whether it has changed."""
+        before, seconds = self.offer, self.settings.timeout_seconds
+        self.offer = self._allowed(await connection.renewed(before, change, seconds=seconds))
+        return self.offer != before
+
+    def _allowed(self, offer: Offer) -> Offer:
+        enabled, disabled = self.settings.enabled_tools, self.settings.disabled_tools
+        tools = tuple(
+            tool
+            for tool in offer.tools
+            if tool.name not in disabled and (not enabled or tool.name in enabled)
+        )
+        return replace(offer, tools=tools)
+
+    def _told(self, failure: McpFailed) -> McpFailed:
+        return McpFailed(self._telling.sentence(str(failure)))
+
+    # -- its life, in a task of its own
+
+    async def _keep(self) -> None:
+        if self.settings.is_disabled:
+            state = State.ERROR if self.settings.fault else State.DISABLED
+            await self._standing.show(state=state, error=self.settings.fault)
+            self._settled.set()
+            return
+        await asyncio.to_thread(importlib.import_module, _PROTOCOL)
+        self._login = self._own_login()
+        loop = asyncio.get_running_loop()
+        while True:
+            self._woken.clear()
+            began = loop.time()
+            asked = self._asked_login
+            if asked is not None and not asked.done() and self._login is not None:
+                failure = await self._live_logging_in(self._login, asked)
+            else:
+                await self._standing.show(state=State.STARTING, error="")
+                failure = await self._live()
+            lived = loop.time() - began if self._connection is not None else 0.0
+            self._connection = None
+            self._pauses.failed(loop.time(), lived=lived)
+            needs_login = isinstance(failure, NeedsLogin)
+            await self._standing.show(
+                state=State.NEEDS_AUTH if needs_login else State.ERROR,
+                error="" if needs_login else str(self._told(failure)),
+                auth_url="",
+                connected_at=None,
+                process=ProcessIdentity(),
+            )
+            self._settled.set()
+            await self._pause(None if needs_login else self._pauses.seconds)
+
+    async def _pause(self, seconds: float | None) -> None:
+        if self._asked_login is not None and not self._asked_login.done():
+            return
+        try:
+            await asyncio.wait_for(self._woken.wait(), seconds)
+        except TimeoutError:
+            return
+
+    async def _live(self) -> McpFailed:
+        """Until its end; why it ended."""
+        failure = await self._attempt()
+        if isinstance(failure, NeedsLogin) and self._login is not None and self._login.can_renew:
+            failure = await self._attempt(renew=True)
+        return failure
+
+    async def _live_logging_in(self, login: Login, asked: asyncio.Future[None]) -> McpFailed:
+        async with AsyncExitStack() as door:
+            failure = await self._open_door(login, door)
+            if failure is None:
+
+                async def logged_in() -> None:
+                    login.end()
+                    await door.aclose()
+                    if not asked.done():
+                        asked.set_result(None)
+                    self._on_login(login.key)
+
+                failure = await self._attempt(seconds=AUTH_SECONDS, then=logged_in)
+                login.end()
+        was_connected = asked.done()
+        self._settle_login(failure)
+        # Not let in is not broken: the next try is a person's.
+        return failure if was_connected or isinstance(failure, ConnectionLost) else NeedsLogin()
+
+    async def _open_door(self, login: Login, door: AsyncExitStack) -> McpFailed | None:
+        """The address to which the browser will return."""
+        await login.load()
+        ports = [login.port]
+        if login.port and not self.settings.oauth_callback_port:
+            ports.append(0)  # the one of the last time may be taken
+        refused: McpFailed | None = None
+        for port in ports:
+            try:
+                callback = await door.enter_async_context(listening(port))
+            except McpFailed as taken:
+                refused = taken
+                continue
+            login.begin(callback, self._tell_address)
+            return None
+        return refused
+
+    async def _attempt(
+        self,
+        *,
+        renew: bool = False,
+        seconds: float = 0.0,
+        then: Callable[[], Awaitable[None]] | None = None,
+    ) -> McpFailed:
+        """One connection from its beginning to its end; why it ended. ``seconds``: more time."""
+        from agents.tools.mcp.protocol import Attempt, connected, failure_of  # noqa: PLC0415
+
+        login, settings = self._login, self.settings
+        if login is not None and not login.is_interactive:
+            await login.load()
+        attempt = Attempt(
+            settings=settings,
+            cwd=Path(self.site.path),
+            env={**self.site.env, **settings.env},
+            leave_seconds=self._patience.leave_seconds,
+            login=login,
+            renew=renew,
+        )
+        try:
+            async with AsyncExitStack() as stack:
+                try:
+                    async with asyncio.timeout(settings.timeout_seconds + seconds):
+                        connection = await stack.enter_async_context(connected(attempt))
+                        offer = await connection.offer(seconds=settings.timeout_seconds)
+                except TimeoutError:
+                    raise McpFailed(
+                        f"The server did not start within {settings.timeout_seconds:g} seconds."
+                        f" {attempt.said()}"
+                    ) from None
+                await self._be_up(connection, offer)
+                if then is not None:
+                    await then()
+                raise await self._over(connection)
+        except (Exception, BaseExceptionGroup) as error:
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():
+                raise asyncio.CancelledError from None
+            logger.debug("mcp server %s ended", self.name, exc_info=error)
+            return failure_of(error)
+
+    async def _be_up(self, connection: Connection, offer: Offer) -> None:
+        self.offer = self._allowed(offer)
+        self._connection = connection
+        await self._standing.show_offer(
+            self.offer,
+            Change.STATE,
+            state=State.CONNECTED,
+            error="",
+            auth_url="",
+            connected_at=now_ms(),
+            process=connection.process,
+        )
+        self._settled.set()
+
+    async def _over(self, connection: Connection) -> McpFailed:
+        """Hears what the server says by itself, until it is over; why it is."""
+        is_distant = self.settings.kind != "stdio"
+        while True:
+            try:
+                await asyncio.wait_for(
+                    connection.wake.wait(), self._patience.ping_seconds if is_distant else None
+                )
+            except TimeoutError:
+                await connection.ping(seconds=self.settings.timeout_seconds)
+            connection.wake.clear()
+            if connection.is_over:
+                return await connection.why_over()
+            stale = sorted(connection.stale)
+            connection.stale.clear()
+            for change in stale:
+                if await self._renew(connection, change):
+                    await self._standing.show_offer(self.offer, change)
+            # A server that says so all the time costs one reading a moment.
+            if stale:
+                await connection.over(self._patience.listing_seconds)
+
+    async def _tell_address(self, url: str) -> None:
+        await self._standing.show(state=State.NEEDS_AUTH, error="", auth_url=url)
+
+    def _settle_login(self, failure: McpFailed) -> None:
+        asked = self._asked_login
+        if asked is not None and not asked.done():
+            asked.set_exception(failure)
+            asked.exception()  # also when nobody waits any more
+
+    def _own_login(self) -> Login | None:
+        from agents.tools.mcp.protocol import Login  # noqa: PLC0415
+
+        settings = self.settings
+        has_key = any(name.lower() == _AUTHORIZATION for name in settings.headers)
+        asks = settings.oauth if settings.oauth is not None else not has_key
+        return Login(settings, self._backing) if settings.kind != "stdio" and asks else None
+
+
+def _report(task: asyncio.Task[None]) -> None:
+    """A mistake of ours: without this nobody would hear of it."""
+    if not task.cancelled() and task.exception() is not None:
+        logger.error("%s broke", task.get_name(), exc_info=task.exception())

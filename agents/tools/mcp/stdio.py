@@ -1,0 +1,263 @@
+"""A server as a process of ours: its life, its messages on stdin and stdout, its last words.
+
+Started through the shell's supervisor, so everything that it starts ends with
+it, and all of it with this server. It inherits no descriptor of ours. What it
+prints to stdout beside its messages is skipped; of stderr only the end is kept.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import shutil
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import anyio
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+from mcp.shared.message import SessionMessage
+from mcp.types import JSONRPCMessage
+from pydantic import ValidationError
+from typing_extensions import override
+
+from agents.tools.lsp.leftover import recorded_start
+from agents.tools.mcp.contract import McpFailed, ProcessIdentity
+from agents.tools.mcp.limits import MAX_MESSAGE_BYTES, MAX_STDERR_BYTES
+from agents.tools.shell.output import readable
+from agents.tools.shell.process import Process, ProcessFailed
+from agents.tools.shell.pump import Pump
+from agents.tools.shell.reaper import PROCESS_MARK
+from workspaces.storage.ids import new_id
+
+_CHUNK = 64 * 1024
+_LARGE = 256 * 1024  # reading more than this takes the loop's time: done in a thread
+_LAST_WORDS_SECONDS = 0.3
+_START_SECONDS = 30.0
+
+Incoming = MemoryObjectReceiveStream[SessionMessage | Exception]
+Outgoing = MemoryObjectSendStream[SessionMessage]
+_Sink = MemoryObjectSendStream[SessionMessage | Exception]
+_Source = MemoryObjectReceiveStream[SessionMessage]
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    argv: tuple[str, ...] = field(repr=False)
+    cwd: Path
+    env: Mapping[str, str] = field(repr=False)
+
+
+class Tail:
+    """The end of what was written."""
+
+    def __init__(self) -> None:
+        self._kept = bytearray()
+
+    def feed(self, chunk: bytes) -> bool:
+        self._kept += chunk[-MAX_STDERR_BYTES:]
+        del self._kept[:-MAX_STDERR_BYTES]
+        return True
+
+    def text(self) -> str:
+        return readable(bytes(self._kept)).strip()
+
+
+class Child:
+    """The process while it lives, and what is known of it afterwards."""
+
+    def __init__(self, process: Process, tail: Tail, pump: Pump, identity: ProcessIdentity) -> None:
+        self._process = process
+        self._tail = tail
+        self._pump = pump
+        self.identity = identity
+        self._ended = asyncio.ensure_future(process.wait())
+
+    async def last_words(self) -> str:
+        """Why it is gone, or what it has said so far."""
+        await asyncio.wait({self._ended}, timeout=_LAST_WORDS_SECONDS)
+        if not self._ended.done():
+            return self._told("The server stopped talking")
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._pump.drained.wait(), _LAST_WORDS_SECONDS)
+        return self._told(f"The server ended with exit code {self._ended.result()}")
+
+    def said(self) -> str:
+        return self._tail.text()
+
+    def _told(self, how: str) -> str:
+        said = self.said()
+        return f"{how}: {said}" if said else f"{how} and said nothing on stderr."
+
+    async def end(self, leave_seconds: float) -> None:
+        """Its stdin is closed, which is the word to leave; then everything of it is killed."""
+        try:
+            await asyncio.wait({self._ended}, timeout=leave_seconds)
+        finally:
+            try:
+                self._ended.cancel()
+                await asyncio.wait({self._ended})
+            finally:
+                await self._process.settle()
+
+
+def resolve_command(
+    command: str, args: tuple[str, ...], *, cwd: Path, env: Mapping[str, str]
+) -> Command:
+    """Finds the program in the PATH that the server will have. Blocks; raises ``McpFailed``."""
+    is_relative = "/" in command and not command.startswith("/")
+    program = shutil.which(
+        str(cwd / command) if is_relative else command, path=env.get("PATH") or os.defpath
+    )
+    if program is None:
+        raise McpFailed(
+            f"The command {command!r} was not found: install it, or give its whole path."
+        )
+    return Command((program, *args), cwd, {**env, PROCESS_MARK: new_id()})
+
+
+@asynccontextmanager
+async def started(
+    command: Command, *, leave_seconds: float
+) -> AsyncIterator[tuple[Incoming, Outgoing, Child]]:
+    """The process and its messages. Raises ``McpFailed``; enter and leave it in one task."""
+    async with AsyncExitStack() as stack:
+        child, stdin, stdout = await _start(command, stack)
+        stack.push_async_callback(child.end, leave_seconds)
+        stack.callback(stdin.close)
+        incoming, read = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+        write, outgoing = anyio.create_memory_object_stream[SessionMessage](0)
+        for stream in (incoming, read, write, outgoing):
+            stack.callback(stream.close)
+        async with anyio.create_task_group() as tasks:
+            _ = tasks.start_soon(_receive, stdout, incoming)
+            _ = tasks.start_soon(_send, outgoing, stdin)
+            try:
+                yield read, write, child
+            finally:
+                tasks.cancel_scope.cancel()
+
+
+async def _start(
+    command: Command, stack: AsyncExitStack
+) -> tuple[Child, asyncio.StreamWriter, asyncio.StreamReader]:
+    """What is begun is put on the stack at once. Raises ``McpFailed``."""
+    tail = Tail()
+    with ExitStack() as theirs, ExitStack() as ours:
+        try:
+            their_stdin, our_stdin = _pipe(theirs, ours)
+            our_stdout, their_stdout = _pipe(ours, theirs)
+            our_stderr, their_stderr = os.pipe()
+            theirs.callback(os.close, their_stderr)
+            pump = Pump(our_stderr, tail)  # owns it from here on
+            stack.callback(pump.close)
+            async with asyncio.timeout(_START_SECONDS):
+                process = await Process.start(
+                    command.argv,
+                    cwd=command.cwd,
+                    env=command.env,
+                    stdin=their_stdin,
+                    stdout=their_stdout,
+                    stderr=their_stderr,
+                )
+        except ProcessFailed as failure:
+            raise McpFailed(str(failure)) from None
+        except TimeoutError:
+            raise McpFailed("The system takes too long to start a process.") from None
+        except OSError as error:
+            raise McpFailed(f"The system starts no process: {error.strerror}.") from None
+        stack.push_async_callback(process.settle)
+        ours.pop_all()  # the streams own them now
+        stdin = await _writer(our_stdin, stack)
+        stdout = await _reader(our_stdout, stack)
+    pump.start()
+    mark = command.env[PROCESS_MARK]
+    start = await asyncio.to_thread(recorded_start, process.pid, mark)
+    return Child(process, tail, pump, ProcessIdentity(process.pid, start)), stdin, stdout
+
+
+def _pipe(of_reader: ExitStack, of_writer: ExitStack) -> tuple[int, int]:
+    reads, writes = os.pipe()
+    of_reader.callback(os.close, reads)
+    of_writer.callback(os.close, writes)
+    return reads, writes
+
+
+class _Flow(asyncio.streams.FlowControlMixin):
+    """Holds a writer back while the pipe is full."""
+
+    is_over = False
+
+    @override
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        self.is_over = True  # aborting what is over would be a mistake
+
+
+async def _writer(descriptor: int, stack: AsyncExitStack) -> asyncio.StreamWriter:
+    loop = asyncio.get_running_loop()
+    pipe = os.fdopen(descriptor, "wb", 0)
+    transport, protocol = await loop.connect_write_pipe(_Flow, pipe)
+
+    def abort() -> None:
+        if not protocol.is_over:
+            transport.abort()
+
+    stack.push_async_callback(_drop, abort)
+    return asyncio.StreamWriter(transport, protocol, None, loop)
+
+
+async def _reader(descriptor: int, stack: AsyncExitStack) -> asyncio.StreamReader:
+    reader = asyncio.StreamReader(limit=_CHUNK)
+    transport, _ = await asyncio.get_running_loop().connect_read_pipe(
+        lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(descriptor, "rb", 0)
+    )
+    stack.push_async_callback(_drop, transport.close)
+    return reader
+
+
+async def _drop(close: Callable[[], None]) -> None:
+    close()
+    await asyncio.sleep(0)  # the loop closes the descriptor on its next round
+
+
+async def _receive(stdout: asyncio.StreamReader, sink: _Sink) -> None:
+    """Until the end of stdout; the end of ``sink`` tells of it."""
+    rest = bytearray()
+    with sink, contextlib.suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
+        while chunk := await stdout.read(_CHUNK):
+            rest += chunk
+            if b"\n" in chunk:
+                *lines, last = rest.split(b"\n")
+                rest = bytearray(last)
+                for line in lines:
+                    message = await _message(bytes(line))
+                    if message is not None:
+                        await sink.send(message)
+            if len(rest) > MAX_MESSAGE_BYTES:
+                raise McpFailed(
+                    f"The server sent a message of more than {MAX_MESSAGE_BYTES:,} bytes."
+                )
+
+
+async def _message(line: bytes) -> SessionMessage | None:
+    """``None`` for what is no message: many servers print a greeting."""
+    if not line.strip():
+        return None
+    parse = JSONRPCMessage.model_validate_json
+    try:
+        parsed = await asyncio.to_thread(parse, line) if len(line) > _LARGE else parse(line)
+    except ValidationError:
+        return None
+    return SessionMessage(parsed)
+
+
+async def _send(source: _Source, stdin: asyncio.StreamWriter) -> None:
+    """Until the process reads no more; the end of its stdout tells of that."""
+    with source, contextlib.suppress(ConnectionError):
+        async for message in source:
+            text = message.message.model_dump_json(by_alias=True, exclude_none=True)
+            stdin.write(text.encode() + b"\n")
+            await stdin.drain()
