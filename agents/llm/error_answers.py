@@ -48,7 +48,9 @@ EMPTY_ACCOUNT = re.compile(
     r"exceeded your current quota|payment required",
     re.IGNORECASE,
 )
-BAD_KEY = re.compile(r"api[_ ]key[_ ](not valid|invalid|expired)|invalid api key", re.IGNORECASE)
+BAD_KEY = re.compile(
+    r"api[_ ]key[_ ](not valid|invalid|expired)|(invalid|incorrect) api key", re.IGNORECASE
+)
 FILTERED = re.compile(
     r"content[_ ]filter|ResponsibleAIPolicyViolation|content management policy", re.IGNORECASE
 )
