@@ -12,6 +12,16 @@ from django.urls import URLPattern, URLResolver, include, path
 
 from agents.api.endings import ClientView, SessionView, WorkspaceView
 from agents.api.grants import GrantView
+from agents.api.lsps import LspDiagnosticsView, LspStartView, LspStopView, LspsView
+from agents.api.mcp_docker import McpDockerDisableView, McpDockerEnableView
+from agents.api.mcp_logins import McpAuthUrlView, McpAuthView, McpPendingAuthView
+from agents.api.mcp_servers import (
+    McpGetPromptView,
+    McpPromptsView,
+    McpReadResourceView,
+    McpRefreshView,
+    McpStatesView,
+)
 from agents.api.questions import QuestionsAnswerView, QuestionsCancelView
 from agents.api.session_work import (
     CancelView,
@@ -22,6 +32,7 @@ from agents.api.session_work import (
 )
 from agents.api.shell import ShellView
 from agents.api.workspace_agent import AgentView, DefaultSmallModelView, InitView, UpdateView
+from agents.tools.mcp.contract import Change
 from crushsite.process import process
 from permissions.api.skip import SkipView
 from workspaces.api.config import ConfigView, ProvidersView
@@ -96,10 +107,22 @@ _workspace: Routes = [
     path("messages/user", WorkspaceUserMessagesView.as_view()),
     path("filetracker/read", MarkReadView.as_view()),
     path("filetracker/lastread", LastReadView.as_view()),
-    path("lsps", EmptyView.as_view(shape={})),
-    path("mcp/states", EmptyView.as_view(shape={})),
-    path("mcp/pending-auth", EmptyView.as_view(shape=[])),
-    path("mcp/prompts", EmptyView.as_view(shape=[])),
+    path("lsps", LspsView.as_view()),
+    path("lsps/start", LspStartView.as_view()),
+    path("lsps/stop", LspStopView.as_view()),
+    path("lsps/<str:name>/diagnostics", LspDiagnosticsView.as_view()),
+    path("mcp/states", McpStatesView.as_view()),
+    path("mcp/pending-auth", McpPendingAuthView.as_view()),
+    path("mcp/auth-url", McpAuthUrlView.as_view()),
+    path("mcp/auth", McpAuthView.as_view()),
+    path("mcp/refresh-tools", McpRefreshView.as_view(change=Change.TOOLS)),
+    path("mcp/refresh-prompts", McpRefreshView.as_view(change=Change.PROMPTS)),
+    path("mcp/refresh-resources", McpRefreshView.as_view(change=Change.RESOURCES)),
+    path("mcp/prompts", McpPromptsView.as_view()),
+    path("mcp/get-prompt", McpGetPromptView.as_view()),
+    path("mcp/read-resource", McpReadResourceView.as_view()),
+    path("mcp/docker/enable", McpDockerEnableView.as_view()),
+    path("mcp/docker/disable", McpDockerDisableView.as_view()),
     path("skills", SkillsView.as_view()),
     path("skills/read", ReadSkillView.as_view()),
 ]

@@ -21,6 +21,7 @@ from agents.actions import teardown
 from agents.actions.rescue import expire_all_leases
 from agents.jobs.host import job_host
 from agents.llm.ending import end_connections
+from agents.runner.languages import language_host, settle_left
 from agents.runner.pool import PoolSettings, RunPool
 from agents.services import Services
 from crushsite.milestones import logging_milestones
@@ -68,7 +69,7 @@ class ServerProcess:
             ),
         )
         self.config_watch = ConfigWatch(polls=settings.CRUSH_POLL_CONFIG)
-        self.services = Services((self.config_watch, skill_watch(), job_host()))
+        self.services = Services((self.config_watch, skill_watch(), job_host(), language_host()))
         self.attachments = Attachments(
             self.instance_id,
             writer,
@@ -85,10 +86,12 @@ class ServerProcess:
         await job_host().start(server_mark=self.instance_id, is_alone=self.shape.is_alone)
         if self.shape.is_alone:
             await writer.write("", _start_alone)
+        self.services.start()  # also where clients alone start language servers
         if self.shape.works:
             wakeup.listen_here(self.pool.hear)
             self.config_watch.start()
-            self.services.start()
+            settling = settle_left(is_alone=self.shape.is_alone)
+            self._spawn(self._trying("settling language servers", settling))
             self._spawn(skill_watch().watch_forever())
             self.pool.start()
         if self.shape.serves:
@@ -110,7 +113,7 @@ class ServerProcess:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         if self.shape.works:
             await self.pool.drain(seconds=DRAIN_SECONDS)
-            await self.services.stop()
+        await self.services.stop()
         await job_host().stop()
         await self.hub.stop()
         await end_connections()

@@ -32,6 +32,8 @@ def record_status(tx: Transaction, workspace_id: str, status: ServerStatus) -> N
     row = LanguageServer.objects.filter(workspace_id=workspace_id, name=status.name).first()
     if row is None:
         row = LanguageServer(workspace_id=workspace_id, name=status.name, state=-1)
+    elif status.state is State.UNSTARTED and row.pid and row.state in _LIVING:
+        return  # another process runs it
     before = _facts(row)
     row.state = int(status.state)
     row.error = status.error[:_ERROR_CHARS]

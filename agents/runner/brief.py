@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,16 +13,24 @@ from agents.llm.contract import ModelRequest, Provider
 from agents.llm.errors import UnknownModel
 from agents.llm.providers import provider_for
 from agents.models import RunKind
-from agents.prompts.system import system_prompt
+from agents.prompts.facts import PromptFacts
+from agents.prompts.gather import gather_facts
+from agents.prompts.main import agent_prompt, fetch_prompt, main_prompt
 from agents.queue.claim import Claimed
+from agents.runner.languages import languages_of
 from agents.runner.own_environment import server_env
 from agents.runner.toolbox import toolbox_of
 from agents.tools.contract import LanguageService, NoLanguages, Tool
 from agents.turn.transcript import Message
 from workspaces.config.cache import configs
-from workspaces.config.context_files import find_context_files
 from workspaces.config.settings import ModelChoice, ModelInfo, Settings
-from workspaces.storage.reader import read
+from workspaces.skills.shelf import skill_shelf
+from workspaces.skills.skill import Skill
+
+_PROMPTS: Mapping[str, Callable[[PromptFacts], str]] = {
+    RunKind.AGENT: agent_prompt,
+    RunKind.FETCH: fetch_prompt,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +76,7 @@ class Brief:
     working_dir: str
     data_dir: str
     languages: LanguageService = field(default_factory=NoLanguages)
+    skills: tuple[Skill, ...] = ()
 
 
 async def brief_of(claimed: Claimed) -> Brief:
@@ -77,22 +86,30 @@ async def brief_of(claimed: Claimed) -> Brief:
     given = await configs().env_of(workspace_id)
     env = given or server_env()
     settings = config.settings
-    context = await read(
-        find_context_files,
-        path,
-        context_paths=settings.context_paths,
-        global_context_paths=settings.global_context_paths,
-    )
     choice = settings.small if claimed.kind == RunKind.FETCH else settings.large
     working_dir = orjson.loads(claimed.errand).get("working_dir") or path
+    model = model_for(settings, choice, env)
+    skills = await skill_shelf().skills_of(workspace_id)
+    facts = await gather_facts(
+        settings,
+        workspace=path,
+        working_dir=working_dir,
+        session_id=claimed.session_id,
+        env=env,
+        skills=skills,
+        model_name=model.info.name,
+    )
+    render = _PROMPTS.get(claimed.kind, main_prompt)
     return Brief(
-        model=model_for(settings, choice, env),
-        system=system_prompt(working_dir, context),
-        tools=await toolbox_of(claimed.kind, settings),
+        model=model,
+        system=render(facts),
+        tools=await toolbox_of(workspace_id, claimed.kind, settings),
         settings=settings,
         env=env,
         working_dir=working_dir,
         data_dir=config.data_dir,
+        languages=languages_of(workspace_id),
+        skills=skills,
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Mapping
 from functools import cache, partial
 from pathlib import Path
@@ -28,6 +29,8 @@ from workspaces.queries.workspaces import read_open_workspace
 from workspaces.storage.reader import read
 from workspaces.storage.writer import writer
 
+logger = logging.getLogger(__name__)
+
 
 @cache
 def language_host() -> LanguageHost:
@@ -37,8 +40,12 @@ def language_host() -> LanguageHost:
 
 async def lsp_tools(workspace_id: str) -> Mapping[str, Tool[Any]]:
     """The language tools; none where no server is configured or could start by itself."""
-    servers = language_host().servers_of(workspace_id)
-    await servers.refresh()
+    try:
+        servers = language_host().servers_of(workspace_id)
+        await servers.refresh()
+    except Exception:
+        logger.exception("looking for language servers failed; the turn goes on without them")
+        return {}
     return tools_of(servers) if servers.could_start else {}
 
 

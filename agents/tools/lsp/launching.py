@@ -15,10 +15,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from agents.tools.lsp.framing import HEADER_LIMIT
-from agents.tools.lsp.leftover import recorded_start
+from agents.tools.lsp.leftover import new_mark, recorded_start
 from agents.tools.shell.process import Process, ProcessFailed
 from agents.tools.shell.reaper import PROCESS_MARK
-from workspaces.storage.ids import new_id
 
 
 class CannotStart(Exception):
@@ -47,7 +46,7 @@ class Launched:
 
 async def launch(argv: tuple[str, ...], *, cwd: Path, env: Mapping[str, str]) -> Launched:
     """Raises ``CannotStart``."""
-    mark = new_id()
+    mark = new_mark()
     with contextlib.ExitStack() as theirs, contextlib.ExitStack() as ours:
         try:
             null = os.open(os.devnull, os.O_WRONLY)

@@ -20,7 +20,7 @@ from agents.tools.lsp.positions import Position, Text
 from agents.tools.lsp.workspace import WorkspaceServers
 from agents.tools.paths import is_inside, resolve, shown
 from agents.tools.search import ripgrep
-from agents.tools.search.lines import Wanted, find_lines
+from agents.tools.search.lines import Wanted, find_lines, line_shown
 from agents.tools.search.scope import Scope
 
 START_SECONDS = 30.0  # for a server that this call has started
@@ -112,10 +112,10 @@ async def _files(wanted: SymbolName, where: Path, context: ToolContext) -> list[
         binary=ripgrep.binary(),
     )
     # Files that seem to define it first, then in the order of their names.
-    order: dict[str, bool] = {}
-    for line in found.lines:
-        defines = wanted.is_defined_by(line.text)
-        order[line.path] = order.get(line.path, False) or defines
+    order = {
+        name: any(wanted.is_defined_by(line_shown(line)) for line in lines)
+        for name, lines in found.by_path.items()
+    }
     names = sorted(order, key=lambda name: (not order[name], name))
     # A name that is no text cannot be told to a server.
     paths = [where / name for name in names if name.isprintable()]
