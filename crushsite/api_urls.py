@@ -43,7 +43,6 @@ from workspaces.api.config_changes import (
     ConfigSetView,
     ProviderKeyView,
 )
-from workspaces.api.empty import EmptyView
 from workspaces.api.files import HistoryView, LastReadView, MarkReadView, ReadFilesView
 from workspaces.api.messages import MessagesView, UserMessagesView, WorkspaceUserMessagesView
 from workspaces.api.server import ControlView, HealthView, ServerConfigView, VersionView

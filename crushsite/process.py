@@ -22,6 +22,7 @@ from agents.actions.rescue import expire_all_leases
 from agents.jobs.host import job_host
 from agents.llm.ending import end_connections
 from agents.runner.languages import language_host, settle_left
+from agents.runner.mcp_servers import forget_last_servers, mcp_host
 from agents.runner.pool import PoolSettings, RunPool
 from agents.services import Services
 from crushsite.milestones import logging_milestones
@@ -69,7 +70,9 @@ class ServerProcess:
             ),
         )
         self.config_watch = ConfigWatch(polls=settings.CRUSH_POLL_CONFIG)
-        self.services = Services((self.config_watch, skill_watch(), job_host(), language_host()))
+        self.services = Services(
+            (self.config_watch, skill_watch(), job_host(), language_host(), mcp_host())
+        )
         self.attachments = Attachments(
             self.instance_id,
             writer,
@@ -86,6 +89,8 @@ class ServerProcess:
         await job_host().start(server_mark=self.instance_id, is_alone=self.shape.is_alone)
         if self.shape.is_alone:
             await writer.write("", _start_alone)
+            await self._trying("ending the last server's MCP servers", forget_last_servers())
+        mcp_host().server_mark = self.instance_id
         self.services.start()  # also where clients alone start language servers
         if self.shape.works:
             wakeup.listen_here(self.pool.hear)

@@ -1,0 +1,169 @@
+"""A workspace's MCP servers: their states, their lists read anew, their prompts and resources.
+
+States are read from the rows, which the process that hosts a server writes;
+what must be asked of a server is asked by this process's own host.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import HttpResponse
+
+from agents.models import McpServer
+from agents.runner.mcp_servers import mcp_host
+from agents.tools.mcp.contract import Change, McpFailed, OfferedPrompt, ResourceContent, State
+from agents.tools.mcp.limits import MAX_ARGUMENTS, MAX_NAME_CHARS, MAX_URI_CHARS
+from agents.tools.mcp.server import Server
+from workspaces.api.answers import empty_answer, json_answer
+from workspaces.api.api_view import ApiView
+from workspaces.api.bodies import Form
+from workspaces.api.fields import Text, TextMap
+from workspaces.api.files import NEVER
+from workspaces.config.cache import configs
+from workspaces.queries.workspaces import require_open
+from workspaces.storage.errors import McpServerUnknown, McpUnavailable
+from workspaces.storage.moments import as_rfc3339
+from workspaces.storage.reader import read
+
+_ARGUMENT_CHARS = 100_000
+
+
+class McpStatesView(ApiView):
+    async def get(self, workspace_id: str) -> HttpResponse:
+        """Also of servers that are configured and have not been looked at yet."""
+        states = await read(_states, workspace_id)
+        settings = (await configs().config_of(workspace_id)).settings
+        for name, server in settings.mcp.items():
+            if name not in states:
+                state = State.DISABLED if server.is_disabled else State.STARTING
+                states[name] = {"name": name, "state": state.value, "connected_at": NEVER}
+        return json_answer({name: states[name] for name in sorted(states)})
+
+
+class McpNameForm(Form):
+    name = Text(limit=MAX_NAME_CHARS)
+
+
+class McpRefreshView(ApiView):
+    """Answered when the list has been read; its event tells the others."""
+
+    change: Change = Change.TOOLS
+
+    async def post(self, workspace_id: str) -> HttpResponse:
+        fields = await self.fields(McpNameForm)
+        server = await server_named(workspace_id, fields["name"])
+        try:
+            await server.refresh(self.change)
+        except McpFailed as failure:
+            raise unavailable(server, failure) from None
+        return empty_answer()
+
+
+class McpPromptsView(ApiView):
+    async def get(self, workspace_id: str) -> HttpResponse:
+        servers = await mcp_host().settled(workspace_id)
+        return json_answer(
+            [
+                _prompt(server.name, prompt)
+                for server in servers.values()
+                if server.view.state is State.CONNECTED
+                for prompt in server.offer.prompts
+            ]
+        )
+
+
+class McpGetPromptForm(Form):
+    client_id = Text(limit=MAX_NAME_CHARS)  # as the list of prompts calls the server
+    prompt_id = Text(limit=MAX_NAME_CHARS)
+    args = TextMap(count=MAX_ARGUMENTS, limit=_ARGUMENT_CHARS, allow_null=True, default=None)
+
+
+class McpGetPromptView(ApiView):
+    async def post(self, workspace_id: str) -> HttpResponse:
+        fields = await self.fields(McpGetPromptForm)
+        server = await server_named(workspace_id, fields["client_id"])
+        try:
+            text = await server.get_prompt(fields["prompt_id"], fields["args"] or {})
+        except McpFailed as failure:
+            raise unavailable(server, failure) from None
+        return json_answer({"prompt": text})
+
+
+class McpReadResourceForm(Form):
+    name = Text(limit=MAX_NAME_CHARS)
+    uri = Text(limit=MAX_URI_CHARS)
+
+
+class McpReadResourceView(ApiView):
+    async def post(self, workspace_id: str) -> HttpResponse:
+        fields = await self.fields(McpReadResourceForm)
+        server = await server_named(workspace_id, fields["name"])
+        try:
+            contents = await server.read_resource(fields["uri"])
+        except McpFailed as failure:
+            raise unavailable(server, failure) from None
+        return json_answer([_content(content) for content in contents])
+
+
+async def server_named(workspace_id: str, name: str) -> Server:
+    """Raises ``WorkspaceUnknown`` and ``McpServerUnknown``."""
+    server = (await mcp_host().servers_of(workspace_id)).get(name)
+    if server is None:
+        raise McpServerUnknown
+    return server
+
+
+def unavailable(server: Server, failure: McpFailed) -> McpUnavailable:
+    return McpUnavailable(f"mcp server {server.name}: {failure}")
+
+
+def _states(workspace_id: str) -> dict[str, Any]:
+    require_open(workspace_id)
+    rows = McpServer.objects.filter(workspace_id=workspace_id)
+    return {row.name: _state(row) for row in rows}
+
+
+def _state(row: McpServer) -> dict[str, Any]:
+    told: dict[str, Any] = {
+        "name": row.name,
+        "state": row.state,
+        "connected_at": NEVER if row.connected_at is None else as_rfc3339(row.connected_at),
+    }
+    optional = {
+        "error": row.error,
+        "tool_count": row.tool_count,
+        "prompt_count": row.prompt_count,
+        "resource_count": row.resource_count,
+    }
+    is_up = row.state == State.CONNECTED
+    return told | {
+        name: value for name, value in optional.items() if value and (is_up or name == "error")
+    }
+
+
+def _prompt(server: str, prompt: OfferedPrompt) -> dict[str, Any]:
+    told: dict[str, Any] = {
+        "id": f"{server}:{prompt.name}",
+        "title": prompt.title or prompt.name,
+        "prompt_id": prompt.name,
+        "client_id": server,
+    }
+    if prompt.description:
+        told["description"] = prompt.description
+    if prompt.arguments:
+        told["arguments"] = [
+            {
+                "id": argument.name,
+                "title": argument.title or argument.name,
+                "required": argument.required,
+            }
+            | ({"description": argument.description} if argument.description else {})
+            for argument in prompt.arguments
+        ]
+    return told
+
+
+def _content(content: ResourceContent) -> dict[str, str]:
+    optional = {"mime_type": content.mime_type, "text": content.text, "blob": content.blob}
+    return {"uri": content.uri} | {name: value for name, value in optional.items() if value}
