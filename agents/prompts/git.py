@@ -139,7 +139,7 @@ class _Git:
                     cwd=self._folder,
                     env={**self._env, **off, PROCESS_MARK: new_id()},
                     sink=kept,
-                    timeout_seconds=SECONDS,
+                    timeout_seconds=2 * SECONDS,  # it is cancelled before
                     stderr=nowhere.fileno(),
                 )
         except (ProcessFailed, OSError):
