@@ -8,22 +8,28 @@ may block, so it is done in a thread, one at a time.
 from __future__ import annotations
 
 import asyncio
+import json
+import os
 import threading
 import urllib.error
 import urllib.request
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import google.auth
 from google.auth import transport
 from google.auth.credentials import Credentials
 from google.auth.exceptions import GoogleAuthError, TransportError
+from google.oauth2 import service_account
+from google.oauth2.credentials import Credentials as UserCredentials
 from typing_extensions import override
 
 from agents.llm.errors import Unreachable, WrongKey
 from workspaces.config.settings import ProviderSettings
 
 SCOPES = ("https://www.googleapis.com/auth/cloud-platform",)
+FILE_VARIABLE = "GOOGLE_APPLICATION_CREDENTIALS"
 SECONDS = 20.0
 ANSWER_LIMIT = 1024 * 1024
 
@@ -31,7 +37,7 @@ ANSWER_LIMIT = 1024 * 1024
 class GoogleTokens:
     def __init__(self, settings: ProviderSettings, env: Mapping[str, str]) -> None:
         self._settings = settings
-        self._file = env.get("GOOGLE_APPLICATION_CREDENTIALS", "")
+        self._file = env.get(FILE_VARIABLE, "")
         self._credentials: Credentials | None = None
         self._lock = threading.Lock()
 
@@ -59,12 +65,20 @@ class GoogleTokens:
                 ) from None
 
     def _found(self) -> Credentials:
-        if self._file:
-            load = google.auth.load_credentials_from_file
-            found, _project = load(self._file, scopes=SCOPES)  # type: ignore[no-untyped-call]
-        else:
+        if not self._file or self._file == os.environ.get(FILE_VARIABLE):
             found, _project = google.auth.default(scopes=SCOPES)
-        return found  # type: ignore[no-any-return]
+            return found
+        # A client names this file. Other kinds of accounts may run programs or ask any address.
+        told = json.loads(Path(self._file).read_bytes()[:ANSWER_LIMIT])
+        match told.get("type") if isinstance(told, dict) else None:
+            case "service_account":
+                maker = service_account.Credentials.from_service_account_info
+                return maker(told, scopes=SCOPES)  # type: ignore[no-any-return,no-untyped-call]
+            case "authorized_user":
+                user = UserCredentials.from_authorized_user_info
+                return user(told, scopes=SCOPES)  # type: ignore[no-any-return,no-untyped-call]
+            case _:
+                raise ValueError("neither a service account nor a user's sign-in")
 
 
 class _Answer(transport.Response):
