@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from agents.actions.errands import TooDeep, begin_errand, errand_of
 from agents.actions.judging import QuestionChanged, Verdict, judge_call
 from agents.actions.steps import Held, LeaseLost
 from agents.jobs.workspace_jobs import WorkspaceJobs
+from agents.runner.hooking import Hooked, HookMemory
 from agents.runner.ledger import DatabaseLedger, DatabaseTodos
 from agents.runner.progress import progress_of
 from agents.tools.contract import (
@@ -28,13 +29,17 @@ from agents.tools.contract import (
     ToolOutcome,
     ToolRefusal,
 )
+from agents.tools.shell.reaper import SERVER_MARK
+from workspaces.config.settings import HookSettings
 from workspaces.events.parts import ToolCall, ToolResult
+from workspaces.skills.skill import Skill
 from workspaces.storage.ids import new_id
 from workspaces.storage.writer import writer
 
 logger = logging.getLogger(__name__)
 
 TOO_DEEP = "Not run: agents may not send for further agents at this depth. Do it yourself."
+DENIED_BY_HOOK = "A hook refused this call and gave no reason."
 CHANGED = (
     "Not run: since permission was given, the path leads elsewhere or the file has changed. "
     "Look at it again, then retry."
@@ -52,9 +57,14 @@ class Workbench:
     env: Mapping[str, str] = field(repr=False)
     server_mark: str
     languages: LanguageService
+    hook_memory: HookMemory
+    rewrite: Callable[[ToolCall], None]  # a hook changed the call's input
     sees_images: bool = False
     web_allowed_hosts: tuple[str, ...] = ()
     data_dir: str = ""
+    hooks: Sequence[HookSettings] = ()
+    open_calls: frozenset[str] = frozenset()
+    skills: Sequence[Skill] = ()
 
 
 class Failed(Exception):
@@ -63,11 +73,16 @@ class Failed(Exception):
 
 async def judge(bench: Workbench, call: ToolCall, message_id: str) -> Verdict | ToolResult:
     """Whether the call may run now, or what came of what it sent for. Raises ``Failed``."""
+    hooked, call = await _hooked(bench, call, message_id)
+    if hooked.denies:
+        raise Failed(hooked.reason or DENIED_BY_HOOK)
     tool, args, context = _prepared(bench, call, message_id)
     try:
-        if not isinstance(tool, ErrandTool):
-            return await _permission(bench, await tool.question(args, context), call)
-        return await _send_for(bench, tool, args, context, call)
+        if isinstance(tool, ErrandTool):
+            return await _send_for(bench, tool, args, context, call, is_allowed=hooked.allows)
+        if hooked.allows:
+            return Verdict.ALLOWED
+        return await _permission(bench, await tool.question(args, context), call)
     except ToolRefusal as refusal:
         raise Failed(str(refusal)) from refusal
     except (Failed, LeaseLost):
@@ -77,8 +92,29 @@ async def judge(bench: Workbench, call: ToolCall, message_id: str) -> Verdict | 
         raise Failed(f"The tool {call.name} failed: {type(error).__name__}.") from error
 
 
+async def _hooked(bench: Workbench, call: ToolCall, message_id: str) -> tuple[Hooked, ToolCall]:
+    if not bench.hooks:
+        return Hooked(), call
+    _arguments(call)
+    return await bench.hook_memory.ask(
+        bench.hooks,
+        call,
+        message_id=message_id,
+        open_calls=bench.open_calls,
+        working_dir=bench.path,
+        env={**bench.env, SERVER_MARK: bench.server_mark},
+        rewrite=bench.rewrite,
+    )
+
+
 async def _send_for(
-    bench: Workbench, tool: ErrandTool[Any], args: Any, context: ToolContext, call: ToolCall
+    bench: Workbench,
+    tool: ErrandTool[Any],
+    args: Any,
+    context: ToolContext,
+    call: ToolCall,
+    *,
+    is_allowed: bool,
 ) -> Verdict | ToolResult:
     held = bench.held
     was_sent, end = await writer.write(held.workspace_id, lambda tx: errand_of(tx, held, call.id))
@@ -86,9 +122,10 @@ async def _send_for(
         return _result(call, tool.settle(args, end))
     if was_sent:
         return Verdict.ASKED
-    verdict = await _permission(bench, await tool.question(args, context), call)
-    if verdict is not Verdict.ALLOWED:
-        return verdict
+    if not is_allowed:
+        verdict = await _permission(bench, await tool.question(args, context), call)
+        if verdict is not Verdict.ALLOWED:
+            return verdict
     errand = await tool.errand(args, context)
     try:
         await writer.write(
@@ -143,16 +180,20 @@ def _prepared(
     if tool is None:
         raise Failed(f"There is no tool {call.name!r}. The tools are: {', '.join(bench.tools)}.")
     try:
+        args = tool.parse(_arguments(call))
+    except BadArguments as bad:
+        raise Failed(str(bad)) from bad
+    return tool, args, _context(bench, call, message_id)
+
+
+def _arguments(call: ToolCall) -> dict[str, Any]:
+    try:
         arguments = orjson.loads(call.input or "{}")
     except orjson.JSONDecodeError as error:
         raise Failed(f"The arguments are not valid JSON: {error}.") from error
     if not isinstance(arguments, dict):
         raise Failed("The arguments must be a JSON object.")
-    try:
-        args = tool.parse(arguments)
-    except BadArguments as bad:
-        raise Failed(str(bad)) from bad
-    return tool, args, _context(bench, call, message_id)
+    return arguments
 
 
 def _context(bench: Workbench, call: ToolCall, message_id: str) -> ToolContext:
@@ -162,7 +203,7 @@ def _context(bench: Workbench, call: ToolCall, message_id: str) -> ToolContext:
         session_id=held.session_id,
         message_id=message_id,
         call_id=call.id,
-        env={**bench.env, "CRUSH_SERVER_MARK": bench.server_mark},
+        env={**bench.env, SERVER_MARK: bench.server_mark},
         process_mark=new_id(),
         files=DatabaseLedger(held.workspace_id, held.session_id),
         todos=DatabaseTodos(held.workspace_id, held.session_id),
@@ -178,6 +219,7 @@ def _context(bench: Workbench, call: ToolCall, message_id: str) -> ToolContext:
         languages=bench.languages,
         web_allowed_hosts=bench.web_allowed_hosts,
         data_dir=bench.data_dir,
+        skills=tuple(bench.skills),
     )
 
 

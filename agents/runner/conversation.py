@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from agents.turn.transcript import Message
 from agents.turn.window import estimated_tokens
@@ -30,6 +31,19 @@ class Conversation:
 
     def add_result(self, result: ToolResult) -> None:
         self._add(Message("", Role.TOOL, (result,)))
+
+    def rewrite(self, call: ToolCall) -> None:
+        """A call of the newest reply is another one now."""
+        self.calls[call.id] = call
+        for index in range(len(self.messages) - 1, -1, -1):
+            message = self.messages[index]
+            if message.id == self.call_message_id:
+                parts = tuple(
+                    call if isinstance(part, ToolCall) and part.id == call.id else part
+                    for part in message.parts
+                )
+                self.messages[index] = replace(message, parts=parts)
+                return
 
     def tokens(self, told: int) -> int:
         """The size of the conversation: what the provider said, else an estimate."""

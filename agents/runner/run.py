@@ -31,6 +31,8 @@ from agents.runner import calls
 from agents.runner.brief import Brief, brief_of
 from agents.runner.checkpoints import Checkpoints
 from agents.runner.conversation import Conversation
+from agents.runner.hooking import HookMemory
+from agents.runner.ledger import DatabaseTodos
 from agents.runner.reply import Reply
 from agents.runner.stepping import step_of
 from agents.runner.summary import summary_request
@@ -60,7 +62,9 @@ from agents.turn.inputs import (
     ReplyFailed,
     ToolEnded,
 )
-from agents.turn.machine import Phase, Turn, advance, rebuild
+from agents.turn.machine import advance
+from agents.turn.rebuilding import rebuild
+from agents.turn.state import Phase, Turn
 from agents.turn.transcript import Message
 from agents.turn.window import is_nearly_full
 from workspaces.events.hub import Hub
@@ -110,6 +114,7 @@ class RunTask:
         self._usage = (0, 0, 0.0)  # of the reply: prompt tokens, completion tokens, cost
         self._results: dict[str, ToolResult] = {}
         self._conversation = Conversation()
+        self._hooks = HookMemory(self.held, claimed.errand)
         self._is_summarised = False  # the conversation begins with a summary that was not read yet
 
     # -- what others may call, in the loop
@@ -338,6 +343,7 @@ class RunTask:
             request = summary_request(
                 brief,
                 self._conversation.messages,
+                await DatabaseTodos(self.held.workspace_id, self.held.session_id).read(),
                 session_id=self.held.session_id,
                 was_exhausted=self._turn.is_exhausted,
             )
@@ -405,6 +411,7 @@ class RunTask:
         self._end_call(result)
 
     def _end_call(self, result: ToolResult) -> None:
+        result = self._hooks.marked(result)
         self._results[result.tool_call_id] = result
         self._inbox.put_nowait(ToolEnded(result.tool_call_id, result.content))
 
@@ -422,6 +429,11 @@ class RunTask:
             self._server_mark,
             brief.languages,
             sees_images=brief.model.info.supports_attachments,
+            hook_memory=self._hooks,
+            rewrite=self._conversation.rewrite,
             web_allowed_hosts=brief.settings.web_allowed_hosts,
             data_dir=brief.data_dir,
+            hooks=brief.settings.pre_tool_hooks,
+            open_calls=frozenset(self._conversation.calls),
+            skills=brief.skills,
         )

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from agents.llm.contract import ModelRequest
 from agents.prompts.summary import summary_prompt
 from agents.runner.brief import Brief
+from agents.tools.contract import Todo
 from agents.turn.transcript import Message
 from agents.turn.window import fitted
 from workspaces.events.parts import Role, Text
@@ -19,14 +20,19 @@ ASK = "Write the summary of this conversation now, as you were told."
 
 
 def summary_request(
-    brief: Brief, messages: Sequence[Message], *, session_id: str, was_exhausted: bool
+    brief: Brief,
+    messages: Sequence[Message],
+    todos: Sequence[Todo],
+    *,
+    session_id: str,
+    was_exhausted: bool,
 ) -> ModelRequest:
     """The conversation as it is where it fits, else with its oldest parts cut."""
     window = brief.model.info.context_window
     part = PART_WHEN_EXHAUSTED if was_exhausted else PART_OF_WINDOW
     told = fitted(messages, tokens=int(window * part)) if window > 0 else tuple(messages)
     return brief.model.request(
-        summary_prompt(),
+        summary_prompt(todos),
         (*told, Message("", Role.USER, (Text(ASK),))),
         {},
         session_id=session_id,

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from agents.llm.contract import ToolSpec
+from workspaces.skills.skill import Skill
 from agents.tools.shell.jobs import Jobs, NoJobs
 
 Args = TypeVar("Args")
@@ -119,6 +120,7 @@ class ToolContext:
     languages: LanguageService = field(default_factory=NoLanguages)
     web_allowed_hosts: tuple[str, ...] = ()  # private addresses that the web tools may reach
     data_dir: str = ""  # the workspace's own data folder
+    skills: tuple[Skill, ...] = ()  # their files are read without asking
     jobs: Jobs = field(default_factory=NoJobs)  # the workspace's commands in the background
 
 
