@@ -41,7 +41,9 @@ from workspaces.api.config_changes import (
     ConfigModelView,
     ConfigRemoveView,
     ConfigSetView,
+    ImportCopilotView,
     ProviderKeyView,
+    RefreshOAuthView,
 )
 from workspaces.api.files import HistoryView, LastReadView, MarkReadView, ReadFilesView
 from workspaces.api.messages import MessagesView, UserMessagesView, WorkspaceUserMessagesView
@@ -101,6 +103,8 @@ _workspace: Routes = [
     path("config/model", ConfigModelView.as_view()),
     path("config/compact", ConfigCompactView.as_view()),
     path("config/provider-key", ProviderKeyView.as_view()),
+    path("config/import-copilot", ImportCopilotView.as_view()),
+    path("config/refresh-oauth", RefreshOAuthView.as_view()),
     path("providers", ProvidersView.as_view()),
     path("current-session", CurrentSessionView.as_view()),
     path("messages/user", WorkspaceUserMessagesView.as_view()),

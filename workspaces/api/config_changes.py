@@ -7,16 +7,20 @@ from functools import partial
 from django.http import HttpResponse
 
 from workspaces.actions.configuration import StoredPlace, change_stored
-from workspaces.api.answers import empty_answer
+from workspaces.actions.token_refresh import refresh_token
+from workspaces.api.answers import empty_answer, json_answer
 from workspaces.api.api_view import ApiView
 from workspaces.api.config_fields import (
     CompactForm,
     ModelForm,
     ProviderKeyForm,
+    RefreshForm,
     RemoveForm,
     SetForm,
 )
 from workspaces.config.stored import remove_value, set_model, set_provider_key, set_value
+from workspaces.queries.workspaces import require_open
+from workspaces.storage.reader import read
 
 
 class ConfigSetView(ApiView):
@@ -66,6 +70,20 @@ class ConfigCompactView(ApiView):
 
         await change_stored(workspace_id, scope, change)
         return empty_answer()
+
+
+class RefreshOAuthView(ApiView):
+    async def post(self, workspace_id: str) -> HttpResponse:
+        asked = await self.fields(RefreshForm)
+        await refresh_token(workspace_id, asked["scope"], asked["provider_id"])
+        return empty_answer()
+
+
+class ImportCopilotView(ApiView):
+    async def post(self, workspace_id: str) -> HttpResponse:
+        """Copilot is no provider of this server: there is nothing that a token could be for."""
+        await read(require_open, workspace_id)
+        return json_answer({"token": None, "success": False})
 
 
 class ProviderKeyView(ApiView):

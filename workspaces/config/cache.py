@@ -60,6 +60,7 @@ class ConfigCache:
         self._sound: dict[str, Parsed] = {}  # by file: what holds while it is broken
         # Held by whoever changes stored files, until clients have been told.
         self.changing = asyncio.Lock()
+        self.refreshing = asyncio.Lock()  # an OAuth token; waits for a provider
         # Workspaces whose configuration became another one since their clients were told.
         # Only noted where somebody listens.
         self.untold: set[str] = set()

@@ -36,6 +36,19 @@ class BrokenStoredFile(StoredConfigError):
     status = 409
 
 
+class NoToken(StoredConfigError):
+    """the provider has no OAuth token that can be refreshed: log in again"""
+
+    code = "no_token"
+
+
+class RefreshRefused(StoredConfigError):
+    """the provider did not refresh the token: log in again"""
+
+    code = "refresh_refused"
+    status = 409
+
+
 class NotWritable(StoredConfigError):
     """the stored file cannot be written"""
 

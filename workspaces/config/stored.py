@@ -17,8 +17,8 @@ from workspaces.config.errors import InvalidKey, InvalidScope, InvalidValue, Not
 from workspaces.config.find import stored_for_user, stored_for_workspace
 from workspaces.config.load import merged_tree
 from workspaces.config.masking import MASK, texts_in
-from workspaces.config.parse import Tree
-from workspaces.config.schema import NAME_LIMIT, misfit_at
+from workspaces.config.parse import Tree, parse_file
+from workspaces.config.schema import NAME_LIMIT, check, misfit_at
 from workspaces.config.stored_file import change_stored_file
 
 KEY_LIMIT = 1_000
@@ -138,6 +138,16 @@ def set_provider_key(
     file = stored_file(scope, data_dir=data_dir, server_env=server_env)
     _prepare(scope, data_dir)
     change_stored_file(file, change)
+
+
+def stored_token(
+    scope: Scope, provider_id: str, *, data_dir: str, server_env: Mapping[str, str] | None = None
+) -> Tree | None:
+    """The OAuth token that was stored for a provider. Only there: no project's file may
+    say where a token of its user is sent."""
+    tree = parse_file(stored_file(scope, data_dir=data_dir, server_env=server_env)).tree
+    entry = (check(tree)[0].get("providers") or {}).get(provider_id) or {}
+    return entry.get("oauth")
 
 
 def parse_key(key: str) -> tuple[str, ...]:
