@@ -14,7 +14,7 @@ import orjson
 from agents.actions.run_rows import RunRow, read_runs, run_wire, unfinished_runs
 from agents.actions.teardown_rule import close_if_left
 from agents.models import RunKind, RunOutcome, RunState
-from agents.turn.machine import CANCELLED_NOTE, CANCELLED_RESULT
+from agents.turn.notes import CANCELLED_NOTE, CANCELLED_RESULT
 from permissions.actions.questions import withdraw_batches
 from permissions.actions.requests import forget_session_permissions, withdraw_requests
 from workspaces.actions import messages

@@ -27,7 +27,7 @@ from agents.actions.finish import (
 from agents.actions.run_rows import RunRow, read_runs, run_wire
 from agents.models import RunKind, RunOutcome, RunState
 from agents.turn.effects import End, Outcome
-from agents.turn.machine import CANCELLED_RESULT
+from agents.turn.notes import CANCELLED_RESULT
 from workspaces.actions import messages
 from workspaces.actions.sessions import add_usage, set_context, tell_session
 from workspaces.events.parts import (

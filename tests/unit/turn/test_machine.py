@@ -33,21 +33,16 @@ from agents.turn.inputs import (
     ReplyFailed,
     ToolEnded,
 )
-from agents.turn.machine import (
+from agents.turn.machine import advance
+from agents.turn.notes import (
     CANCELLED_NOTE,
     CANCELLED_RESULT,
     DENIED_RESULT,
-    LOOP_REPEATS,
-    LOOP_WINDOW,
     REPEATED_NOTE,
     SKIPPED_RESULT,
-    Call,
-    Phase,
-    Progress,
-    Turn,
-    advance,
-    rebuild,
 )
+from agents.turn.rebuilding import rebuild
+from agents.turn.state import LOOP_REPEATS, LOOP_WINDOW, Call, Phase, Progress, Turn
 from workspaces.events.parts import FinishReason
 
 W, J, A, R, D = (

@@ -41,17 +41,10 @@ from agents.turn.inputs import (
     ReplyFailed,
     ToolEnded,
 )
-from agents.turn.machine import (
-    LOOP_REPEATS,
-    LOOP_WINDOW,
-    REPEATED_NOTE,
-    Call,
-    Phase,
-    Progress,
-    Turn,
-    advance,
-    rebuild,
-)
+from agents.turn.machine import advance
+from agents.turn.notes import REPEATED_NOTE
+from agents.turn.rebuilding import rebuild
+from agents.turn.state import LOOP_REPEATS, LOOP_WINDOW, Call, Phase, Progress, Turn
 from workspaces.events.parts import FinishReason
 
 

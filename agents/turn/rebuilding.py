@@ -1,0 +1,46 @@
+"""A turn made anew from its stored messages, by a worker that takes it on. Pure."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+
+from agents.turn.inputs import Asked
+from agents.turn.notes import DENIED_RESULT
+from agents.turn.state import LOOP_WINDOW, Call, Phase, Progress, Turn, digest_of, trace_of
+
+# A stored denial is known by its result: the turn must end also when it is rebuilt.
+DENIED_DIGEST = digest_of(DENIED_RESULT)
+
+
+def rebuild(steps: Sequence[Sequence[Asked]], results: Sequence[tuple[str, str]]) -> Turn:
+    """The turn that wrote these messages and has not ended.
+
+    ``steps``: the calls of each finished reply, in order. ``results``: call id
+    and content of each result so far, in order.
+    """
+    # A call's id is unique in its reply alone: the next reply may use it again.
+    contents: dict[str, deque[str]] = {}
+    for call_id, content in results:
+        contents.setdefault(call_id, deque()).append(content)
+    open_calls: tuple[Call, ...] = ()
+    trail: list[str] = []
+    is_denied = False
+    for step in steps:
+        open_calls = tuple(
+            Call(asked, Progress.DONE, digest_of(contents[asked.id].popleft()))
+            if contents.get(asked.id)
+            else Call(asked)
+            for asked in step
+        )
+        is_denied = any(call.digest == DENIED_DIGEST for call in open_calls)
+        if open_calls and all(call.progress is Progress.DONE for call in open_calls):
+            trail.append(trace_of(open_calls))
+            open_calls = ()
+    return Turn(
+        phase=Phase.TOOLS if steps else Phase.FRESH,
+        calls=open_calls,
+        steps=len(steps),
+        trail=tuple(trail[-LOOP_WINDOW:]),
+        is_denied=is_denied,
+    )
