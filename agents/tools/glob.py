@@ -16,7 +16,7 @@ from agents.tools.search import ripgrep
 from agents.tools.search.files import Listing, list_files
 from agents.tools.search.newest import newest_first
 from agents.tools.search.patterns import BadPattern, Pattern
-from agents.tools.search.scope import Scope, scope
+from agents.tools.search.scope import Scope, question, scope
 from agents.tools.shell.output import readable
 
 
@@ -57,8 +57,9 @@ class Glob:
         except BadPattern as bad:
             raise BadArguments(f"pattern: {bad}") from None
 
-    async def question(self, args: GlobArgs, context: ToolContext) -> Question | None:  # noqa: ARG002
-        return None  # it only looks at what the session may see anyway
+    async def question(self, args: GlobArgs, context: ToolContext) -> Question | None:
+        params = {"pattern": args.pattern.written, "path": args.path}
+        return await question(self.spec.name, "list", args.path, params, context)
 
     async def run(self, args: GlobArgs, context: ToolContext) -> ToolOutcome:
         where = await asyncio.to_thread(scope, args.path, context, file_allowed=False)

@@ -13,10 +13,10 @@ from agents.tools.contract import BadArguments, Question, ToolContext, ToolOutco
 from agents.tools.description import beside
 from agents.tools.paths import shown
 from agents.tools.search import ripgrep
-from agents.tools.search.lines import Found, Line, Wanted, find_lines
+from agents.tools.search.lines import Found, Wanted, find_lines, line_shown
 from agents.tools.search.newest import newest_first
 from agents.tools.search.patterns import BadPattern, Pattern
-from agents.tools.search.scope import Scope, scope
+from agents.tools.search.scope import Scope, question, scope
 from agents.tools.shell.output import readable
 
 
@@ -70,8 +70,15 @@ class Grep:
             raise BadArguments(f"include: {bad}") from None
         return GrepArgs(Wanted(written, literal, pattern), path)
 
-    async def question(self, args: GrepArgs, context: ToolContext) -> Question | None:  # noqa: ARG002
-        return None  # it only looks at what the session may see anyway
+    async def question(self, args: GrepArgs, context: ToolContext) -> Question | None:
+        wanted = args.wanted
+        params = {
+            "pattern": wanted.pattern,
+            "path": args.path,
+            "include": wanted.include.written if wanted.include else "",
+            "literal_text": wanted.literal,
+        }
+        return await question(self.spec.name, "read", args.path, params, context)
 
     async def run(self, args: GrepArgs, context: ToolContext) -> ToolOutcome:
         where = await asyncio.to_thread(scope, args.path, context, file_allowed=True)
@@ -80,21 +87,19 @@ class Grep:
 
 
 def _told(found: Found, where: Scope, context: ToolContext) -> ToolOutcome:
-    by_path: dict[str, list[Line]] = {}
-    for line in found.lines:
-        by_path.setdefault(line.path, []).append(line)
-    ordered, all_seen = newest_first(where.root, by_path)
+    ordered, all_seen = newest_first(where.root, found.by_path)
     rest = limits.SEARCH_RESULTS
     blocks: list[str] = []
     for path in ordered:
         if not rest:
             break
-        lines = by_path[path][:rest]
+        lines = found.by_path[path][:rest]
         rest -= len(lines)
         name = readable(shown(where.root / path, context).encode(errors="surrogateescape"))
-        blocks.append("\n".join([f"{name}:", *(f"  Line {n.number}: {n.text}" for n in lines)]))
+        blocks.append("\n".join([f"{name}:", *map(line_shown, lines)]))
     told = limits.SEARCH_RESULTS - rest
-    truncated = len(found.lines) > told or not all_seen or not found.complete
+    total = sum(map(len, found.by_path.values()))
+    truncated = total > told or not all_seen or not found.complete
     if not told:
         content = "No matches found."
     else:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
 import sys
 from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
+from typing import TypeAlias
 
 from agents.tools.contract import ToolContext, ToolRefusal
 from agents.tools.limits import SEARCH_LINE_CHARS, SEARCH_RESULTS
@@ -20,20 +24,19 @@ from agents.tools.shell.output import readable
 _MAX_OUTPUT_BYTES = 8 * 1024 * 1024
 _SCANNER = Path(__file__).with_name("scan.py")
 _NOT_A_PATTERN = 2
+_RECORD = re.compile(rb"([^\0\n]+)\0(\d+):([^\n]*)\n")
 # Only what means the same to ripgrep and to us; any other is judged by us alone.
 _PLAIN_GLOB = re.compile(r"[\w.*?+-]+\Z", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
-    path: str  # relative to the scope's root
-    number: int
-    text: str
+# A path relative to the scope's root, a line's number, and the line. Most are only counted
+# and never shown, so they stay the bytes that they are.
+Line: TypeAlias = tuple[bytes, bytes, bytes]
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    lines: list[Line]
+    by_path: dict[str, list[Line]]
     complete: bool
 
 
@@ -57,17 +60,19 @@ async def find_lines(
             f"pattern is not a valid regular expression: {searched.complaint} "
             "(Set literal_text to search for the text as it is.)"
         )
-    lines = [
-        line
-        for line in _parsed(searched.output)
-        if wanted.include is None or wanted.include.matches(line.path.split("/"))
-    ]
-    return Found(lines, searched.complete and listed)
+    by_path = await asyncio.to_thread(_by_path, searched.output, wanted.include)
+    ended_well = searched.exit_code <= _NOT_A_PATTERN
+    return Found(by_path, searched.complete and listed and ended_well)
+
+
+def line_shown(line: Line) -> str:
+    text = readable(line[2].removesuffix(b"\r"))[: SEARCH_LINE_CHARS + 40]
+    return f"  Line {line[1].decode()}: {text}"
 
 
 async def _ripped(wanted: Wanted, scope: Scope, context: ToolContext, binary: str) -> Searched:
     hidden = wanted.include is not None and wanted.include.names_hidden
-    argv = [binary, *ripgrep.options(scope.root, hidden=hidden)]
+    argv = [*ripgrep.command(binary, scope.root), *ripgrep.options(scope.root, hidden=hidden)]
     argv += ["--line-number", "--with-filename", "--no-heading", "--max-columns-preview"]
     argv += [f"--max-columns={SEARCH_LINE_CHARS}", f"--max-count={SEARCH_RESULTS + 1}"]
     if wanted.literal:
@@ -101,18 +106,12 @@ async def _scanned(wanted: Wanted, scope: Scope, context: ToolContext) -> tuple[
     return searched, complete
 
 
-def _parsed(output: bytes) -> list[Line]:
-    lines: list[Line] = []
-    at = 0
-    while True:
-        middle = output.find(b"\0", at)
-        end = output.find(b"\n", middle)
-        if middle < 0 or end < 0:  # a record cut at its end is dropped
-            return lines
-        # A note of the searcher's own ("binary file matches") may stand before the path.
-        path = output[at:middle].rpartition(b"\n")[2].removeprefix(b"./")
-        number, _, text = output[middle + 1 : end].partition(b":")
-        at = end + 1
-        if number.isdigit():
-            shown = readable(text.removesuffix(b"\r"))[: SEARCH_LINE_CHARS + 40]
-            lines.append(Line(os.fsdecode(path), int(number), shown))
+def _by_path(output: bytes, include: Pattern | None) -> dict[str, list[Line]]:
+    """A note of the searcher's own ("binary file matches") is passed over, half a line at the end too."""
+    found: dict[str, list[Line]] = {}
+    # Lines of a file come together. One expression is many times quicker than a loop.
+    for raw, lines in groupby(_RECORD.findall(output), key=itemgetter(0)):
+        path = os.fsdecode(raw.removeprefix(b"./"))
+        if include is None or include.matches(path.split("/")):
+            found.setdefault(path, []).extend(lines)
+    return found

@@ -25,6 +25,7 @@ class Pattern:
     def __init__(self, pattern: str) -> None:
         if len(pattern) > MAX_PATTERN_CHARS:
             raise BadPattern(f"The pattern is longer than {MAX_PATTERN_CHARS:,} characters.")
+        self.written = pattern
         expanded = _expanded(pattern)
         self._alternatives = [_segments(one) for one in expanded]
         # Globs that every match's own name fits, for a searcher that knows names only.

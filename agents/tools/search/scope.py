@@ -1,12 +1,16 @@
-"""What a search may look at: a folder or file of the workspace, never beyond it."""
+"""What a search may look at: a folder or a file; outside of the workspace only when allowed."""
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from agents.tools.contract import ToolContext, ToolRefusal
-from agents.tools.paths import is_inside, resolve
+from agents.tools import asked
+from agents.tools.contract import Question, ToolContext, ToolRefusal
+from agents.tools.paths import is_inside, is_kernel_path, resolve
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,17 +19,32 @@ class Scope:
     name: str = ""  # one file of it, when only that is searched
 
 
-def scope(asked: str, context: ToolContext, *, file_allowed: bool) -> Scope:
-    """Blocks. Raises ``ToolRefusal``."""
-    path = resolve(asked, context)
-    if not is_inside(path, context.working_dir):
-        raise ToolRefusal(
-            f"{path} is outside of the working directory, where searches do not go. "
-            "Use ls and view there: they ask for permission."
-        )
-    if path.is_dir():
-        return Scope(path)
-    if file_allowed and path.is_file():
-        return Scope(path.parent, path.name)
-    kind = "not a directory" if path.exists() else "not there"
-    raise ToolRefusal(f"{path} is {kind}. Use ls to see what is.")
+async def question(
+    tool_name: str, action: str, path: str, params: Mapping[str, Any], context: ToolContext
+) -> Question | None:
+    """Raises ``ToolRefusal``. Whether the place exists is only told after the answer."""
+    resolved = await asyncio.to_thread(resolve, path, context)
+    asked.remember(context, resolved)
+    if is_inside(resolved, context.working_dir):
+        return None
+    return Question(
+        tool_name=tool_name,
+        action=action,
+        path=str(resolved),
+        description=f"Search outside of the working directory: {resolved}",
+        params=params,
+    )
+
+
+def scope(path: str, context: ToolContext, *, file_allowed: bool) -> Scope:
+    """Blocks. Raises ``ToolRefusal``, also when the path leads elsewhere than when it was judged."""
+    resolved = resolve(path, context)
+    asked.check(context, resolved)
+    if is_kernel_path(resolved):
+        raise ToolRefusal(f"{resolved} is not a folder on a disk; it cannot be searched.")
+    if resolved.is_dir():
+        return Scope(resolved)
+    if file_allowed and resolved.is_file():
+        return Scope(resolved.parent, resolved.name)
+    kind = "not a directory" if resolved.exists() else "not there"
+    raise ToolRefusal(f"{resolved} is {kind}. Use ls to see what is.")

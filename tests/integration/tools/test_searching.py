@@ -12,6 +12,7 @@ from agents.tools.contract import BadArguments, ToolOutcome, ToolRefusal
 from agents.tools.glob import Glob
 from agents.tools.grep import Grep
 from agents.tools.search import ripgrep
+from agents.tools.search.files import list_files
 from tests.doubles.tool_context import Desk, make_desk
 
 BINARIES = [
@@ -123,10 +124,56 @@ async def test_it_follows_no_link(desk: Desk, root: Path, glob: Glob, grep: Grep
     (root / "file.txt").symlink_to(root.parent / "outside" / "secret.txt")
     assert await found(glob, desk, pattern="**/*.txt") == []
     assert await found(grep, desk, pattern="secret") == []
+
+
+async def test_it_asks_only_outside(desk: Desk, root: Path, glob: Glob, grep: Grep) -> None:
+    make(root.parent, **{"outside/secret.txt": "secret\n"})
+    outside = root.parent / "outside"
+    (root / "way").symlink_to(outside)
+    for tool, action, more in (
+        (glob, "list", {}),
+        (grep, "read", {"include": "", "literal_text": False}),
+    ):
+        for path in ("way", str(outside), "../outside"):
+            args = tool.parse({"pattern": "*.txt" if tool is glob else "sec", "path": path})
+            question = await tool.question(args, desk.context)
+            assert question is not None
+            assert (question.action, question.path) == (action, str(outside))
+            assert question.params["path"] == path
+            assert more.items() <= question.params.items()
+            outcome = await tool.run(args, desk.context)
+            assert "secret.txt" in outcome.content
+    args = grep.parse({"pattern": "x", "path": "/proc/self"})
+    with pytest.raises(ToolRefusal, match="not a folder on a disk"):
+        await grep.run(args, desk.context)
+
+
+async def test_it_holds_to_the_folder_that_was_judged(
+    desk: Desk, root: Path, glob: Glob, grep: Grep
+) -> None:
+    make(root.parent, **{"outside/secret.txt": "secret\n"})
+    make(root, **{"inside/a.txt": "secret\n"})
+    (root / "way").symlink_to("inside")
     for tool in (glob, grep):
-        for path in ("way", "..", "/etc"):
-            with pytest.raises(ToolRefusal, match="Use ls and view there"):
-                await call(tool, desk, pattern="x", path=path)
+        args = tool.parse({"pattern": "secret", "path": "way"})
+        assert await tool.question(args, desk.context) is None
+        (root / "way").unlink()
+        (root / "way").symlink_to(root.parent / "outside")
+        with pytest.raises(ToolRefusal, match="leads elsewhere"):
+            await tool.run(args, desk.context)
+        (root / "way").unlink()
+        (root / "way").symlink_to("inside")
+
+
+async def test_ripgrep_does_not_begin_in_a_folder_that_was_swapped(desk: Desk, root: Path) -> None:
+    """Between the last look at the path and its start: what a link leads to is not searched."""
+    make(root.parent, **{"outside/secret.txt": "secret\n"})
+    (root / "folder").symlink_to(root.parent / "outside")
+    listing = await list_files(
+        root / "folder", hidden=False, context=desk.context, binary=ripgrep.binary()
+    )
+    assert listing.paths == []
+    assert not listing.complete
 
 
 async def test_glob_says_that_there_are_more(desk: Desk, root: Path, glob: Glob) -> None:
