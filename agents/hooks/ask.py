@@ -52,20 +52,27 @@ async def before_tool(
         payload = await asyncio.to_thread(use.as_json)
     except Unshowable as hidden:
         # A call must not pass a guard by keeping it from being asked.
-        reason = f"The call cannot be shown to the hook {asked[0].name}: {hidden}."
-        return HookVerdict(Decision.DENY, reason)
+        return verdict_of([_denied(hook, str(hidden)) for hook in asked[:1]], tool_input)
     places = asyncio.Semaphore(AT_ONCE)
 
     async def ask(hook: HookSettings) -> HookAnswer:
         async with places:
             return await _answer(hook, use, payload, env)
 
-    answers = await asyncio.gather(*(ask(hook) for hook in asked))
+    # A group waits for all of them, also when it is cancelled: nothing is left behind.
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(ask(hook)) for hook in asked]
+    answers = [task.result() for task in tasks]
     for answer in answers:
         if answer.fault:
             log = {"session": session_id}
             logger.warning("hook %s has no say: %s", answer.name, answer.fault, extra=log)
     return verdict_of(answers, tool_input)
+
+
+def _denied(hook: HookSettings, why: str) -> HookAnswer:
+    reason = f"The call cannot be shown to the hook {hook.name}: {why}."
+    return HookAnswer(hook.name, hook.matcher, Decision.DENY, reason)
 
 
 async def _answer(

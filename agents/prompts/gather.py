@@ -27,21 +27,22 @@ async def gather_facts(
     prefix: str = "",
 ) -> PromptFacts:
     """Raises nothing for what lies there, and takes at most a few seconds."""
-    context, git = await asyncio.gather(
-        asyncio.to_thread(
-            find_context_files,
-            workspace,
-            context_paths=settings.context_paths,
-            global_context_paths=settings.global_context_paths,
-        ),
-        git_memory().facts_of(session_id, working_dir, env),
-    )
+    async with asyncio.TaskGroup() as both:
+        context = both.create_task(
+            asyncio.to_thread(
+                find_context_files,
+                workspace,
+                context_paths=settings.context_paths,
+                global_context_paths=settings.global_context_paths,
+            )
+        )
+        git = both.create_task(git_memory().facts_of(session_id, working_dir, env))
     return PromptFacts(
         working_dir=working_dir,
         platform=platform.system().lower(),
         date=datetime.now(UTC).date().isoformat(),
-        git=git,
-        context=context,
+        git=git.result(),
+        context=context.result(),
         skills=skills,
         attribution=settings.attribution,
         model_name=model_name,

@@ -83,13 +83,19 @@ async def git_facts(working_dir: str, env: Mapping[str, str]) -> GitFacts | None
     try:
         async with asyncio.timeout(SECONDS):
             await ask.switch_filters_off()
-            status, log = await asyncio.gather(
-                ask.lines("status", "--porcelain=v1", "--branch", "--ignore-submodules=all"),
-                ask.lines("log", f"--max-count={COMMITS}", "--format=%h %s", "--no-show-signature"),
-            )
+            # A group waits for both, also when it is cancelled: nothing of them is left behind.
+            async with asyncio.TaskGroup() as both:
+                status = both.create_task(
+                    ask.lines("status", "--porcelain=v1", "--branch", "--ignore-submodules=all")
+                )
+                log = both.create_task(
+                    ask.lines(
+                        "log", f"--max-count={COMMITS}", "--format=%h %s", "--no-show-signature"
+                    )
+                )
     except TimeoutError:
         return GitFacts()
-    return _facts(status, log)
+    return _facts(status.result(), log.result())
 
 
 def _facts(status: Sequence[str], log: Sequence[str]) -> GitFacts:

@@ -87,10 +87,10 @@ async def test_one_that_hangs_is_killed_with_all_it_started(
     assert "hook slow has no say: it took longer than 0.5 seconds and was ended" in caplog.text
 
 
-async def test_cancelling_ends_what_runs(tmp_path: Path) -> None:
+async def test_cancelling_ends_all_that_runs(tmp_path: Path) -> None:
     word = Word()
-    task = asyncio.ensure_future(ask(tmp_path, hook(word.sleeper)))
-    await asyncio.to_thread(until, word.pids)
+    task = asyncio.ensure_future(ask(tmp_path, *[hook(word.sleeper)] * 4))
+    await asyncio.to_thread(until, lambda: len(word.pids()) == 4)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
