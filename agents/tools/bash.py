@@ -191,10 +191,11 @@ async def _in_background(order: JobOrder, context: ToolContext) -> _Told:
     except asyncio.CancelledError:
         await context.jobs.kill(shell_id)  # the cancel came before the call had ended
         raise
+    output = report.output.strip("\n")
     if report.is_running:
-        return _Told(report.output, _still_runs(shell_id), shell_id)
+        return _Told(output, _still_runs(shell_id), shell_id)
     note = f"The job {shell_id} has ended already, with exit code {report.exit_code}."
-    return _Told(report.output, note, shell_id)
+    return _Told(output, note, shell_id)
 
 
 def _still_runs(shell_id: str) -> str:

@@ -16,13 +16,14 @@ _LINES = 50
 # Colours stay; whatever else would move the cursor, set titles or reach a clipboard goes.
 _NOT_COLOUR = re.compile(
     r"\x1b(?:"
-    r"\[[0-?]*[ -/]*[@-ln-~]"  # control sequences but m
+    r"\[(?![0-9;:]*m)[0-?]*[ -/]*(?:[@-~]|$)"  # control sequences but those for colours
     r"|[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)?"  # titles, clipboards and other strings
     r"|[ -/]+[0-~]"  # character sets
     r"|[0-Z\\`-~]"  # what is one letter long
     r")"
 )
-_OTHER_CONTROLS = re.compile(r"[\x01-\x07\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f]|\x1b(?!\[)")
+_OVERSTRUCK = re.compile(r"[^\n\x1b]\x08")  # how manual pages make letters bold
+_OTHER_CONTROLS = re.compile(r"[\x01-\x08\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f-\x9f]|\x1b(?!\[[0-9;:]*m)")
 
 
 def open_terminal(columns: int) -> tuple[int, int]:
@@ -44,7 +45,7 @@ def open_terminal(columns: int) -> tuple[int, int]:
 def shown(text: str) -> str:
     """What was printed for a screen as text with colours: safe for every client to draw."""
     text = _NOT_COLOUR.sub("", text.replace("\r\n", "\n"))
-    return _OTHER_CONTROLS.sub("", _overwritten(text))
+    return _OTHER_CONTROLS.sub("", _OVERSTRUCK.sub("", _overwritten(text)))
 
 
 def _overwritten(text: str) -> str:

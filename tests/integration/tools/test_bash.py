@@ -126,10 +126,13 @@ async def test_it_shows_nothing_of_the_servers_environment(
     assert "very-secret" not in outcome.content
 
 
-async def test_it_refuses_background_jobs_for_now(desk: Desk) -> None:
-    with pytest.raises(ToolRefusal, match="not available yet"):
+async def test_it_runs_to_its_end_where_nothing_can_go_on_in_the_background(desk: Desk) -> None:
+    with pytest.raises(ToolRefusal, match="not available here"):
         await call(desk, "true", run_in_background=True)
-    assert (await call(desk, "echo hi", auto_background_after=1)).content == "hi"
+    outcome = await call(desk, "sleep 1.2; echo hi", auto_background_after=1)
+    assert outcome.content == "hi"
+    assert outcome.metadata is not None
+    assert "background" not in outcome.metadata
 
 
 @pytest.mark.parametrize(

@@ -34,6 +34,17 @@ def test_it_never_holds_more_than_its_bound(chunks: list[bytes], limit: int) -> 
     assert len(output.text()) < 3 * limit + 60
 
 
+@given(st.lists(st.binary(max_size=50)), st.integers(2, 60), st.integers(2, 60))
+def test_less_can_be_shown_than_is_kept(chunks: list[bytes], kept: int, shown: int) -> None:
+    whole, less = BoundedOutput(kept), BoundedOutput(min(kept, shown))
+    for chunk in chunks:
+        whole.feed(chunk)
+        less.feed(chunk)
+    if kept % 2 == shown % 2 == 0:  # halves of odd sizes differ by one
+        assert whole.text(shown) == less.text()
+    assert len(whole.text(shown)) < 3 * shown + 60
+
+
 def test_it_costs_bounded_memory() -> None:
     output, chunk = BoundedOutput(1_000), b"x" * 10_000
     tracemalloc.start()
