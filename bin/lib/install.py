@@ -1,7 +1,7 @@
 # ruff: noqa: INP001  a program beside shell code, not a package
 """Makes .venv and installs one requirements file into it, showing how far it is.
 
-    python3 bin/lib/install.py ROOT REQUIREMENTS STAMP
+    python3 bin/lib/install.py ROOT REQUIREMENTS STAMP [PIP'S OPTIONS]
 
 Standard library only: it runs before anything is installed. One run at a time; a run that waited
 for another finds its work done. STAMP is written last, so that an interrupted run counts as none.
@@ -32,7 +32,7 @@ def main() -> int:
         done.unlink(missing_ok=True)
         if not _works(folder):
             _create(folder)
-        code = _install(folder, root / requirements, lock.fileno())
+        code = _install(folder, root / requirements, lock.fileno(), sys.argv[4:])
         if code == 0:
             part = done.with_suffix(".part")
             part.write_text(f"{stamp}\n")
@@ -70,13 +70,14 @@ def _create(folder: Path) -> None:
     subprocess.run([python, "-m", "venv", folder], check=True)
 
 
-def _install(folder: Path, requirements: Path, lock: int) -> int:
+def _install(folder: Path, requirements: Path, lock: int, more: list[str]) -> int:
     wanted = len(re.findall(r"^[A-Za-z0-9]", requirements.read_text(), re.MULTILINE))
     _say(f"Installing {requirements.name} into .venv (once; a minute or so).")
     pip = subprocess.Popen(
         [
             *(folder / "bin" / "python", "-m", "pip", "install", "--require-hashes"),
             *("--disable-pip-version-check", "--no-input", "--progress-bar", "off"),
+            *more,
             *("-r", requirements),
         ],
         stdin=subprocess.DEVNULL,

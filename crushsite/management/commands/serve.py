@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from argparse import ArgumentParser
 from typing import Any
 
@@ -17,6 +18,7 @@ from crushsite.running import (
     run_server,
     sole_server,
 )
+from workspaces.config.local_model import is_installed
 
 
 class Command(BaseCommand):
@@ -35,6 +37,12 @@ class Command(BaseCommand):
             action="store_true",
             help="stop when the last workspace has been gone for CRUSH_SERVER_IDLE_TIMEOUT seconds",
         )
+        parser.add_argument(
+            "--local-model",
+            action="store_true",
+            help="work with a small model in this process where no other is configured; "
+            "bin/serve installs it",
+        )
 
     @override
     def handle(self, *args: Any, **options: Any) -> None:
@@ -43,6 +51,12 @@ class Command(BaseCommand):
                 "REDIS_URL is set: that is the scaled shape. Run `manage.py web` and "
                 "`manage.py runworker`, or unset it."
             )
+        if options["local_model"]:
+            if not is_installed():
+                raise CommandError(
+                    "The local model is not installed. Start with `bin/serve --local-model`."
+                )
+            os.environ["CRUSH_LOCAL_MODEL"] = "1"
         check_host(options["host"])
         folder = ensure_data_dir()
         with sole_server(folder):
