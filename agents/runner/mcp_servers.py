@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Mapping
 from functools import cache, partial
 from typing import Any
@@ -24,10 +25,13 @@ from agents.tools.mcp.contract import Change, Place, Secret, View
 from agents.tools.mcp.host import McpHost
 from workspaces.config.cache import configs
 from workspaces.queries.workspaces import read_open_workspace
+from workspaces.storage.errors import Refusal
 from workspaces.storage.reader import read
 from workspaces.storage.secret_box import box
 from workspaces.storage.transaction import Transaction
 from workspaces.storage.writer import writer
+
+logger = logging.getLogger(__name__)
 
 
 @cache
@@ -37,8 +41,15 @@ def mcp_host() -> McpHost:
 
 
 async def mcp_tools(workspace_id: str) -> Mapping[str, Tool[Any]]:
-    """What a run may call; waits a bounded time for servers that start for the first time."""
-    return await mcp_host().tools(workspace_id)
+    """What a run may call; waits a bounded time for servers that start for the first time.
+
+    Never raises for what is wrong with a server: a turn goes on without it.
+    """
+    try:
+        return await mcp_host().tools(workspace_id)
+    except Refusal as refusal:
+        logger.warning("no MCP tools: %s", refusal, extra={"workspace": workspace_id})
+        return {}
 
 
 async def forget_last_servers() -> None:

@@ -1,0 +1,99 @@
+"""MCP servers of the tests' own: on stdio by configuration, distant ones as processes on loopback."""
+
+import asyncio
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from tests.acceptance.conversation import Seat
+from tests.acceptance.harness.environment import ROOT
+from tests.acceptance.harness.ports import free_port
+from tests.acceptance.harness.processes import Process
+
+DOUBLE = str(ROOT / "tests/doubles/mcp_server.py")
+
+
+def on_stdio(*args: str, **more: Any) -> dict[str, Any]:
+    """A server of `crush.json`."""
+    return {"type": "stdio", "command": sys.executable, "args": [DOUBLE, *args], **more}
+
+
+class Distant:
+    """A server on a port of its own, through any number of starts."""
+
+    def __init__(self, kind: str, folder: Path, *args: str, script: str = DOUBLE) -> None:
+        self.port = free_port()
+        self.url = f"http://127.0.0.1:{self.port}{'/sse' if kind == 'sse' else '/mcp'}"
+        self.kind = kind
+        flag = {"http": "--http", "sse": "--sse", "oauth": "--port"}[kind]
+        self.process = Process(
+            f"mcp {kind}",
+            [sys.executable, "-m", *_module(script), flag, str(self.port), *args],
+            env={"PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOT)},
+            cwd=ROOT,
+            log=folder / f"mcp-{kind}-{self.port}.log",
+        )
+
+    @property
+    def entry(self) -> dict[str, Any]:
+        return {"type": "sse" if self.kind == "sse" else "http", "url": self.url}
+
+    def start(self) -> None:
+        self.process.start()
+        deadline = time.monotonic() + 60
+        while not self._answers():
+            if time.monotonic() > deadline or not self.process.alive:
+                raise self.process.failure("does not listen")
+            time.sleep(0.05)
+
+    def _answers(self) -> bool:
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/nothing", timeout=2):
+                return True
+        except urllib.error.HTTPError:
+            return True
+        except OSError:
+            return False
+
+    def kill9(self) -> None:
+        self.process.kill9()
+
+
+def _module(script: str) -> list[str]:
+    return [".".join(Path(script).resolve().relative_to(ROOT).with_suffix("").parts)]
+
+
+async def until_state(
+    seat: Seat, name: str, state: str, *, start: int = 0, timeout: float = 40
+) -> dict[str, Any]:
+    """The `mcp_event` that says so."""
+
+    def fits(event: Any) -> bool:
+        return (
+            event.type == "mcp_event"
+            and event.payload["name"] == name
+            and event.payload["state"] == state
+        )
+
+    return dict((await seat.stream.wait_for(fits, timeout, start=start)).payload)
+
+
+async def states(seat: Seat) -> dict[str, Any]:
+    return dict(await seat.workspace.call("GET", "/mcp/states"))
+
+
+async def until(holds: Callable[[], Any], what: str, timeout: float = 30) -> Any:
+    """Until an awaited condition holds; what it gave."""
+    try:
+        async with asyncio.timeout(timeout):
+            while True:
+                found = await holds()
+                if found:
+                    return found
+                await asyncio.sleep(0.05)
+    except TimeoutError:
+        raise AssertionError(f"{what}: not within {timeout} s") from None

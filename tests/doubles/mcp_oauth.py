@@ -1,0 +1,157 @@
+"""A streamable-HTTP MCP server behind OAuth, both made with the protocol's own package.
+
+`python mcp_oauth.py --port N [--lifetime S]`: registers whoever asks, lets everybody in at once (a test
+plays the browser), gives tokens that last S seconds and can be renewed. `DELETE /tokens` takes all back;
+`GET /counts` tells how often it registered, let in and renewed.
+"""
+
+import argparse
+import secrets
+import time
+from collections import Counter
+
+from mcp.server.auth.provider import (
+    AccessToken,
+    AuthorizationCode,
+    AuthorizationParams,
+    OAuthAuthorizationServerProvider,
+    RefreshToken,
+    construct_redirect_uri,
+)
+from mcp.server.auth.settings import AuthSettings, ClientRegistrationOptions
+from mcp.shared.auth import OAuthClientInformationFull, OAuthToken
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from tests.doubles.mcp_server import make
+
+KNOWN = OAuthClientInformationFull(
+    client_id="configured-client",
+    client_secret="configured-secret-value",
+    redirect_uris=["http://localhost:1/callback"],
+    token_endpoint_auth_method="client_secret_post",
+)
+
+
+class LetsAllIn(OAuthAuthorizationServerProvider[AuthorizationCode, RefreshToken, AccessToken]):
+    def __init__(self, lifetime: int) -> None:
+        self.lifetime = lifetime
+        self.clients: dict[str, OAuthClientInformationFull] = {}
+        self.codes: dict[str, AuthorizationCode] = {}
+        self.access: dict[str, AccessToken] = {}
+        self.refresh: dict[str, RefreshToken] = {}
+        self.counts: Counter[str] = Counter()
+
+    async def get_client(self, client_id: str) -> OAuthClientInformationFull | None:
+        return self.clients.get(client_id)
+
+    async def register_client(self, client_info: OAuthClientInformationFull) -> None:
+        self.counts["registered"] += 1
+        self.clients[client_info.client_id] = client_info
+
+    async def authorize(
+        self, client: OAuthClientInformationFull, params: AuthorizationParams
+    ) -> str:
+        self.counts["let_in"] += 1
+        code = AuthorizationCode(
+            code=secrets.token_urlsafe(16),
+            scopes=params.scopes or [],
+            expires_at=time.time() + 60,
+            client_id=client.client_id,
+            code_challenge=params.code_challenge,
+            redirect_uri=params.redirect_uri,
+            redirect_uri_provided_explicitly=params.redirect_uri_provided_explicitly,
+            resource=params.resource,
+        )
+        self.codes[code.code] = code
+        return construct_redirect_uri(str(params.redirect_uri), code=code.code, state=params.state)
+
+    async def load_authorization_code(
+        self, client: OAuthClientInformationFull, authorization_code: str
+    ) -> AuthorizationCode | None:
+        return self.codes.get(authorization_code)
+
+    async def exchange_authorization_code(
+        self, client: OAuthClientInformationFull, authorization_code: AuthorizationCode
+    ) -> OAuthToken:
+        del self.codes[authorization_code.code]
+        return self._give(client.client_id, authorization_code.scopes)
+
+    async def load_refresh_token(
+        self, client: OAuthClientInformationFull, refresh_token: str
+    ) -> RefreshToken | None:
+        return self.refresh.get(refresh_token)
+
+    async def exchange_refresh_token(
+        self, client: OAuthClientInformationFull, refresh_token: RefreshToken, scopes: list[str]
+    ) -> OAuthToken:
+        self.counts["renewed"] += 1
+        del self.refresh[refresh_token.token]
+        return self._give(client.client_id, scopes)
+
+    async def load_access_token(self, token: str) -> AccessToken | None:
+        found = self.access.get(token)
+        return found if found and (found.expires_at or 0) > time.time() else None
+
+    async def revoke_token(self, token: AccessToken | RefreshToken) -> None:
+        self.access.pop(token.token, None)
+
+    def _give(self, client_id: str, scopes: list[str]) -> OAuthToken:
+        access = f"access-token-{secrets.token_urlsafe(16)}"
+        refresh = f"refresh-token-{secrets.token_urlsafe(16)}"
+        ends = int(time.time()) + self.lifetime
+        self.access[access] = AccessToken(
+            token=access, client_id=client_id, scopes=scopes, expires_at=ends
+        )
+        self.refresh[refresh] = RefreshToken(token=refresh, client_id=client_id, scopes=scopes)
+        return OAuthToken(
+            access_token=access,
+            token_type="Bearer",
+            expires_in=self.lifetime,
+            refresh_token=refresh,
+            scope=" ".join(scopes),
+        )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="An MCP server behind OAuth, for tests.")
+    parser.add_argument("--port", type=int, required=True)
+    parser.add_argument("--lifetime", type=int, default=3600)
+    parser.add_argument("--callback", default="", help="of the configured client")
+    options = parser.parse_args()
+    url = f"http://127.0.0.1:{options.port}"
+    provider = LetsAllIn(options.lifetime)
+    if options.callback:
+        known = KNOWN.model_copy(update={"redirect_uris": [options.callback]})
+        provider.clients[KNOWN.client_id] = OAuthClientInformationFull.model_validate(
+            known.model_dump(mode="json")
+        )
+    server = make(
+        port=options.port,
+        auth_server_provider=provider,
+        auth=AuthSettings(
+            issuer_url=url,
+            resource_server_url=f"{url}/mcp",
+            client_registration_options=ClientRegistrationOptions(
+                enabled=True, valid_scopes=["use"], default_scopes=["use"]
+            ),
+            required_scopes=["use"],
+        ),
+    )
+
+    @server.custom_route("/tokens", methods=["DELETE"])
+    async def take_back(request: Request) -> Response:
+        provider.access.clear()
+        if "refresh" in request.query_params:
+            provider.refresh.clear()
+        return Response(status_code=204)
+
+    @server.custom_route("/counts", methods=["GET"])
+    async def counts(request: Request) -> Response:
+        return JSONResponse(dict(provider.counts))
+
+    server.run("streamable-http")
+
+
+if __name__ == "__main__":
+    main()
