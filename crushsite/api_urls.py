@@ -22,6 +22,7 @@ from agents.api.mcp_servers import (
     McpRefreshView,
     McpStatesView,
 )
+from agents.api.project import InitPromptView, MarkInitView, NeedsInitView
 from agents.api.questions import QuestionsAnswerView, QuestionsCancelView
 from agents.api.session_work import (
     CancelView,
@@ -126,6 +127,9 @@ _workspace: Routes = [
     path("mcp/read-resource", McpReadResourceView.as_view()),
     path("mcp/docker/enable", McpDockerEnableView.as_view()),
     path("mcp/docker/disable", McpDockerDisableView.as_view()),
+    path("project/needs-init", NeedsInitView.as_view()),
+    path("project/init", MarkInitView.as_view()),
+    path("project/init-prompt", InitPromptView.as_view()),
     path("skills", SkillsView.as_view()),
     path("skills/read", ReadSkillView.as_view()),
 ]
