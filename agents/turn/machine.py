@@ -104,6 +104,8 @@ def _reply_failed(turn: Turn, failed: ReplyFailed) -> Step:
         # There is some room left: the turn may come to its end without.
         return go_on_behind_summary(turn, FinishReason.ERROR)
     if turn.phase is Phase.CALLING and failed.is_exhausted and not turn.is_exhausted:
+        if turn.hands_over:  # whoever goes on finds out again that it does not fit
+            return ended(turn), (SaveReply(FinishReason.MAX_TOKENS), Release())
         turn, effects = summarise(replace(turn, is_exhausted=True))
         return turn, (SaveReply(FinishReason.MAX_TOKENS), *effects)
     end = End(Outcome.FAILED, FinishReason.ERROR, failed.error, failed.error)
