@@ -247,6 +247,54 @@ async def test_an_unknown_workspace_is_404_and_a_broken_stored_file_409(
     assert stored.read_text() == '{"options": {,}}'
 
 
+async def test_known_providers_come_with_windows_and_prices(
+    embedded_server: Server, connect: Connect, project: MakeProject
+) -> None:
+    client = connect(embedded_server)
+    seat = await take_seat(client, project())
+    providers = {entry["id"]: entry for entry in await seat.workspace.call("GET", "/providers")}
+    anthropic = providers["anthropic"]
+    assert anthropic["api_key"] == "$ANTHROPIC_API_KEY"
+    large = next(m for m in anthropic["models"] if m["id"] == anthropic["default_large_model_id"])
+    assert large["context_window"] >= 200_000
+    assert 0 < large["cost_per_1m_out_cached"] < large["cost_per_1m_in"] < large["cost_per_1m_out"]
+    alone = await take_seat(client, project("alone", options={"disable_default_providers": True}))
+    assert await alone.workspace.call("GET", "/providers") is None
+
+
+async def test_tokens_that_cannot_be_made_new_are_told_and_copilot_is_not_imported(
+    embedded_server: Server, connect: Connect, project: MakeProject
+) -> None:
+    seat = await take_seat(connect(embedded_server), project())
+    refusal = await refused(seat, "refresh-oauth", {"scope": 1, "provider_id": "fake"})
+    assert refusal.status == 400
+    assert "log in again" in refusal.message
+    answer = await seat.workspace.call("POST", "/config/import-copilot")
+    assert answer == {"token": None, "success": False}
+
+
+async def test_a_model_is_told_the_files_of_its_user_of_the_folders_above_and_of_the_workspace(
+    embedded_server: Server, connect: Connect, project: MakeProject, model: ScriptedModel
+) -> None:
+    path = project("repository/package")
+    (path.parent / "AGENTS.md").write_text("word-of-the-repository")
+    (path / "AGENTS.md").write_text("word-of-the-package " + "x" * 100_000 + " word-of-the-end")
+    own = Path(embedded_server.env["HOME"], ".config/crush/CRUSH.md")
+    own.parent.mkdir(parents=True)
+    own.write_text("word-of-the-user")
+    seat = await take_seat(connect(embedded_server), path)
+    tag = uuid.uuid4().hex
+    session = await seat.workspace.session()
+    await seat.workspace.prompt(session, tag, tag)
+    await seat.stream.run_complete(session, tag)
+    bodies = [model.request(entry["number"])["body"] for entry in model.served(tag)]
+    told_to_it = json.dumps(next(body for body in bodies if body.get("tools")))
+    places = [told_to_it.find(f"word-of-the-{w}") for w in ("user", "repository", "package")]
+    assert -1 not in places
+    assert places == sorted(places)
+    assert "word-of-the-end" not in told_to_it
+
+
 # --- files that change
 
 
