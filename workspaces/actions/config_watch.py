@@ -119,6 +119,9 @@ class ConfigWatch:
             await (cache.newest_config_of if newest else cache.config_of)(workspace_id)
         except WorkspaceUnknown:
             return  # its row is gone
+        except Exception:
+            # The others are looked at all the same.
+            logger.exception("a configuration failed to load", extra={"workspace": workspace_id})
 
     async def _announce(self) -> None:
         if not configs().untold:

@@ -47,7 +47,7 @@ def public_config(tree: Tree, *, chosen: Chosen, options: Tree, places: Places) 
     if tree.get("hooks"):
         shown["hooks"] = without_secrets(tree["hooks"])
     if tree.get("permissions"):
-        shown["permissions"] = tree["permissions"]
+        shown["permissions"] = _with_names(tree["permissions"], ("allowed_tools",))
     if tree.get("recent_models"):
         shown["recent_models"] = {
             kind: [_choice(choice) for choice in choices]
@@ -74,10 +74,15 @@ def _models(tree: Tree, chosen: Chosen) -> Tree:
 
 
 def _choice(written: Mapping[str, Any]) -> Tree:
-    """Only its options may hold a secret: ``token-model:8b`` is a model's name."""
-    options = written.get("provider_options")
-    hidden = {"provider_options": without_secrets(options)} if options else {}
-    return dict(written) | hidden
+    """Its names are shown as they are: ``token-model:8b`` is a model's, and no secret."""
+    return _with_names(written, ("model", "provider"))
+
+
+def _with_names(written: Mapping[str, Any], names: Iterable[str]) -> Tree:
+    """What stands under ``names`` as it is; whatever else a file may hold without secrets."""
+    kept = {name: written[name] for name in names if name in written}
+    rest: Tree = without_secrets({name: written[name] for name in written if name not in kept})
+    return {name: (kept if name in kept else rest)[name] for name in written}
 
 
 def shown_choice(choice: ModelChoice) -> Tree:

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from workspaces.config.settings import Attribution
+from workspaces.config.stored import Scope, set_value
 
 SECRET = "zQ9-secret-of-a-server"
 
@@ -99,3 +100,49 @@ def test_values_of_the_wrong_type_are_told_and_nothing_else_is_lost(place):
     assert loaded.settings.attribution.trailer_style == "assisted-by"
     assert loaded.public["tools"]["grep"] == {"a": 1}
     assert loaded.public["tools"]["ls"] == {"max_depth": 2, "max_items": 100}
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "models.large.api_key",
+        "models.large.provider_options.token",
+        "permissions.api_key",
+        "options.api_key",
+        "options.tui.access_token",
+        "options.attribution.secret",
+        "tools.web.api_key",
+        "tools.other.deep.password",
+        "lsp.a.api_key",
+        "lsp.a.init_options.token",
+        "lsp.a.env.ANYTHING",
+        "mcp.a.headers.X",
+        "mcp.a.env.ANYTHING",
+        "mcp.a.channel_reply.secret",
+        "mcp.a.oauth_client_secret",
+        "providers.a.api_key",
+        "providers.a.client_secret",
+        "providers.a.extra_headers.X",
+        "providers.a.extra_body.token",
+        "providers.a.provider_options.api_key",
+    ],
+)
+def test_a_secret_is_masked_wherever_a_client_sets_it(place, key: str):
+    place.write(
+        place.project,
+        {
+            "models": {"large": {"provider": "a", "model": "token-model:8b"}},
+            "permissions": {"allowed_tools": ["mcp_get_token:execute"]},
+            "providers": {"a": {"base_url": "http://h", "models": [{"id": "token-model:8b"}]}},
+            "mcp": {"a": {"command": "x"}},
+            "lsp": {"a": {"command": "x"}},
+        },
+    )
+    set_value(
+        Scope.WORKSPACE, key, SECRET, data_dir=str(place.data_dir), server_env=place.server_env
+    )
+    loaded = place.load()
+    assert SECRET not in json.dumps(loaded.public) + repr(loaded) + str(loaded.problems)
+    # What only looks like a secret is not touched.
+    assert loaded.public["models"]["large"]["model"] == "token-model:8b"
+    assert loaded.public["permissions"]["allowed_tools"] == ["mcp_get_token:execute"]
