@@ -59,6 +59,10 @@ class Engine:
         """How many requests are under way or wait for their turn."""
         return len(self._all)
 
+    @property
+    def is_loaded(self) -> bool:
+        return self._server is not None
+
     async def chunks(self, body: Json) -> AsyncGenerator[Json, None]:
         """The answer's chunks. Closing it cancels. Raises ``ModelError``."""
         job = _Job(body, asyncio.get_running_loop())

@@ -18,12 +18,12 @@ _SIMPLE = ("string", "integer", "number", "boolean", "null")
 
 
 def constrained(schema: Mapping[str, Any], depth: int = DEPTH) -> Json:
-    """An object with its required properties; with all of them where none is required."""
+    """An object with its required properties; with the first where none is required."""
     raw = schema.get("properties")
     properties: Mapping[str, Any] = raw if isinstance(raw, Mapping) else {}
     required = schema.get("required")
     wanted = [name for name in required or () if name in properties] if required else []
-    names = (wanted or [str(name) for name in properties])[:MOST_PROPERTIES]
+    names = (wanted or [str(name) for name in properties][:1])[:MOST_PROPERTIES]
     return {
         "type": "object",
         "properties": {name: _value(properties[name], depth - 1) for name in names},
