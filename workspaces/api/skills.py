@@ -32,7 +32,7 @@ class SkillsView(ApiView):
                     "source": skill.place.source,
                     "user_invocable": skill.user_invocable,
                 }
-                for skill in await skill_shelf().skills_of(workspace_id)
+                for skill in await skill_shelf().skills_of(workspace_id, newest=True)
             ]
         )
 
@@ -46,7 +46,7 @@ class ReadSkillView(ApiView):
         """Only what the list shows: an id is no path that could name any other file."""
         skill_id = (await self.fields(SkillForm))["skill_id"]
         await read(require_open, workspace_id)
-        skills = await skill_shelf().skills_of(workspace_id)
+        skills = await skill_shelf().skills_of(workspace_id, newest=True)
         skill = next((skill for skill in skills if skill.id == skill_id), None)
         if skill is None:
             raise SkillUnknown

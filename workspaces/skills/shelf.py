@@ -1,4 +1,4 @@
-"""The skills of open workspaces, kept while their files stay as they are."""
+"""The skills of workspaces, kept while their files stay as they are."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from functools import cache
 
 from workspaces.config.cache import configs
-from workspaces.queries.workspaces import read_open_workspace
+from workspaces.models import Workspace
 from workspaces.skills.discover import Found, find_skills
 from workspaces.skills.skill import Skill
+from workspaces.storage.errors import WorkspaceUnknown
 from workspaces.storage.reader import read
 
 LOOK_SECONDS = 1.0
@@ -27,10 +28,10 @@ class SkillShelf:
     def __init__(self) -> None:
         self._entries: dict[str, _Entry] = {}
 
-    async def skills_of(self, workspace_id: str) -> tuple[Skill, ...]:
-        """Those that may be used. Raises ``WorkspaceUnknown`` also for a closed workspace."""
+    async def skills_of(self, workspace_id: str, *, newest: bool = False) -> tuple[Skill, ...]:
+        """Those that may be used. Raises ``WorkspaceUnknown``."""
         config = await configs().config_of(workspace_id)
-        found = await self.found_in(workspace_id)
+        found = await self.found_in(workspace_id, newest=newest)
         return found.enabled(config.settings.disabled_skills)
 
     async def found_in(self, workspace_id: str, *, newest: bool = False) -> Found:
@@ -40,12 +41,12 @@ class SkillShelf:
         if entry is not None and age < LOOK_SECONDS and not newest:
             return entry.found
         config = await configs().config_of(workspace_id)
-        workspace = await read(read_open_workspace, workspace_id)
+        path = await read(_path_of, workspace_id)
         now = time.monotonic()
         # Not in a reading thread: a slow disk must not keep answers waiting.
         found = await asyncio.to_thread(
             find_skills,
-            workspace.path,
+            path,
             config.settings.skills_paths,
             known=entry.found if entry is not None else None,
         )
@@ -56,6 +57,14 @@ class SkillShelf:
 
     def forget(self, workspace_id: str) -> None:
         self._entries.pop(workspace_id, None)
+
+
+def _path_of(workspace_id: str) -> str:
+    # Also of a closed one: a run may be on its way out of it.
+    path = Workspace.objects.filter(pk=workspace_id).values_list("path", flat=True).first()
+    if path is None:
+        raise WorkspaceUnknown
+    return path
 
 
 @cache
