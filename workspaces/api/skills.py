@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 
 from django.http import HttpResponse
@@ -51,7 +52,7 @@ class ReadSkillView(ApiView):
         if skill is None:
             raise SkillUnknown
         try:
-            content = await read(read_skill, skill)
+            content = await asyncio.to_thread(read_skill, skill)
         except InvalidSkill as invalid:
             raise SkillUnknown(f"the skill cannot be read: {invalid}") from None
         return json_answer(
