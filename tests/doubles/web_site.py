@@ -10,7 +10,7 @@ import asyncio
 import gzip
 import signal
 import zlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
@@ -125,6 +125,10 @@ async def answer(request: web.Request) -> web.StreamResponse:
         case "hang":
             await asyncio.sleep(3600)
             return web.Response()
+        case "slow":  # half a megabyte in two seconds, its size told before
+            return await streamed(
+                request, b"s" * 25_000, 20, pause=0.1, headers={"Content-Length": "500000"}
+            )
         case "drip":  # a byte now and then, for ever
             return await streamed(request, b".", 1_000_000, pause=0.05)
         case "search":
@@ -155,9 +159,14 @@ def packed(encoding: str, body: bytes) -> web.Response:
 
 
 async def streamed(
-    request: web.Request, piece: bytes, count: int, *, pause: float = 0
+    request: web.Request,
+    piece: bytes,
+    count: int,
+    *,
+    pause: float = 0,
+    headers: Mapping[str, str] | None = None,
 ) -> web.StreamResponse:
-    response = web.StreamResponse(headers={"Content-Type": "text/plain"})
+    response = web.StreamResponse(headers={"Content-Type": "text/plain", **(headers or {})})
     await response.prepare(request)
     for _ in range(count):
         await response.write(piece)
