@@ -32,6 +32,7 @@ class BedrockWire:
         env: Mapping[str, str] | None = None,
         silence_seconds: float = SILENCE_SECONDS,
     ) -> None:
+        bedrock_url(settings.base_url, "")  # an address that cannot be used is told at once
         self._settings = settings
         self._env = env or {}
         self._silence_seconds = silence_seconds
@@ -39,7 +40,6 @@ class BedrockWire:
         own = {"Accept": "application/vnd.amazon.eventstream", **bearer(key)}
         self._headers = request_headers(settings, own)
         self._signer = None if key.strip() else Signer(settings, self._env)
-        bedrock_url(settings.base_url, "")  # an address that cannot be used is told at once
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[list[ModelEvent], None]:
         settings, model = self._settings, request.model.id

@@ -180,3 +180,14 @@ def test_whatever_is_stored_the_roles_alternate_and_no_block_is_empty(
             marks += "cache_control" in block
             assert block["type"] != "text" or block["text"].strip()
     assert marks <= 4
+
+
+def test_what_another_wire_has_kept_is_never_sent() -> None:
+    call = ToolCall("a", "bash", "{}", True)
+    for signature in ("gemini:call:x", "openai-responses:gAAAA", "reasoning-details:[]"):
+        for messages in (
+            (user("hi"), assistant(Reasoning("hm", signature), call)),
+            (user("hi"), assistant(Reasoning("hm", signature), "x"), user("go on", id="u2")),
+        ):
+            body = encode(request(*messages, think=True), provider="p")
+            assert signature not in str(body)

