@@ -169,11 +169,8 @@ class JobHost:
 
     async def _look(self) -> None:
         users = [job.id for job in self._hosted.values() if job.is_users]
-        ids = await read(to_be_ended, self.instance) + await read(messages_gone, users)
-        for job_id in ids:
-            job = self._hosted.get(job_id)
-            if job is not None:
-                job.running.end()
+        ids = {*await read(to_be_ended, self.instance), *await read(messages_gone, users)}
+        await self._kill_all([job for job in self._hosted.values() if job.id in ids])
 
     async def _end_lost_forever(self, *, is_alone: bool) -> None:
         while True:

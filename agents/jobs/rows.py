@@ -104,7 +104,10 @@ def kill_users_commands(tx: Transaction, session_id: str) -> None:
 def lose_job(tx: Transaction, job_id: str) -> bool:
     """Its server died. Whether nobody had told its end before."""
     changed = tx.execute(
-        "UPDATE agents_job SET state = 'lost', ended_at = %s WHERE id = %s AND state = 'running'",
+        "UPDATE agents_job SET ended_at = COALESCE(ended_at, %s),"
+        " exit_code = CASE WHEN state = 'killed' THEN 137 END,"
+        " state = CASE WHEN state = 'killed' THEN state ELSE 'lost' END"
+        " WHERE id = %s AND state IN ('running', 'killed') AND exit_code IS NULL",
         [tx.now, job_id],
     )
     return changed > 0
@@ -112,7 +115,7 @@ def lose_job(tx: Transaction, job_id: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """A job whose row says that it runs, or that has no exit code yet."""
+    """A job whose end nobody has seen yet."""
 
     id: str
     workspace_id: str
@@ -128,7 +131,8 @@ def running_elsewhere(instance: str) -> list[Recorded]:
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT id, workspace_id, instance, host, pid, pid_started, process_mark"
-            " FROM agents_job WHERE state = 'running' AND instance <> %s LIMIT 1000",
+            " FROM agents_job WHERE state IN ('running', 'killed') AND exit_code IS NULL"
+            " AND instance <> %s LIMIT 1000",
             [instance],
         )
         return [Recorded(*row) for row in cursor.fetchall()]

@@ -160,7 +160,7 @@ async def test_a_cancel_ends_what_is_in_front_and_leaves_the_background(seat: Se
     assert (await seat.stream.run_complete(session, "front"))["cancelled"] is True
     # And a cancel while a call waits for the job's end ends the wait alone.
     await seat.workspace.prompt(session, call("job_output", shell_id=shell_id, wait=True), "waits")
-    await eventually(lambda: len(processes(seat)) <= behind, "what was in front is gone")
+    await seat.stream.wait_for(lambda e: "job_output" in str(e.payload) and e.finish == "tool_use")
     await seat.workspace.cancel(session)
     assert (await seat.stream.run_complete(session, "waits"))["cancelled"] is True
     shown = await output_of(seat, session, shell_id)

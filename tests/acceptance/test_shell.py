@@ -10,7 +10,7 @@ from typing import Any
 import aiohttp
 import pytest
 
-from tests.acceptance.calling import bash, eventually, results, run_call
+from tests.acceptance.calling import bash, call, eventually, metadata_of, results, run_call
 from tests.acceptance.conversation import SHORT, Seat, roles_and_finishes, take_seat, text_of
 from tests.acceptance.harness.client import Client
 from tests.acceptance.harness.http import UnexpectedStatus
@@ -290,7 +290,10 @@ async def test_each_workspace_has_its_own_environment(
         seat = await take_seat(client, path, env=env, yolo=True)
         session = await seat.workspace.session()
         printed = (await seat.workspace.shell(session, "env"))["output"]
-        printed += (await run_call(seat, session, bash("env")))["content"]
+        printed += (await run_call(seat, session, bash("env")))["content"] + "\n"
+        behind = call("bash", command="env", description="d", run_in_background=True)
+        printed += metadata_of(await run_call(seat, session, behind))["output"]
+        assert printed.splitlines().count(f"WHOSE={name}") == 3
         lines = set(printed.splitlines())
         assert f"WHOSE={name}" in lines
         for line in lines:

@@ -16,6 +16,7 @@ from typing import Protocol
 _CHUNK = 64 * 1024
 _FLOOD_AFTER = 1024 * 1024
 _FLOOD_CHUNK = 1024 * 1024
+_FLOOD_READS = 64
 _FLOOD_PAUSE_SECONDS = 0.003
 
 
@@ -52,11 +53,9 @@ class Pump:
     def _on_readable(self) -> None:
         flood = self._read > _FLOOD_AFTER
         try:
-            chunk = os.read(self._descriptor, _FLOOD_CHUNK if flood else _CHUNK)
+            chunk = self._next(flood=flood)
         except (BlockingIOError, InterruptedError):
             return
-        except OSError:
-            chunk = b""
         if not chunk or self.enough.is_set():
             self._loop.remove_reader(self._descriptor)
             self.drained.set()
@@ -70,3 +69,22 @@ class Pump:
         elif before <= _FLOOD_AFTER < self._read and hasattr(fcntl, "F_SETPIPE_SZ"):
             with contextlib.suppress(OSError):
                 fcntl.fcntl(self._descriptor, fcntl.F_SETPIPE_SZ, _FLOOD_CHUNK)
+
+    def _next(self, *, flood: bool) -> bytes:
+        """Empty at the end. Raises ``BlockingIOError`` when there is nothing yet."""
+        chunks: list[bytes] = []
+        while True:
+            try:
+                chunk = os.read(self._descriptor, _FLOOD_CHUNK if flood else _CHUNK)
+            except (BlockingIOError, InterruptedError):
+                if not chunks:
+                    raise
+                break
+            except OSError:  # a terminal's way to say that nobody can write any more
+                chunk = b""
+            if chunk:
+                chunks.append(chunk)
+            # A terminal gives a page at a time: a pause after each would slow its command down.
+            if not (chunk and flood) or len(chunk) >= _CHUNK or len(chunks) >= _FLOOD_READS:
+                break
+        return b"".join(chunks)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from agents.jobs.rows import JobRow, record_job
+from agents.jobs.rows import JobRow, kill_job, record_job
 from agents.models import Job
 from agents.tools import limits
 from agents.tools.shell import identity
@@ -207,6 +207,14 @@ async def test_what_a_dead_server_left_is_ended_and_told_as_lost(
     assert (stored.state, stored.exit_code) == ("lost", None)
     assert stored.ended_at is not None
     await place.host.end_lost(is_alone=False)
+
+
+async def test_a_kill_that_a_dead_server_did_not_carry_out_is_settled(place: Place) -> None:
+    row = await leave(place)
+    await writer.write("", lambda tx: kill_job(tx, row.id))
+    await place.host.end_lost(is_alone=False)
+    stored = await place.row(row.id)
+    assert (stored.state, stored.exit_code) == ("killed", 137)
 
 
 @linux_only

@@ -136,3 +136,20 @@ async def test_who_watches_is_told_of_what_was_printed_before(tmp_path: Path) ->
     output.watch(told.set, every_seconds=0)
     await asyncio.wait_for(told.wait(), 20)
     assert first == []
+
+
+@pytest.mark.parametrize("columns", [0, 80])
+async def test_nothing_of_a_flood_is_lost_and_little_of_it_is_kept(
+    tmp_path: Path, columns: int
+) -> None:
+    told: list[int] = []
+    running, output = await start(
+        "yes 0123456789 | head -c 5000000; echo end", tmp_path, is_held=True, columns=columns
+    )
+    output.watch(lambda: told.append(output.kept.total), every_seconds=0.1)
+    running.let_go()
+    assert await running.finish() == 0
+    assert output.kept.total == 5_000_004
+    assert output.kept.text().endswith("end\n")
+    assert len(output.kept.text()) < 101_000
+    assert len(told) < 50
