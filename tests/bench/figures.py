@@ -2,9 +2,10 @@
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from statistics import median
 from typing import cast
 
-from tests.bench import scenarios
+from tests.bench import scenarios, searching
 from tests.bench.distribution import Distribution, distribution
 from tests.bench.scenarios import Outcome
 from tests.bench.subjects import Crush, Running, Subject
@@ -74,6 +75,16 @@ def _cpu(out: Outcome) -> Distribution | None:
 
 def _bytes(out: Outcome) -> Distribution | None:
     return _one(out.payload_bytes / out.words)
+
+
+def _search(name: str, matches: str) -> tuple[Row, ...]:
+    def ratio(out: Outcome) -> Distribution | None:
+        return _one(median(out.search_ms[name]) / median(out.search_ms[f"{name}, ripgrep"]))
+
+    return (
+        Row(f"grep, {matches} in 50,000 files", "ms", lambda o: distribution(o.search_ms[name])),
+        Row("  of ripgrep's own time", "x", ratio, 1.3),
+    )
 
 
 def _poll(what: str) -> Take:
@@ -148,6 +159,15 @@ FIGURES = (
             Row("GET permissions/skip", "ms", _poll("permissions/skip"), 1.5),
         ),
         _v1(scenarios.polls),
+        own_only=True,
+    ),
+    Figure(
+        "grep",
+        (
+            *_search("rare", "100 matches"),
+            *_search("common", "10,000 matches"),
+        ),
+        searching.grep,
         own_only=True,
     ),
     Figure(

@@ -31,6 +31,7 @@ class Outcome:
     cancel_ms: list[float] = field(default_factory=list)
     poll_ms: dict[str, list[float]] = field(default_factory=dict)
     catch_up_ms: list[float] = field(default_factory=list)
+    search_ms: dict[str, list[float]] = field(default_factory=dict)  # by what is searched, and how
     words: int = 0
     words_lost: int = 0
     payload_bytes: int = 0
