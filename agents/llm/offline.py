@@ -50,6 +50,7 @@ These plain requests I understand, and I use the real tools for them:
 To work with a real model, do one of these and start again:
 - set OPENAI_API_KEY or ANTHROPIC_API_KEY in the environment;
 - start Ollama on this machine: its models are found by themselves;
+- start this server with bin/serve --local-model: a very small model runs in it;
 - name any other provider in crush.json:
 
 ```json
