@@ -26,9 +26,11 @@ from agents.actions.finish import (
 )
 from agents.actions.run_rows import RunRow, read_runs, run_wire
 from agents.models import RunKind, RunOutcome, RunState
+from agents.tools.contract import FileMark
 from agents.turn.effects import End, Outcome
 from agents.turn.notes import CANCELLED_RESULT
 from workspaces.actions import messages
+from workspaces.actions.files import record_read
 from workspaces.actions.sessions import add_usage, set_context, tell_session
 from workspaces.events.parts import (
     Finish,
@@ -91,6 +93,7 @@ class Step:
     parks: bool = False
     releases: bool = False
     end: End | None = None
+    reads: Mapping[str, FileMark] = field(default_factory=dict)  # files, by the results' tools
     model: str = ""  # for a reply that is made only to hold the end
     provider: str = ""
 
@@ -202,6 +205,8 @@ def _write_said(tx: Transaction, run: RunRow, step: Step) -> None:
             parts=(result, Finish(FinishReason.STOP)),
             run_key=run.key,
         )
+    for path, mark in step.reads.items():
+        record_read(tx, run.session_id, path=path, mtime_ns=mark.mtime_ns, size=mark.size)
     refusals = dict(step.refusals)
     if step.end is not None and step.reply is not None:
         # A reply that was cut may hold whole calls: they were never made, and say so.

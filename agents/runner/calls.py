@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import orjson
 
@@ -22,6 +22,7 @@ from agents.runner.progress import progress_of
 from agents.tools.contract import (
     BadArguments,
     ErrandTool,
+    FileMark,
     LanguageService,
     Question,
     Tool,
@@ -39,6 +40,8 @@ from workspaces.storage.writer import writer
 logger = logging.getLogger(__name__)
 
 TOO_DEEP = "Not run: agents may not send for further agents at this depth. Do it yourself."
+Reads: TypeAlias = Mapping[str, FileMark]
+
 DENIED_BY_HOOK = "A hook refused this call and gave no reason."
 CHANGED = (
     "Not run: since permission was given, the path leads elsewhere or the file has changed. "
@@ -154,19 +157,22 @@ async def _permission(bench: Workbench, question: Question | None, call: ToolCal
         raise Failed(CHANGED) from None
 
 
-async def run(bench: Workbench, call: ToolCall, message_id: str) -> ToolResult:
-    """The call's result, also when it failed. Cancelling ends what it started."""
+async def run(bench: Workbench, call: ToolCall, message_id: str) -> tuple[ToolResult, Reads]:
+    """The call's result, also when it failed, and what it has read. Cancelling ends what it
+    started."""
+    reads: Reads = {}
     try:
         tool, args, context = _prepared(bench, call, message_id)
-        outcome = await tool.run(args, context)
+        reads = context.files.fresh_reads
+        result = _result(call, await tool.run(args, context))
     except (Failed, ToolRefusal) as refusal:
-        return failure(call, str(refusal))
+        result = failure(call, str(refusal))
     except asyncio.CancelledError:
         raise
     except Exception as error:
         logger.exception("tool %s failed", call.name)
-        return failure(call, f"The tool {call.name} failed: {type(error).__name__}.")
-    return _result(call, outcome)
+        result = failure(call, f"The tool {call.name} failed: {type(error).__name__}.")
+    return result, reads
 
 
 def failure(call: ToolCall, content: str) -> ToolResult:

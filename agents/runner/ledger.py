@@ -13,20 +13,18 @@ from workspaces.storage.writer import writer
 
 
 class DatabaseLedger:
+    """One call's. What it has read is written together with its result."""
+
     def __init__(self, workspace_id: str, session_id: str) -> None:
         self._workspace_id = workspace_id
         self._session_id = session_id
+        self.fresh_reads: dict[str, FileMark] = {}
 
     async def read_mark(self, path: str) -> FileMark | None:
-        return await read(_read_mark, self._session_id, path)
+        return self.fresh_reads.get(path) or await read(_read_mark, self._session_id, path)
 
     async def record_read(self, path: str, mark: FileMark) -> None:
-        await writer.write(
-            self._workspace_id,
-            lambda tx: files.record_read(
-                tx, self._session_id, path=path, mtime_ns=mark.mtime_ns, size=mark.size
-            ),
-        )
+        self.fresh_reads[path] = mark
 
     async def record_change(
         self, path: str, *, before: str | None, after: str, mark: FileMark
@@ -39,6 +37,7 @@ class DatabaseLedger:
                 tx, self._session_id, path=path, mtime_ns=mark.mtime_ns, size=mark.size
             )
 
+        self.fresh_reads.pop(path, None)  # older than this
         await writer.write(self._workspace_id, job)
 
 

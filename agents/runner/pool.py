@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +18,7 @@ from agents.actions.rescue import rescue_run
 from agents.actions.steps import Held, LeaseLost, hold
 from agents.queue import queries
 from agents.queue.claim import Claimed, claim_runs, renew_leases
+from agents.runner.brief import Brief, brief_of
 from agents.runner.checkpoints import Checkpoints
 from agents.runner.run import RunTask
 from workspaces.events.hub import Hub
@@ -40,8 +41,17 @@ class PoolSettings:
 
 
 class RunPool:
-    def __init__(self, worker: str, *, hub: Hub, settings: PoolSettings) -> None:
+    def __init__(
+        self,
+        worker: str,
+        *,
+        hub: Hub,
+        settings: PoolSettings,
+        brief_of: Callable[[Claimed], Awaitable[Brief]] = brief_of,
+    ) -> None:
+        """``brief_of``: where a run gets its model, prompt and tools from."""
         self.worker = worker
+        self._brief_of = brief_of
         self._hub = hub
         self._settings = settings
         self._lease_ms = int(settings.lease_seconds * 1000)
@@ -148,6 +158,7 @@ class RunPool:
             hub=self._hub,
             checkpoints=self._checkpoints,
             server_mark=self.worker,
+            brief_of=self._brief_of,
             side=self._begin_side,
         )
         self._runs[claimed.key] = run

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
 from agents.actions.finish import whole_calls
@@ -28,7 +28,7 @@ from agents.llm.usage import cost_of
 from agents.models import RunKind
 from agents.queue.claim import Claimed
 from agents.runner import calls
-from agents.runner.brief import Brief, brief_of
+from agents.runner.brief import Brief
 from agents.runner.checkpoints import Checkpoints
 from agents.runner.conversation import Conversation
 from agents.runner.hooking import HookMemory
@@ -94,6 +94,7 @@ class RunTask:
         hub: Hub,
         checkpoints: Checkpoints,
         server_mark: str,
+        brief_of: Callable[[Claimed], Awaitable[Brief]],
         side: Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]],
     ) -> None:
         """``side`` begins work that may outlive the run."""
@@ -102,6 +103,7 @@ class RunTask:
         self._hub = hub
         self._checkpoints = checkpoints
         self._server_mark = server_mark
+        self._brief_of = brief_of
         self._side = side
         self._title: asyncio.Task[None] | None = None
         self._inbox: asyncio.Queue[Input] = asyncio.Queue()
@@ -113,6 +115,7 @@ class RunTask:
         self._reply: Reply | None = None
         self._usage = (0, 0, 0.0)  # of the reply: prompt tokens, completion tokens, cost
         self._results: dict[str, ToolResult] = {}
+        self._reads: dict[str, calls.Reads] = {}  # files, by the call that has read them
         self._conversation = Conversation()
         self._hooks = HookMemory(self.held, claimed.errand)
         self._is_summarised = False  # the conversation begins with a summary that was not read yet
@@ -163,7 +166,7 @@ class RunTask:
 
     async def _read_brief(self) -> None:
         try:
-            self._brief = await brief_of(self.claimed)
+            self._brief = await self._brief_of(self.claimed)
         except ModelError as error:
             self._brief_error = error.sentence
 
@@ -185,7 +188,7 @@ class RunTask:
         turn, effects = advance(self._turn, happened)
         if any(isinstance(effect, AbortWork) for effect in effects):
             await self._abort()
-        step = self._step(effects)
+        step = self._step(turn, effects)
         written = Written()
         if step is not None:
             await self._before(step)
@@ -216,11 +219,13 @@ class RunTask:
         if step.results:
             await pass_gate("result.saved")
 
-    def _step(self, effects: tuple[Effect, ...]) -> Step | None:
+    def _step(self, turn: Turn, effects: tuple[Effect, ...]) -> Step | None:
         return step_of(
             effects,
             choice=self._brief.model.choice if self._brief is not None else None,
             results=self._results,
+            reads=self._reads,
+            only_reading=frozenset(c.asked.id for c in turn.calls if c.asked.parallel),
             reply_write=self._reply_write,
         )
 
@@ -258,6 +263,7 @@ class RunTask:
         for result in [*step.results, *refused]:
             self._conversation.add_result(result)
             self._results.pop(result.tool_call_id, None)
+            self._reads.pop(result.tool_call_id, None)
 
     async def _perform(self, effect: Effect, written: Written) -> None:
         match effect:
@@ -405,9 +411,10 @@ class RunTask:
                 self._inbox.put_nowait(AnswerNeeded(call_id))
 
     async def _run_tool(self, call_id: str) -> None:
-        result = await calls.run(
+        result, reads = await calls.run(
             self._bench(), self._conversation.calls[call_id], self._conversation.call_message_id
         )
+        self._reads[call_id] = reads
         self._end_call(result)
 
     def _end_call(self, result: ToolResult) -> None:

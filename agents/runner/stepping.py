@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 
 from agents.actions.steps import ReplyStart, ReplyWrite, Step
+from agents.tools.contract import FileMark
 from agents.turn.effects import (
     CallModel,
     Effect,
@@ -26,9 +27,15 @@ def step_of(  # noqa: C901  a case an effect
     *,
     choice: ModelChoice | None,
     results: Mapping[str, ToolResult],
+    reads: Mapping[str, Mapping[str, FileMark]],
+    only_reading: Container[str],
     reply_write: Callable[[FinishReason], ReplyWrite | None],
 ) -> Step | None:
-    """``None`` where nothing is to be written. ``choice``: the model, if one can be had."""
+    """``None`` where nothing is to be written. ``choice``: the model, if one can be had.
+
+    ``reads``: the files that calls have read. ``only_reading``: calls that may be begun
+    again after a crash, so nothing is written when they begin.
+    """
     reply: ReplyWrite | None = None
     given: list[ToolResult] = []
     refusals: dict[str, str] = {}
@@ -48,8 +55,9 @@ def step_of(  # noqa: C901  a case an effect
                     given.append(known)
                 else:
                     refusals[call_id] = content
-            case RunTool():
-                begins.append(effect.call_id)
+            case RunTool(call_id):
+                if call_id not in only_reading:
+                    begins.append(call_id)
             case CallModel() if choice is not None:
                 start = ReplyStart(choice.model, choice.provider, fold=effect.fold)
             case Summarise() if choice is not None:
@@ -75,4 +83,9 @@ def step_of(  # noqa: C901  a case an effect
         end=end,
         model=choice.model if choice is not None else "",
         provider=choice.provider if choice is not None else "",
+        reads={
+            path: mark
+            for result in given
+            for path, mark in reads.get(result.tool_call_id, {}).items()
+        },
     )

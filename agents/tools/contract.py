@@ -60,6 +60,11 @@ class FileMark:
 class FileLedger(Protocol):
     """The session's memory of files: what it has read, and each version it made."""
 
+    @property
+    def fresh_reads(self) -> Mapping[str, FileMark]:
+        """What this call has read: kept when it has its result."""
+        ...
+
     async def read_mark(self, path: str) -> FileMark | None: ...
 
     async def record_read(self, path: str, mark: FileMark) -> None: ...

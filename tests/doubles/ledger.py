@@ -15,6 +15,10 @@ class MemoryFileLedger:
     reads: list[str] = field(default_factory=list)
     versions: list[tuple[str, str | None, str]] = field(default_factory=list)
 
+    @property
+    def fresh_reads(self) -> dict[str, FileMark]:
+        return {path: self.marks[path] for path in self.reads}
+
     async def read_mark(self, path: str) -> FileMark | None:
         return self.marks.get(path)
 

@@ -5,16 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 from workspaces.events.types import Kind
-from workspaces.models import FileRead, FileVersion
+from workspaces.models import FileVersion
 from workspaces.storage.ids import new_id
 from workspaces.storage.transaction import Transaction
 
 
 def record_read(tx: Transaction, session_id: str, *, path: str, mtime_ns: int, size: int) -> None:
-    FileRead.objects.update_or_create(
-        session_id=session_id,
-        path=path,
-        defaults={"mtime_ns": mtime_ns, "size": size, "read_at": tx.now},
+    tx.execute(
+        "INSERT INTO workspaces_fileread (session_id, path, mtime_ns, size, read_at)"
+        " VALUES (%s, %s, %s, %s, %s) ON CONFLICT (session_id, path) DO UPDATE SET"
+        " mtime_ns = excluded.mtime_ns, size = excluded.size, read_at = excluded.read_at",
+        [session_id, path, mtime_ns, size, tx.now],
     )
 
 

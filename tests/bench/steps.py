@@ -1,0 +1,175 @@
+"""`python -m tests.bench.steps`: how quick a turn's steps are, in one process with an instant model.
+
+The real pool, runner, writer and database (SQLite in a temporary folder); only the model is a
+stand-in that answers at once: each reply views a file, the last one says three words.
+"""
+
+import argparse
+import asyncio
+import os
+import tempfile
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+SESSION = "bench"
+WINDOW = 50  # steps around the one that is looked at
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m tests.bench.steps", description=__doc__)
+    parser.add_argument("--steps", type=int, default=100, help="tool calls of the quick turn")
+    parser.add_argument("--long", type=int, default=2000, help="tool calls of the long turn")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="crush-steps-") as folder:
+        os.environ |= {
+            "CRUSH_DATA_DIR": f"{folder}/data",
+            "DJANGO_SETTINGS_MODULE": "crushsite.settings",
+        }
+        import django
+
+        django.setup()
+        from django.core.management import call_command
+
+        Path(f"{folder}/data").mkdir(mode=0o700)
+        call_command("migrate", verbosity=0)
+        asyncio.run(_measure(Path(folder), options.steps, options.long))
+
+
+async def _measure(folder: Path, steps: int, long: int) -> None:
+    from crushsite.process import ServerProcess, Shape
+
+    project = folder / "project"
+    project.mkdir()
+    (project / "a.txt").write_text("".join(f"line {n}\n" for n in range(5000)))
+    server = ServerProcess(Shape(works=False, serves=False, is_alone=True))
+    await server.start()
+    try:
+        await _turn(server, project, 30)  # warm
+        moments = await _turn(server, project, steps)
+        (wall, cpu), (wall_end, cpu_end) = moments[0], moments[-1]
+        print(
+            f"{steps} steps: {steps / (wall_end - wall):.0f} steps/s (at least 300),"
+            f" {(cpu_end - cpu) / steps * 1e3:.2f} ms of CPU a step"
+        )
+        moments = await _turn(server, project, long)
+        for what, times in (
+            ("time", [wall for wall, _ in moments]),
+            ("CPU", [cpu for _, cpu in moments]),
+        ):
+            early, late = _typical(times, 10), _typical(times, long - WINDOW)
+            print(
+                f"{what} of step 10: {early * 1e3:.2f} ms, of step {long}: {late * 1e3:.2f} ms,"
+                f" ratio {late / early:.2f} (at most 1.3)"
+            )
+        print(f"listing 10,000 messages: {await _listing(project):.0f} ms (at most 150)")
+    finally:
+        await server.stop()
+
+
+async def _listing(project: Path, count: int = 10_000, times: int = 5) -> float:
+    """The median time of the whole answer, from the rows to its bytes."""
+    from workspaces.actions.messages import create_message
+    from workspaces.actions.sessions import create_session
+    from workspaces.api.answers import json_answer
+    from workspaces.events.parts import Finish, FinishReason, Role, Text
+    from workspaces.models import Workspace
+    from workspaces.queries.messages import messages_of_session
+    from workspaces.storage.reader import read
+    from workspaces.storage.transaction import Transaction
+    from workspaces.storage.writer import writer
+
+    workspace_id = await read(lambda: Workspace.objects.get(path=str(project)).pk)
+    session = await writer.write(
+        workspace_id, lambda tx: create_session(tx, workspace_id, title="long")
+    )
+
+    def fill(tx: Transaction) -> None:
+        parts = (Text("a message of some words, as they are " * 10), Finish(FinishReason.END_TURN))
+        for number in range(count):
+            role = Role.ASSISTANT if number % 2 else Role.USER
+            create_message(tx, workspace_id, session["id"], role=role, parts=parts)
+
+    await writer.write(workspace_id, fill)
+    took: list[float] = []
+    for _ in range(times):
+        begun = time.perf_counter()
+        json_answer(await read(messages_of_session, session["id"]))
+        took.append((time.perf_counter() - begun) * 1e3)
+    return sorted(took)[times // 2]
+
+
+def _typical(times: list[float], at: int) -> float:
+    """The median time of the steps from this one on."""
+    took = sorted(b - a for a, b in zip(times[at : at + WINDOW], times[at + 1 :], strict=False))
+    return took[len(took) // 2]
+
+
+async def _turn(server: Any, project: Path, steps: int) -> list[tuple[float, float]]:
+    """When the model was asked, and how much processor time was used until then."""
+    from agents.actions.accept import Prompt, accept
+    from agents.llm.contract import (
+        ModelRequest,
+        Stopped,
+        TextDelta,
+        ToolCallFinished,
+        ToolCallStarted,
+        ToolInputDelta,
+        Usage,
+    )
+    from agents.queue.claim import Claimed
+    from agents.runner.brief import Brief, Model
+    from agents.runner.pool import PoolSettings, RunPool
+    from agents.tools.registry import available
+    from workspaces.actions.sessions import create_session
+    from workspaces.actions.workspaces import Opening, open_workspace
+    from workspaces.config.settings import ModelChoice, ModelInfo, Settings
+    from workspaces.events.parts import FinishReason
+    from workspaces.storage.writer import writer
+
+    asked: list[tuple[float, float]] = []
+
+    class Instant:
+        async def stream(self, request: ModelRequest) -> AsyncIterator[list[Any]]:
+            asked.append((time.perf_counter(), time.process_time()))
+            number = len(asked)
+            if number > steps:
+                usage = Usage(input=100, output=3)
+                yield [TextDelta("that is all"), Stopped(FinishReason.END_TURN, usage)]
+                return
+            call = f"call_{number}"
+            words = f'{{"file_path": "a.txt", "offset": {number % 4000}, "limit": 20}}'
+            yield [
+                ToolCallStarted(call, "view"),
+                ToolInputDelta(call, words),
+                ToolCallFinished(call),
+                Stopped(FinishReason.TOOL_USE, Usage(input=100, output=20)),
+            ]
+
+    settings = Settings({}, ModelChoice("instant", "one"), ModelChoice("instant", "one"))
+    model = Model(settings.large, ModelInfo("one", "One", context_window=0), Instant())
+
+    async def brief_of(claimed: Claimed) -> Brief:
+        return Brief(
+            model, "You are quick.", available(frozenset()), settings, {}, str(project), ""
+        )
+
+    workspace = await writer.write("", lambda tx: open_workspace(tx, Opening(str(project), "")))
+    session = await writer.write(
+        workspace.pk, lambda tx: create_session(tx, workspace.pk, title="t")
+    )
+    pool = RunPool("bench", hub=server.hub, settings=PoolSettings(), brief_of=brief_of)
+    pool.start()
+    try:
+        await accept(workspace.pk, Prompt(session["id"], "go"))
+        pool.hear({"type": "run.accepted"})
+        while len(asked) <= steps:
+            await asyncio.sleep(0.05)
+    finally:
+        await pool.drain(seconds=5)
+    return asked[: steps + 1]
+
+
+if __name__ == "__main__":
+    main()
