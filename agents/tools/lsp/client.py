@@ -9,27 +9,34 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from agents.tools.lsp.addresses import address_of, path_of
+from agents.tools.lsp.answers import (
+    MOST,
+    CallEnd,
+    Place,
+    Symbol,
+    call_end_in,
+    edits_in,
+    places_in,
+    symbol_in,
+)
 from agents.tools.lsp.diagnostics import DiagnosticStore
 from agents.tools.lsp.documents import Documents, Synced
 from agents.tools.lsp.handshake import Abilities, greeting, setting_of
 from agents.tools.lsp.launching import Launched
 from agents.tools.lsp.peer import NoSuchMethod, Peer, RequestFailed
 from agents.tools.lsp.plans import ServerPlan
-from agents.tools.lsp.positions import Edit, Position, Span
+from agents.tools.lsp.positions import Edit, Position
 from agents.tools.lsp.protocol import Protocol, Unfit
 
 logger = logging.getLogger(__name__)
 
 SHUTDOWN_SECONDS = 0.7
 REFRESHED = 10  # open files that are asked about anew when a server says that all changed
-_MOST = 5_000  # places in an answer
-_MOST_EDITS = 20_000
 
 # Requests of a server that want nothing but an answer.
 _NODDED_AT = frozenset(
@@ -43,32 +50,6 @@ _NODDED_AT = frozenset(
         "workspace/foldingRange/refresh",
     }
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    path: Path
-    span: Span
-
-
-@dataclass(frozen=True, slots=True)
-class Symbol:
-    name: str
-    kind: str
-    span: Span  # all of it, as far as the server counts what belongs to it
-    name_at: Position
-    container: str = ""
-    children: tuple[Symbol, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class CallEnd:
-    """One side of calls: who calls, or what is called."""
-
-    name: str
-    kind: str
-    place: Place
-    calls: int
 
 
 class Client:
@@ -146,17 +127,17 @@ class Client:
         params = self._types.DefinitionParams(self._named(path), self._at(position))
         found = await self._ask("textDocument/definition", params)
         several = found if isinstance(found, list | tuple) else [found] if found else []
-        return _places(several)
+        return places_in(several)
 
     async def references(self, path: Path, position: Position) -> list[Place]:
         context = self._types.ReferenceContext(include_declaration=True)
         params = self._types.ReferenceParams(context, self._named(path), self._at(position))
-        return _places(await self._ask("textDocument/references", params) or [])
+        return places_in(await self._ask("textDocument/references", params) or [])
 
     async def symbols(self, path: Path) -> list[Symbol]:
         params = self._types.DocumentSymbolParams(self._named(path))
         found = await self._ask("textDocument/documentSymbol", params) or []
-        return [_symbol(item) for item in found[:_MOST]]
+        return [symbol_in(item) for item in found[:MOST]]
 
     async def calls(
         self, path: Path, position: Position, *, incoming: bool
@@ -170,18 +151,18 @@ class Client:
         if incoming:
             method = "callHierarchy/incomingCalls"
             found = await self._ask(method, types.CallHierarchyIncomingCallsParams(items[0])) or []
-            ends = [_call_end(call.from_, call.from_ranges) for call in found[:_MOST]]
+            ends = [call_end_in(call.from_, call.from_ranges) for call in found[:MOST]]
         else:
             method = "callHierarchy/outgoingCalls"
             found = await self._ask(method, types.CallHierarchyOutgoingCallsParams(items[0])) or []
-            ends = [_call_end(call.to, call.from_ranges) for call in found[:_MOST]]
+            ends = [call_end_in(call.to, call.from_ranges) for call in found[:MOST]]
         return [end for end in ends if end is not None]
 
     async def rename(self, path: Path, position: Position, new_name: str) -> dict[Path, list[Edit]]:
         """Every file's edits. Raises ``RequestFailed`` also where files would move."""
         params = self._types.RenameParams(self._named(path), self._at(position), new_name)
         found = await self._ask("textDocument/rename", params)
-        return {} if found is None else self._edits(found)
+        return {} if found is None else edits_in(found)
 
     # -- asking
 
@@ -214,27 +195,6 @@ class Client:
             tells_saves=self.abilities.wants_saves,
             takes_changes=self.abilities.takes_changes,
         )
-
-    def _edits(self, found: Any) -> dict[Path, list[Edit]]:
-        by_path: dict[Path, list[Edit]] = {}
-        changes = [(address, edits) for address, edits in (found.changes or {}).items()]
-        if found.document_changes:
-            # Told in both ways they mean the same: only one may be carried out.
-            changes = []
-            for change in found.document_changes:
-                if not hasattr(change, "edits"):
-                    raise RequestFailed("The language server wants to move or delete files.")
-                changes.append((change.text_document.uri, change.edits))
-        total = 0
-        for address, edits in changes:
-            path = path_of(address)
-            total += len(edits)
-            if path is None or total > _MOST_EDITS:
-                raise RequestFailed("The language server's edits cannot be carried out.")
-            by_path.setdefault(path, []).extend(
-                Edit(_span(edit.range), str(getattr(edit, "new_text", ""))) for edit in edits
-            )
-        return by_path
 
     # -- what the server says by itself
 
@@ -293,50 +253,3 @@ class Client:
 
 def _get(item: Any, key: str) -> Any:
     return item.get(key) if isinstance(item, Mapping) else None
-
-
-def _span(found: Any) -> Span:
-    return Span(
-        Position(found.start.line, found.start.character),
-        Position(found.end.line, found.end.character),
-    )
-
-
-def _places(found: Iterable[Any]) -> list[Place]:
-    """Locations and location links alike, each once, in order."""
-    places: dict[tuple[Path, Position], Place] = {}
-    for item in list(found)[:_MOST]:
-        address = getattr(item, "uri", None) or getattr(item, "target_uri", None)
-        span = getattr(item, "range", None) or getattr(item, "target_selection_range", None)
-        path = path_of(address)
-        if path is not None and span is not None:
-            place = Place(path, _span(span))
-            places.setdefault((path, place.span.start), place)
-    return [places[key] for key in sorted(places, key=lambda k: (str(k[0]), k[1]))]
-
-
-def _symbol(found: Any, depth: int = 0) -> Symbol:
-    location = getattr(found, "location", None)
-    span = _span(location.range if location is not None else found.range)
-    children = (getattr(found, "children", None) or []) if depth < 20 else []
-    return Symbol(
-        name=str(found.name),
-        kind=_kind(found.kind),
-        span=span,
-        name_at=span.start if location is not None else _span(found.selection_range).start,
-        container=str(getattr(found, "container_name", None) or ""),
-        children=tuple(_symbol(child, depth + 1) for child in children[:_MOST]),
-    )
-
-
-def _call_end(item: Any, ranges: Any) -> CallEnd | None:
-    path = path_of(item.uri)
-    if path is None:
-        return None
-    place = Place(path, _span(item.selection_range))
-    return CallEnd(str(item.name), _kind(item.kind), place, len(ranges or []))
-
-
-def _kind(kind: Any) -> str:
-    name = getattr(kind, "name", "")
-    return str(name) if name else "Symbol"

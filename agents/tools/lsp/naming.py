@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from agents.tools.lsp.client import Symbol
+from agents.tools.lsp.answers import Symbol
 from agents.tools.lsp.positions import Position, Text
 
 _SEPARATORS = re.compile(r"::|[.\\#/]")

@@ -18,6 +18,7 @@ from agents.tools.lsp.diagnostics import Severity
 from agents.tools.lsp.peer import RequestFailed
 from agents.tools.lsp.reports import Told, section
 from agents.tools.lsp.server import Server
+from agents.tools.lsp.states import State
 from agents.tools.lsp.workspace import WorkspaceServers
 
 logger = logging.getLogger(__name__)
@@ -74,16 +75,16 @@ async def hear_of(servers: Sequence[Server], path: Path, *, seconds: float) -> N
 async def _hear(server: Server, path: Path, seconds: float) -> None:
     if server.late_answers >= LATE_ANSWERS:
         seconds = min(seconds, IMPATIENT_SECONDS)
-    client: Client | None = None
     try:
         async with asyncio.timeout(seconds):
             client = await server.ready(seconds=seconds)
-            if client is not None:
-                await _hear_client(client, path, seconds)
-                server.late_answers = 0
+            if client is None:
+                server.late_answers += server.state is State.STARTING
+                return
+            await _hear_client(client, path, seconds)
+            server.late_answers = 0
     except TimeoutError:
-        if client is not None:
-            server.late_answers += 1
+        server.late_answers += 1
     except (RequestFailed, ToolRefusal):
         pass  # it says nothing of this file
     except Exception:

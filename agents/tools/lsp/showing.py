@@ -12,7 +12,7 @@ from pathlib import Path
 from agents.tools import textfile
 from agents.tools.contract import ToolContext, ToolRefusal
 from agents.tools.limits import MAX_TEXT_BYTES, cut_line
-from agents.tools.lsp.client import Place
+from agents.tools.lsp.answers import Place
 from agents.tools.lsp.positions import Text
 from agents.tools.paths import is_inside, shown
 

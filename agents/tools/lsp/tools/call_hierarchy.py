@@ -17,7 +17,7 @@ from agents.tools.contract import (
 )
 from agents.tools.description import beside
 from agents.tools.lsp import symbol_arguments
-from agents.tools.lsp.client import CallEnd
+from agents.tools.lsp.answers import CallEnd
 from agents.tools.lsp.locating import candidates
 from agents.tools.lsp.peer import RequestFailed
 from agents.tools.lsp.workspace import WorkspaceServers

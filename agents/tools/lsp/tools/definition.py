@@ -10,7 +10,7 @@ from agents.llm.contract import ToolSpec
 from agents.tools.contract import Question, ToolContext, ToolOutcome, ToolRefusal
 from agents.tools.description import beside
 from agents.tools.lsp import symbol_arguments
-from agents.tools.lsp.client import Place
+from agents.tools.lsp.answers import Place
 from agents.tools.lsp.locating import candidates
 from agents.tools.lsp.peer import RequestFailed
 from agents.tools.lsp.showing import Quotes

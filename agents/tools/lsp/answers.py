@@ -1,0 +1,117 @@
+"""What language servers answer, as values of our own: places, symbols, calls, edits. Pure.
+
+Taken from typed answers of the protocol's library; how many there are is limited.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from agents.tools.lsp.addresses import path_of
+from agents.tools.lsp.peer import RequestFailed
+from agents.tools.lsp.positions import Edit, Position, Span
+
+MOST = 5_000  # places in an answer
+_MOST_EDITS = 20_000
+_DEEPEST = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    path: Path
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Symbol:
+    name: str
+    kind: str
+    span: Span  # all of it, as far as the server counts what belongs to it
+    name_at: Position
+    container: str = ""
+    children: tuple[Symbol, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CallEnd:
+    """One side of calls: who calls, or what is called."""
+
+    name: str
+    kind: str
+    place: Place
+    calls: int
+
+
+def edits_in(found: Any) -> dict[Path, list[Edit]]:
+    """Every file's edits. Raises ``RequestFailed`` where files would move."""
+    by_path: dict[Path, list[Edit]] = {}
+    changes = [(address, edits) for address, edits in (found.changes or {}).items()]
+    if found.document_changes:
+        # Told in both ways they mean the same: only one may be carried out.
+        changes = []
+        for change in found.document_changes:
+            if not hasattr(change, "edits"):
+                raise RequestFailed("The language server wants to move or delete files.")
+            changes.append((change.text_document.uri, change.edits))
+    total = 0
+    for address, edits in changes:
+        path = path_of(address)
+        total += len(edits)
+        # A snippet, which nobody asked for, is not the text that it stands for.
+        is_plain = all(hasattr(edit, "new_text") for edit in edits)
+        if path is None or total > _MOST_EDITS or not is_plain:
+            raise RequestFailed("The language server's edits cannot be carried out.")
+        by_path.setdefault(path, []).extend(
+            Edit(_span(edit.range), edit.new_text) for edit in edits
+        )
+    return by_path
+
+
+def _span(found: Any) -> Span:
+    return Span(
+        Position(found.start.line, found.start.character),
+        Position(found.end.line, found.end.character),
+    )
+
+
+def places_in(found: Iterable[Any]) -> list[Place]:
+    """Locations and location links alike, each once, in order."""
+    places: dict[tuple[Path, Position], Place] = {}
+    for item in list(found)[:MOST]:
+        address = getattr(item, "uri", None) or getattr(item, "target_uri", None)
+        span = getattr(item, "range", None) or getattr(item, "target_selection_range", None)
+        path = path_of(address)
+        if path is not None and span is not None:
+            place = Place(path, _span(span))
+            places.setdefault((path, place.span.start), place)
+    return [places[key] for key in sorted(places, key=lambda k: (str(k[0]), k[1]))]
+
+
+def symbol_in(found: Any, depth: int = 0) -> Symbol:
+    location = getattr(found, "location", None)
+    span = _span(location.range if location is not None else found.range)
+    children = (getattr(found, "children", None) or []) if depth < _DEEPEST else []
+    return Symbol(
+        name=str(found.name),
+        kind=_kind(found.kind),
+        span=span,
+        name_at=span.start if location is not None else _span(found.selection_range).start,
+        container=str(getattr(found, "container_name", None) or ""),
+        children=tuple(symbol_in(child, depth + 1) for child in children[:MOST]),
+    )
+
+
+def call_end_in(item: Any, ranges: Any) -> CallEnd | None:
+    path = path_of(item.uri)
+    if path is None:
+        return None
+    place = Place(path, _span(item.selection_range))
+    return CallEnd(str(item.name), _kind(item.kind), place, len(ranges or []))
+
+
+def _kind(kind: Any) -> str:
+    name = getattr(kind, "name", "")
+    return str(name) if name else "Symbol"
