@@ -7,8 +7,7 @@ crash. What must always hold is asserted where the effects are performed.
 from __future__ import annotations
 
 import random
-from collections import Counter
-from dataclasses import dataclass, field, replace
+from typing import Literal, TypeAlias
 
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -27,9 +26,11 @@ from agents.turn.effects import (
     RunTool,
     SaveReply,
     SaveResult,
+    Summarise,
 )
 from agents.turn.inputs import (
     Allowed,
+    Answered,
     AnswerNeeded,
     Asked,
     Begun,
@@ -43,34 +44,16 @@ from agents.turn.inputs import (
 )
 from agents.turn.machine import advance
 from agents.turn.notes import REPEATED_NOTE
-from agents.turn.rebuilding import rebuild
-from agents.turn.state import LOOP_REPEATS, LOOP_WINDOW, Call, Phase, Progress, Turn
+from agents.turn.state import (
+    LOOP_REPEATS,
+    REPLIES_BETWEEN_SUMMARIES,
+    Call,
+    Phase,
+    Progress,
+    Turn,
+)
+from tests.unit.turn.stored_turn import Store, check_rebuilt
 from workspaces.events.parts import FinishReason
-
-
-@dataclass
-class Store:
-    """What survives a crash."""
-
-    steps: list[tuple[Asked, ...]] = field(default_factory=list)
-    results: list[tuple[str, str]] = field(default_factory=list)
-    finishes: list[FinishReason] = field(default_factory=list)
-    ends: list[End] = field(default_factory=list)
-    is_held: bool = True  # some worker has the run
-
-    def missing(self) -> set[str]:
-        given = Counter(call_id for call_id, _ in self.results)
-        assert not given or max(given.values()) == 1, "a call has two results"
-        return {call.id for step in self.steps for call in step} - set(given)
-
-
-def between_steps(turn: Turn) -> Turn:
-    """The state as a worker that takes the run on would have it."""
-    calls = tuple(
-        call if call.progress is Progress.DONE else Call(call.asked) for call in turn.calls
-    )
-    phase = Phase.TOOLS if turn.steps else Phase.FRESH
-    return replace(turn, phase=phase, calls=calls, hands_over=False)
 
 
 def calls(turn: Turn, *progress: Progress) -> list[Call]:
@@ -84,6 +67,8 @@ REASONS = [
     FinishReason.UNKNOWN,
 ]
 pick = st.randoms(use_true_random=False)
+SPEAKING = {Phase.CALLING, Phase.SUMMARISING}
+Open: TypeAlias = Literal["", "reply", "summary"]
 seldom = st.integers(0, 9).map(lambda number: number == 6)  # or each run would end at once
 
 
@@ -102,13 +87,19 @@ class Runner(RuleBasedStateMachine):
         self.may_run: set[str] = set()
         self.was_denied = False
         self.was_cancelled = False
+        self.is_alone: bool | None = None  # the run is for a summary only
         self.take_on()
 
     # -- the runner
 
     def take_on(self) -> None:
-        self.turn = rebuild(self.store.steps, self.store.results)
+        self.turn = self.store.rebuilt()
         self.is_begun = False
+        self.opened: Open = ""  # what the model was asked for and has not ended
+        self.is_full = False  # told, and not answered by a summary
+        self.is_retrying = False  # for what did not fit before
+        self.since_summary = REPLIES_BETWEEN_SUMMARIES
+        self.known_from = self.store.first_step
         self.forget_work()
 
     def forget_work(self) -> None:
@@ -124,28 +115,46 @@ class Runner(RuleBasedStateMachine):
     def feed(self, happened: Input) -> tuple[Effect, ...]:
         before = self.turn
         self.turn, effects = advance(before, happened)
+        self.told(happened)
         assert sum(isinstance(e, End | Park | Release) for e in effects) <= 1
         for effect in effects:
-            self.check(effect)
+            self.check(effect, happened)
             self.store_effect(effect, happened)
         for effect in effects:
             if isinstance(effect, AbortWork):
                 self.forget_work()
-        self.wanted += [e for e in effects if isinstance(e, CallModel | Judge | RunTool)]
+        self.wanted += [
+            e for e in effects if isinstance(e, CallModel | Summarise | Judge | RunTool)
+        ]
         if isinstance(effects[-1] if effects else None, End):
             assert not self.store.missing(), "the turn ended with a call that has no result"
             assert self.turn.phase is Phase.ENDED
         if not self.is_over:
-            assert rebuild(self.store.steps, self.store.results) == between_steps(self.turn)
+            check_rebuilt(self.store, self.turn)
         return effects
+
+    def told(self, happened: Input) -> None:
+        if self.opened == "reply" and isinstance(happened, Replied):
+            self.is_full = happened.is_full
+            self.is_retrying = False
+            self.since_summary += 1
 
     def store_effect(self, effect: Effect, happened: Input) -> None:
         assert not self.is_over, f"{effect} after the end"
         match effect:
             case SaveReply(reason):
-                self.streams = False
-                self.store.steps.append(happened.calls if isinstance(happened, Replied) else ())
+                assert self.opened, "a reply is written that was not asked for"
+                if self.opened == "reply":
+                    made = happened.calls if isinstance(happened, Replied) else ()
+                    self.store.steps.append(made)
+                elif reason is FinishReason.END_TURN:
+                    self.store.summarise()
                 self.store.finishes.append(reason)
+                self.streams, self.opened = False, ""
+            case CallModel():
+                self.opened = "reply"
+            case Summarise():
+                self.opened, self.is_full, self.since_summary = "summary", False, 0
             case SaveResult(call_id):
                 assert isinstance(happened, ToolEnded)
                 assert call_id in self.store.missing()
@@ -159,14 +168,19 @@ class Runner(RuleBasedStateMachine):
             case Release():
                 self.store.is_held = False
 
-    def check(self, effect: Effect) -> None:
+    def check(self, effect: Effect, happened: Input) -> None:
         match effect:
             case CallModel(fold):
-                assert not self.was_denied, "the model is called after a denial"
-                assert not self.store.missing(), "the model is called while a result lacks"
-                assert not self.streams, "the model is called twice"
-                assert fold == bool(self.store.steps)
-                assert self.repeats() < LOOP_REPEATS, "a loop goes on"
+                self.check_asking()
+                assert not self.is_alone, "a run that only summarises goes on"
+                assert not (self.is_full and self.may_summarise()), "the summary is left out"
+                first = self.store.first_step
+                assert fold == (len(self.store.steps) > first or not isinstance(happened, Begun))
+            case Summarise():
+                self.check_asking()
+                is_forced = isinstance(happened, ReplyFailed) and happened.is_exhausted
+                assert is_forced or self.is_alone or (self.is_full and self.may_summarise())
+                assert not self.turn.hands_over, "a summary is begun while the process stops"
             case RunTool(call_id):
                 assert call_id in self.may_run, "a call runs that nobody allowed"
                 assert call_id in self.store.missing()
@@ -185,8 +199,17 @@ class Runner(RuleBasedStateMachine):
                 assert not self.streams, "handed over while the model speaks"
             case End(outcome, _, note):
                 if note == REPEATED_NOTE:
-                    assert self.repeats() >= LOOP_REPEATS
+                    assert self.store.repeats(self.known_from) >= LOOP_REPEATS
                 assert self.was_cancelled is (outcome is Outcome.CANCELLED)
+
+    def check_asking(self) -> None:
+        assert not self.was_denied, "the model is asked after a denial"
+        assert not self.store.missing(), "the model is asked while a result lacks"
+        assert not self.opened, "the model is asked twice"
+        assert self.store.repeats(self.known_from) < LOOP_REPEATS, "a loop goes on"
+
+    def may_summarise(self) -> bool:
+        return self.since_summary >= REPLIES_BETWEEN_SUMMARIES
 
     def check_neighbours(self, call_id: str) -> None:
         """A call runs alone, unless it and all between may run beside each other."""
@@ -196,23 +219,16 @@ class Runner(RuleBasedStateMachine):
         before = [call for call in step[:index] if call.id in missing]
         assert not before or (step[index].parallel and all(call.parallel for call in before))
 
-    def repeats(self) -> int:
-        """How often the newest whole step stands among the last ones."""
-        given = dict(self.store.results)
-        whole = [
-            [(call.name, call.input, given[call.id]) for call in step]
-            for step in self.store.steps
-            if step and all(call.id in given for call in step)
-        ][-LOOP_WINDOW:]
-        return whole.count(whole[-1]) if whole else 0
-
     # -- what happens
 
     @precondition(lambda self: not self.is_begun and not self.is_over and self.store.is_held)
-    @rule()
-    def begin(self) -> None:
+    @rule(is_full=st.booleans(), alone=st.sampled_from([False, False, False, True]))
+    def begin(self, *, is_full: bool, alone: bool) -> None:
         self.is_begun = True
-        self.feed(Begun())
+        if self.is_alone is None:
+            self.is_alone = alone
+        self.is_full = is_full
+        self.feed(Begun(is_full, self.is_alone))
 
     @precondition(lambda self: not self.is_over and self.store.is_held)
     @rule(random=pick, moves=st.integers(1, 20))
@@ -233,7 +249,7 @@ class Runner(RuleBasedStateMachine):
     def perform(self, random: random.Random) -> None:
         effect = self.wanted.pop(random.randrange(len(self.wanted)))
         match effect:
-            case CallModel():
+            case CallModel() | Summarise():
                 self.streams = True
             case Judge(call_id):
                 self.judging.add(call_id)
@@ -243,12 +259,18 @@ class Runner(RuleBasedStateMachine):
                 self.running.add(call_id)
 
     def reply(self, random: random.Random) -> None:
-        chance = random.randrange(20)
-        if chance == 0:
-            self.feed(ReplyFailed("no such model"))
-            assert self.store.ends[-1].outcome is Outcome.FAILED
-            return
-        count = 0 if chance == 1 else random.randrange(1, 6)
+        """The model's reply, or its summary, comes to an end or breaks."""
+        # A summary, and a retry, break more often than not: these are the rare ways.
+        is_rare = self.opened == "summary" or self.is_retrying
+        chance = random.randrange(5 if is_rare else 20)
+        if chance < 3:
+            self.break_reply(ReplyFailed("it broke", is_exhausted=chance > 0))
+        elif self.opened == "summary":
+            self.write_summary(is_full=random.random() < 0.5)
+        else:
+            self.write_reply(random, count=0 if chance == 4 else random.randrange(1, 6))
+
+    def write_reply(self, random: random.Random, count: int) -> None:
         made = tuple(
             Asked(
                 f"call-{self.made + number}",
@@ -260,11 +282,40 @@ class Runner(RuleBasedStateMachine):
         )
         self.made += count
         reason = random.choice(REASONS)
-        self.feed(Replied(reason, made))
+        self.feed(Replied(reason, made, is_full=random.random() < 0.5))
         expected = FinishReason.TOOL_USE if made else reason
         if not made and reason is FinishReason.TOOL_USE:
             expected = FinishReason.END_TURN
         assert self.store.finishes[-1] is expected
+
+    def write_summary(self, *, is_full: bool) -> None:
+        before, hands_over = self.store.summaries, self.turn.hands_over
+        effects = self.feed(Replied(FinishReason.MAX_TOKENS, is_full=is_full))
+        assert self.store.summaries == before + 1
+        self.check_behind_summary(effects[-1], hands_over=hands_over)
+
+    def check_behind_summary(self, then: Effect, *, hands_over: bool) -> None:
+        if self.is_alone:
+            assert then == End(Outcome.COMPLETED)
+        elif hands_over:
+            assert then == Release()
+        else:
+            assert then == CallModel(fold=True)
+
+    def break_reply(self, failed: ReplyFailed) -> None:
+        opened, summaries, hands_over = self.opened, self.store.summaries, self.turn.hands_over
+        fits_not = failed.is_exhausted and not self.is_retrying
+        effects = self.feed(failed)
+        assert self.store.summaries == summaries
+        if opened == "summary" and not (self.is_retrying or self.is_alone):
+            self.check_behind_summary(effects[-1], hands_over=hands_over)
+        elif opened == "reply" and fits_not and hands_over:
+            assert effects[-1] == Release()
+        elif opened == "reply" and fits_not:
+            assert effects[-1] == Summarise()
+            self.is_retrying = True
+        else:
+            assert self.store.ends[-1].outcome is Outcome.FAILED
 
     def judge(self, random: random.Random) -> None:
         call_id = random.choice(sorted(self.judging))
@@ -281,10 +332,22 @@ class Runner(RuleBasedStateMachine):
 
     def answer(self, random: random.Random) -> None:
         call_id = random.choice(calls(self.turn, Progress.ASKED)).asked.id
-        if random.randrange(8) == 0:
+        chance = random.randrange(8)
+        if chance == 0:
             self.deny(call_id)
+        elif chance < 4:
+            self.answered(call_id)
         else:
             self.allow(call_id)
+
+    def answered(self, call_id: str) -> None:
+        hands_over = self.turn.hands_over
+        effects = self.feed(Answered(call_id))
+        assert call_id in self.store.missing()
+        if hands_over:
+            assert effects in ((), (Release(),))
+        else:
+            assert effects == (Judge(call_id),)
 
     def end_a_tool(self, random: random.Random) -> None:
         self.end_tool(random.choice(sorted(self.running)), random.choice(["same", "other"]))
@@ -308,7 +371,7 @@ class Runner(RuleBasedStateMachine):
         self.running.discard(call_id)
         self.feed(ToolEnded(call_id, content))
 
-    @precondition(lambda self: self.streams)
+    @precondition(lambda self: self.streams and self.opened == "reply")
     @rule(content=st.sampled_from(["same", "other"]), parallel=st.booleans())
     def repeat_a_step(self, content: str, *, parallel: bool) -> None:
         """One and the same step whole, so that loops come about."""
@@ -317,7 +380,7 @@ class Runner(RuleBasedStateMachine):
         self.streams = False
         self.feed(Replied(FinishReason.TOOL_USE, (call,)))
         for happened in (Allowed(call.id), ToolEnded(call.id, content)):
-            self.wanted = [e for e in self.wanted if isinstance(e, CallModel)]
+            self.wanted = [e for e in self.wanted if isinstance(e, CallModel | Summarise)]
             self.may_run.add(call.id)
             self.feed(happened)
 
@@ -342,9 +405,9 @@ class Runner(RuleBasedStateMachine):
         assert not self.streams
 
     @precondition(lambda self: self.store.is_held and not self.is_over)
-    @rule(stops=seldom)
-    def hand_over(self, *, stops: bool) -> None:
-        if stops:
+    @rule(chance=st.integers(0, 9))
+    def hand_over(self, chance: int) -> None:
+        if chance > (4 if self.opened else 8):
             self.feed(HandOver())
 
     @precondition(lambda self: not self.store.is_held)
@@ -354,14 +417,15 @@ class Runner(RuleBasedStateMachine):
         self.store.is_held = True
         self.take_on()
 
-    @precondition(lambda self: not self.running and not self.streams and not self.is_over)
+    @precondition(lambda self: not self.running and not self.is_over)
     @rule()
     def crash(self) -> None:
-        """Also: a parked run left and taken on after its answer."""
+        """Also: a parked run left and taken on after its answer. The words of an open reply,
+        and of an open summary, are lost."""
         self.store.is_held = True
         self.take_on()
 
-    @rule(number=st.integers(0, 30), kind=st.integers(0, 3))
+    @rule(number=st.integers(0, 30), kind=st.integers(0, 4))
     def come_late(self, number: int, kind: int) -> None:
         """An input about a call that is long past, or never was."""
         call_id = f"call-{number}"
@@ -372,21 +436,36 @@ class Runner(RuleBasedStateMachine):
                 AnswerNeeded(call_id),
                 Denied(call_id),
                 ToolEnded(call_id, "late"),
+                Answered(call_id),
             )[kind]
         elif call.progress is Progress.RUNNING:
-            late = (Allowed(call_id), AnswerNeeded(call_id), Denied(call_id), AnswerNeeded("no"))[
-                kind
-            ]
+            late = (
+                Allowed(call_id),
+                AnswerNeeded(call_id),
+                Denied(call_id),
+                AnswerNeeded("no"),
+                Answered(call_id),
+            )[kind]
         elif call.progress is Progress.WAITING:
-            late = (Allowed(call_id), AnswerNeeded(call_id))[kind % 2]
+            late = (Allowed(call_id), AnswerNeeded(call_id), Answered(call_id))[kind % 3]
+        elif call.progress is Progress.JUDGED:
+            late = Answered(call_id)
         else:
             return
         before = self.turn
         assert self.feed(late) == ()
         assert self.turn == before
 
-    @precondition(lambda self: self.turn.phase is not Phase.CALLING)
-    @rule(reply=st.sampled_from([Replied(FinishReason.END_TURN), ReplyFailed("late")]))
+    @precondition(lambda self: self.turn.phase not in SPEAKING)
+    @rule(
+        reply=st.sampled_from(
+            [
+                Replied(FinishReason.END_TURN),
+                ReplyFailed("late"),
+                ReplyFailed("late", is_exhausted=True),
+            ]
+        )
+    )
     def reply_late(self, reply: Input) -> None:
         before = self.turn
         assert self.feed(reply) == ()
@@ -397,6 +476,17 @@ class Runner(RuleBasedStateMachine):
     @invariant()
     def it_finishes_at_most_once(self) -> None:
         assert len(self.store.ends) <= 1
+
+    @invariant()
+    def the_model_is_asked_for_what_the_phase_says(self) -> None:
+        assert (self.opened == "reply") is (self.turn.phase is Phase.CALLING)
+        assert (self.opened == "summary") is (self.turn.phase is Phase.SUMMARISING)
+
+    @invariant()
+    def a_run_for_a_summary_makes_one_and_no_more(self) -> None:
+        if self.is_alone:
+            assert not self.store.steps
+            assert self.store.summaries <= 1
 
     @invariant()
     def a_denied_turn_waits_only_for_what_runs(self) -> None:
