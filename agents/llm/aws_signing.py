@@ -23,6 +23,7 @@ from workspaces.config.settings import ProviderSettings
 
 REGION = re.compile(r"bedrock-runtime(?:-fips)?\.([a-z0-9-]+)\.")
 FALLBACK_REGION = "us-east-1"
+MOST_PROFILES = 64
 
 
 class Signer:
@@ -30,7 +31,7 @@ class Signer:
         self._settings = settings
         self._env = env
         self._region = region_of(settings.base_url, env)
-        self._credentials: Any = _from_env(env)  # botocore's; those of a role renew themselves
+        self._credentials = _from_env(env)
 
     async def headers(self, url: str, headers: Mapping[str, str], body: bytes) -> dict[str, str]:
         """Those given and the signature's. Raises ``WrongKey`` where there are no keys."""
@@ -38,9 +39,8 @@ class Signer:
 
     def _signed(self, url: str, headers: Mapping[str, str], body: bytes) -> dict[str, str]:
         try:
-            if self._credentials is None:
-                self._credentials = Session(profile=self._env.get("AWS_PROFILE")).get_credentials()
-            frozen = self._credentials.get_frozen_credentials() if self._credentials else None
+            credentials = self._credentials or _of_machine(self._env.get("AWS_PROFILE"))
+            frozen = credentials.get_frozen_credentials() if credentials is not None else None
         except BotoCoreError as error:
             raise self._no_keys(type(error).__name__) from None
         if frozen is None:
@@ -70,3 +70,16 @@ def _from_env(env: Mapping[str, str]) -> Credentials | None:
     if not key or not secret:
         return None
     return Credentials(key, secret, env.get("AWS_SESSION_TOKEN") or None)
+
+
+_machine: dict[str | None, Any] = {}  # by profile; those of a role renew themselves
+
+
+def _of_machine(profile: str | None) -> Any:
+    """Blocks. What is not there is looked for again the next time."""
+    found = _machine.get(profile)
+    if found is None:
+        found = Session(profile=profile).get_credentials()
+        if found is not None and len(_machine) < MOST_PROFILES:
+            _machine[profile] = found
+    return found

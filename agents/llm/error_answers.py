@@ -1,8 +1,7 @@
 """Reads a provider's error answer into a ``ModelError``.
 
-Pure. Owns the phrases by which the known providers say that the window is
-full, the model unknown or the account empty. Whatever it quotes is cut and
-scrubbed of keys first.
+Pure. Whatever it quotes is cut and scrubbed of keys first. By which words the
+known providers are understood stands in ``agents.llm.error_phrases``.
 """
 
 from __future__ import annotations
@@ -13,6 +12,16 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 from urllib.parse import urlsplit
 
+from agents.llm.error_phrases import (
+    BAD_KEY,
+    EMPTY_ACCOUNT,
+    FILTERED,
+    LATER,
+    STATUS_BY_KIND,
+    UNKNOWN,
+    VARIABLES,
+    WINDOW,
+)
 from agents.llm.errors import (
     BadRequest,
     BrokenStream,
@@ -30,47 +39,12 @@ from workspaces.config.settings import ProviderSettings
 
 QUOTE_LIMIT = 500
 
-WINDOW = re.compile(
-    r"context[_ ]length|context[_ ](window|size|limit)|prompt is too long|"
-    r"input is too long|maximum (context|prompt) length|reduce the length of|"
-    r"exceeds? the (maximum|max) (number of )?(input )?tokens|"
-    r"exceeds the maximum number of tokens|too many (input )?tokens|request_too_large|"
-    r"input (length|token count).{0,80}exceed|prompt.{0,40}(exceeds|larger than).{0,40}context",
-    re.IGNORECASE | re.DOTALL,
-)
-UNKNOWN = re.compile(
-    r"model[_ ]not[_ ](found|exist)|(unknown|invalid|no such|unsupported) model\b|"
-    r"model\b.{0,120}?(does not exist|not found|not exist|is not a valid model|not supported)",
-    re.IGNORECASE | re.DOTALL,
-)
-EMPTY_ACCOUNT = re.compile(
-    r"insufficient[_ ](quota|balance|credits?)|credit balance is too low|billing|"
-    r"exceeded your current quota|payment required",
+KEY_LIKE = re.compile(
+    r"\b(?:sk|pk|rk|xai|gsk|key)[-_][-\w*.]{8,}|\bAIza[-\w*]{8,}|\bBearer\s+[-\w*.]{8,}|"
+    # Google's and AWS' short-lived ones; AWS repeats a request whose signature is wrong.
+    r"\bya29\.[-\w.]{8,}|\beyJ[-\w.]{16,}|\bA[KS]IA[0-9A-Z]{12,}|x-amz-security-token:\s*\S+",
     re.IGNORECASE,
 )
-BAD_KEY = re.compile(
-    r"api[_ ]key[_ ](not valid|invalid|expired)|(invalid|incorrect) api key", re.IGNORECASE
-)
-FILTERED = re.compile(
-    r"content[_ ]filter|ResponsibleAIPolicyViolation|content management policy", re.IGNORECASE
-)
-LATER = re.compile(r"\btry again in (\d{1,6}(?:\.\d{1,6})?)(ms|s)\b")
-KEY_LIKE = re.compile(
-    r"\b(?:sk|pk|rk|xai|gsk|key)[-_][-\w*.]{8,}|\bAIza[-\w*]{8,}|\bBearer\s+[-\w*.]{8,}"
-)
-# By the provider's id, else by its type.
-VARIABLES = {
-    "openai": "OPENAI_API_KEY",
-    "openai-responses": "OPENAI_API_KEY",
-    "anthropic": "ANTHROPIC_API_KEY",
-    "gemini": "GEMINI_API_KEY",
-    "azure": "AZURE_OPENAI_API_KEY",
-    "bedrock": "AWS_BEARER_TOKEN_BEDROCK",
-    "openrouter": "OPENROUTER_API_KEY",
-    "groq": "GROQ_API_KEY",
-    "xai": "XAI_API_KEY",
-    "deepseek": "DEEPSEEK_API_KEY",
-}
 
 
 def error_for_answer(
@@ -115,36 +89,6 @@ def error_in_stream(settings: ProviderSettings, model: str, error: object) -> Mo
 
 
 LONGEST_PAUSE = 3_600.0
-STATUS_BY_KIND = {
-    "overloaded_error": 529,
-    "api_error": 500,
-    "server_error": 500,
-    "internal_server_error": 500,
-    "timeout_error": 504,
-    "rate_limit_error": 429,
-    "rate_limit_exceeded": 429,
-    "authentication_error": 401,
-    "permission_error": 403,
-    "not_found_error": 404,
-    "billing_error": 402,
-    "invalid_request_error": 400,
-    "context_length_exceeded": 400,
-    "request_too_large": 413,
-    "insufficient_quota": 429,
-    "invalid_prompt": 400,
-    "content_filter": 400,
-    "RESOURCE_EXHAUSTED": 429,
-    "UNAVAILABLE": 503,
-    "INTERNAL": 500,
-    "DEADLINE_EXCEEDED": 504,
-    "INVALID_ARGUMENT": 400,
-    "throttlingException": 429,
-    "serviceUnavailableException": 503,
-    "internalServerException": 500,
-    "modelTimeoutException": 504,
-    "modelStreamErrorException": 500,
-    "validationException": 400,
-}
 
 
 def _by_status(

@@ -14,6 +14,7 @@ import threading
 import urllib.error
 import urllib.request
 from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -38,47 +39,61 @@ class GoogleTokens:
     def __init__(self, settings: ProviderSettings, env: Mapping[str, str]) -> None:
         self._settings = settings
         self._file = env.get(FILE_VARIABLE, "")
-        self._credentials: Credentials | None = None
-        self._lock = threading.Lock()
 
     async def token(self) -> str:
         """Raises ``WrongKey`` where there is no account, ``Unreachable`` without Google."""
         return await asyncio.to_thread(self._token)
 
     def _token(self) -> str:
-        with self._lock:
-            try:
-                if self._credentials is None:
-                    self._credentials = self._found()
-                if not self._credentials.valid:
-                    self._credentials.refresh(_Transport())  # type: ignore[no-untyped-call]
-                return str(self._credentials.token)
-            except TransportError:
-                raise Unreachable(
-                    f"{self._settings.name}: Google's sign-in cannot be reached."
-                ) from None
-            except (GoogleAuthError, OSError, ValueError) as error:
-                raise WrongKey(
-                    f"{self._settings.name} asks for a Google Cloud account "
-                    f"({type(error).__name__}). Set GOOGLE_APPLICATION_CREDENTIALS to the file of "
-                    "one, or sign in with 'gcloud auth application-default login'."
-                ) from None
+        try:
+            changed_at = Path(self._file).stat().st_mtime_ns if self._file else 0
+            return _account(self._file, changed_at).token()
+        except TransportError:
+            raise Unreachable(
+                f"{self._settings.name}: Google's sign-in cannot be reached."
+            ) from None
+        except (GoogleAuthError, OSError, ValueError) as error:
+            raise WrongKey(
+                f"{self._settings.name} asks for a Google Cloud account "
+                f"({type(error).__name__}). Set GOOGLE_APPLICATION_CREDENTIALS to the file of "
+                "one, or sign in with 'gcloud auth application-default login'."
+            ) from None
 
-    def _found(self) -> Credentials:
-        if not self._file or self._file == os.environ.get(FILE_VARIABLE):
-            found, _project = google.auth.default(scopes=SCOPES)
-            return found
-        # A client names this file. Other kinds of accounts may run programs or ask any address.
-        told = json.loads(Path(self._file).read_bytes()[:ANSWER_LIMIT])
-        match told.get("type") if isinstance(told, dict) else None:
-            case "service_account":
-                maker = service_account.Credentials.from_service_account_info
-                return maker(told, scopes=SCOPES)  # type: ignore[no-any-return,no-untyped-call]
-            case "authorized_user":
-                user = UserCredentials.from_authorized_user_info
-                return user(told, scopes=SCOPES)  # type: ignore[no-any-return,no-untyped-call]
-            case _:
-                raise ValueError("neither a service account nor a user's sign-in")
+
+class _Account:
+    """Its token is asked for again when it is about to expire."""
+
+    def __init__(self, credentials: Credentials) -> None:
+        self._credentials = credentials
+        self._lock = threading.Lock()
+
+    def token(self) -> str:
+        with self._lock:
+            if not self._credentials.valid:
+                self._credentials.refresh(_Transport())  # type: ignore[no-untyped-call]
+            return str(self._credentials.token)
+
+
+@lru_cache(maxsize=64)
+def _account(file: str, changed_at: int) -> _Account:  # noqa: ARG001  a new file is a new account
+    return _Account(_found(file))
+
+
+def _found(file: str) -> Credentials:
+    if not file or file == os.environ.get(FILE_VARIABLE):
+        found, _project = google.auth.default(scopes=SCOPES)
+        return found
+    # A client names this file. Other kinds of accounts may run programs or ask any address.
+    told = json.loads(Path(file).read_bytes()[:ANSWER_LIMIT])
+    match told.get("type") if isinstance(told, dict) else None:
+        case "service_account":
+            maker = service_account.Credentials.from_service_account_info
+            return maker(told, scopes=SCOPES)  # type: ignore[no-any-return,no-untyped-call]
+        case "authorized_user":
+            user = UserCredentials.from_authorized_user_info
+            return user(told, scopes=SCOPES)  # type: ignore[no-any-return,no-untyped-call]
+        case _:
+            raise ValueError("neither a service account nor a user's sign-in")
 
 
 class _Answer(transport.Response):

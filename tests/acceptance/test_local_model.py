@@ -15,7 +15,7 @@ from tests.acceptance.conversation import (
     text_of,
 )
 from tests.acceptance.harness.client import Client
-from tests.acceptance.harness.shapes import Server
+from tests.acceptance.harness.shapes import Server, Shape
 from workspaces.config.local_model import LOCAL_MODEL, is_installed
 
 pytestmark = pytest.mark.skipif(
@@ -45,6 +45,20 @@ async def ask(seat: Seat, text: str) -> tuple[str, dict[str, Any]]:
     start = seat.stream.mark()
     await seat.workspace.prompt(session, text, f"{session} {start}")
     return session, await seat.stream.run_complete(session, f"{session} {start}", 120)
+
+
+@pytest.mark.parametrize(("told", "works"), [("1", "local"), ("0", "offline")])
+async def test_it_works_where_nothing_else_is_configured_if_the_server_was_started_for_it(
+    make_a_server: Callable[..., Server], connect: Connect, tmp_path: Path, told: str, works: str
+) -> None:
+    server = make_a_server(Shape.EMBEDDED, env={"CRUSH_LOCAL_MODEL": told})
+    server.start()
+    (tmp_path / "bare").mkdir()
+    workspace = await connect(server).workspace(tmp_path / "bare")
+    config = await workspace.config()
+    assert config["models"]["large"]["provider"] == works
+    # It can be chosen in any case.
+    assert config["providers"]["local"]["models"][0]["id"] == LOCAL_MODEL
 
 
 async def test_it_answers_a_prompt_word_by_word(

@@ -246,3 +246,18 @@ def test_an_empty_account_stays_one_when_a_pause_is_named_too() -> None:
     )
     assert type(error) is QuotaExhausted
     assert not error.retryable
+
+
+@pytest.mark.parametrize(
+    "secret",
+    [
+        "ya29.a0AfH6SMBx-short_lived",
+        "ASIAIOSFODNN7EXAMPLE",
+        "x-amz-security-token:IQoJb3JpZ2luX2VjEA/+=",
+        "eyJhbGciOiJSUzI1NiJ9.eyJpc3MiOiJ4In0.c2ln",
+    ],
+)
+def test_tokens_of_clouds_are_never_repeated(secret: str) -> None:
+    said = f"The canonical string should have been host:h {secret} and no other"
+    assert secret not in scrub(OPENAI, said)
+    assert "and no other" in scrub(OPENAI, said)
