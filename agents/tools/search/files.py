@@ -14,7 +14,6 @@ from agents.tools.search import ripgrep, walk
 from agents.tools.search.searcher import search
 
 _MAX_LIST_BYTES = 32 * 1024 * 1024
-_WORST_EXIT = 2  # some folders could not be read; beyond it the search itself failed
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,11 +27,10 @@ async def list_files(
 ) -> Listing:
     if binary is None:
         return await _walked(root, hidden=hidden)
-    argv = [*ripgrep.command(binary, root), *ripgrep.options(root, hidden=hidden), "--files", "./"]
+    argv = [binary, *ripgrep.options(root, hidden=hidden), "--files", "./"]
     searched = await search(argv, root=root, context=context, limit_bytes=_MAX_LIST_BYTES)
     names = searched.output.split(b"\0")[:-1]  # the last is empty, or cut
-    complete = searched.complete and searched.exit_code <= _WORST_EXIT
-    return Listing([os.fsdecode(n.removeprefix(b"./")) for n in names], complete)
+    return Listing([os.fsdecode(n.removeprefix(b"./")) for n in names], searched.complete)
 
 
 async def _walked(root: Path, *, hidden: bool) -> Listing:

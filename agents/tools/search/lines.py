@@ -61,8 +61,7 @@ async def find_lines(
             "(Set literal_text to search for the text as it is.)"
         )
     by_path = await asyncio.to_thread(_by_path, searched.output, wanted.include)
-    ended_well = searched.exit_code <= _NOT_A_PATTERN
-    return Found(by_path, searched.complete and listed and ended_well)
+    return Found(by_path, searched.complete and listed)
 
 
 def line_shown(line: Line) -> str:
@@ -72,7 +71,7 @@ def line_shown(line: Line) -> str:
 
 async def _ripped(wanted: Wanted, scope: Scope, context: ToolContext, binary: str) -> Searched:
     hidden = wanted.include is not None and wanted.include.names_hidden
-    argv = [*ripgrep.command(binary, scope.root), *ripgrep.options(scope.root, hidden=hidden)]
+    argv = [binary, *ripgrep.options(scope.root, hidden=hidden)]
     argv += ["--line-number", "--with-filename", "--no-heading", "--max-columns-preview"]
     argv += [f"--max-columns={SEARCH_LINE_CHARS}", f"--max-count={SEARCH_RESULTS + 1}"]
     if wanted.literal:

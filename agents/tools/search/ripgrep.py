@@ -7,21 +7,6 @@ import sysconfig
 from functools import cache
 from pathlib import Path
 
-# First: is this still the folder that was judged, or has it been swapped for a link to another?
-# Then: a line without an end would be held whole, so ripgrep gives up beyond 4 GiB. Asking it to
-# skip large files instead costs a look at each file, a sixth of a search's time.
-_GUARDED = """\
-cd -P . && [ "$PWD" = "$1" ] || exit 126
-shift
-ulimit -v 4194304 2>/dev/null
-exec "$0" "$@"
-"""
-
-
-def command(binary: str, root: Path) -> list[str]:
-    """What to run in ``root``, a resolved folder; its arguments follow."""
-    return ["/bin/sh", "-c", _GUARDED, binary, str(root)]
-
 
 @cache
 def binary() -> str | None:

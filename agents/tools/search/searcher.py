@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import tempfile
 from collections.abc import Sequence
@@ -15,6 +16,21 @@ from agents.tools.shell.environment import marked_environment
 from agents.tools.shell.process import ProcessFailed, run
 
 _MAX_COMPLAINT = 2_000
+_BLOCK_BYTES = 512
+_WORST_EXIT = 2  # some folders could not be read; beyond it the search itself failed
+
+# Is this still the folder that was judged, or has it been swapped for a link to another? Then:
+# it prints into a file, because ripgrep writes each file's lines by themselves, and ten thousand
+# small pieces through a pipe would cost as much as the search. A line without an end would be
+# held whole, so it gives up beyond 4 GiB of memory.
+_GUARDED = """\
+cd -P . && [ "$PWD" = "$1" ] || exit 126
+exec >"$2" || exit 126
+ulimit -v 4194304 2>/dev/null
+ulimit -f "$3" 2>/dev/null
+shift 3
+exec "$@"
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,17 +44,25 @@ class Searched:
 async def search(
     argv: Sequence[str], *, root: Path, context: ToolContext, limit_bytes: int, given: bytes = b""
 ) -> Searched:
-    """``given`` is its stdin. Raises ``ToolRefusal`` when it cannot be started."""
-    collected = Collector(limit_bytes)
-    with tempfile.TemporaryFile() as complaints, tempfile.TemporaryFile() as stdin:
+    """In ``root``, a resolved folder. ``given`` is its stdin.
+
+    Raises ``ToolRefusal`` when it cannot be started.
+    """
+    with (
+        tempfile.NamedTemporaryFile(prefix="crush-search-") as output,
+        tempfile.TemporaryFile() as complaints,
+        tempfile.TemporaryFile() as stdin,
+    ):
         stdin.write(given)
         stdin.seek(0)
+        blocks = str(limit_bytes // _BLOCK_BYTES + 1)
+        guard = ["/bin/sh", "-c", _GUARDED, "search", str(root), output.name, blocks]
         try:
             finished = await run(
-                argv,
+                [*guard, *argv],
                 cwd=root,
                 env=marked_environment(context),
-                sink=collected,
+                sink=Collector(1),  # all goes into the file
                 timeout_seconds=SEARCH_SECONDS,
                 # ripgrep reads a file on stdin instead of the folder: only the scanner gets one.
                 stdin=stdin.fileno() if given else None,
@@ -46,10 +70,12 @@ async def search(
             )
         except ProcessFailed as failure:
             raise ToolRefusal(f"The search could not be run: {failure}") from None
+        printed = await asyncio.to_thread(os.pread, output.fileno(), limit_bytes + 1, 0)
         complaint = os.pread(complaints.fileno(), _MAX_COMPLAINT, 0).decode("utf-8", "replace")
+    ended_well = finished.exit_code <= _WORST_EXIT and not finished.timed_out
     return Searched(
-        collected.content(),
+        printed[:limit_bytes],
         complaint.strip(),
         finished.exit_code,
-        not (finished.timed_out or finished.stopped),
+        ended_well and len(printed) <= limit_bytes,
     )

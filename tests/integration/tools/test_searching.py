@@ -13,6 +13,7 @@ from agents.tools.glob import Glob
 from agents.tools.grep import Grep
 from agents.tools.search import ripgrep
 from agents.tools.search.files import list_files
+from agents.tools.search.searcher import search
 from tests.doubles.tool_context import Desk, make_desk
 
 BINARIES = [
@@ -287,3 +288,14 @@ async def test_both_agree_with_git(desk: Desk, root: Path, glob: Glob) -> None:
     ).stdout.split("\n")
     expected = {path for path in listed if path and not path.startswith(".")}
     assert set(await found(glob, desk, pattern="**")) == expected
+
+
+async def test_a_search_that_prints_without_end_is_stopped(desk: Desk, root: Path) -> None:
+    searched = await search(["yes"], root=root, context=desk.context, limit_bytes=1_000)
+    assert searched.output == b"y\n" * 500
+    assert not searched.complete
+
+
+async def test_a_search_that_prints_little_is_complete(desk: Desk, root: Path) -> None:
+    searched = await search(["echo", "a"], root=root, context=desk.context, limit_bytes=2)
+    assert (searched.output, searched.complete) == (b"a\n", True)
