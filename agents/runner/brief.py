@@ -98,6 +98,7 @@ async def brief_of(claimed: Claimed) -> Brief:
         env=env,
         skills=skills,
         model_name=model.info.name,
+        prefix=settings.providers[choice.provider].prompt_prefix,
     )
     render = _PROMPTS.get(claimed.kind, main_prompt)
     return Brief(

@@ -103,7 +103,8 @@ def _webp(raw: bytes) -> tuple[int, int]:
         case b"VP8 ":
             width, height = struct.unpack_from("<HH", raw, 26)
             return width & 0x3FFF, height & 0x3FFF
-    return 0, 0
+        case _:
+            return 0, 0
 
 
 _READERS = {"image/png": _png, "image/jpeg": _jpeg, "image/gif": _gif, "image/webp": _webp}

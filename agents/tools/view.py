@@ -7,7 +7,7 @@ import base64
 import difflib
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,8 @@ from agents.tools import arguments, asked, images, limits, textfile
 from agents.tools.contract import FileMark, Question, ToolContext, ToolOutcome, ToolRefusal
 from agents.tools.description import beside
 from agents.tools.paths import is_inside, resolve
+from workspaces.skills.skill import Skill
+from workspaces.skills.skill_files import is_skill_file, skill_of_file
 
 _NAMES_LOOKED_AT = 2_000
 
@@ -65,7 +67,7 @@ class View:
     async def question(self, args: ViewArgs, context: ToolContext) -> Question | None:
         path = await asyncio.to_thread(resolve, args.file_path, context)
         asked.remember(context, path)
-        if is_inside(path, context.working_dir):
+        if is_inside(path, context.working_dir) or is_skill_file(path, context.skills):
             return None
         # Whether it exists is only told after the answer.
         return Question(
@@ -97,7 +99,20 @@ def _look(args: ViewArgs, context: ToolContext) -> _Seen:
         raise ToolRefusal(
             f"{path} is a {name} image, which models do not take. Convert it to PNG first."
         )
-    return _Seen(path, mark, _numbered(path, textfile.decode(path, raw, mark).text, args))
+    outcome = _numbered(path, textfile.decode(path, raw, mark).text, args)
+    return _Seen(path, mark, _named(outcome, skill_of_file(path, context.skills)))
+
+
+def _named(outcome: ToolOutcome, skill: Skill | None) -> ToolOutcome:
+    """A skill's file is drawn as what it is."""
+    if skill is None:
+        return outcome
+    told = {
+        "resource_type": "skill",
+        "resource_name": skill.name,
+        "resource_description": skill.description,
+    }
+    return replace(outcome, metadata={**(outcome.metadata or {}), **told})
 
 
 def _picture(path: Path, raw: bytes, kind: str, context: ToolContext) -> ToolOutcome:

@@ -9,8 +9,10 @@ from typing import Any
 
 import pytest
 
+from tests.acceptance.calling import call, metadata_of, run_call
 from tests.acceptance.conversation import Seat, take_seat
 from tests.acceptance.harness.client import Client
+from tests.acceptance.harness.environment import ROOT
 from tests.acceptance.harness.http import UnexpectedStatus
 from tests.acceptance.harness.native import NativeSse
 from tests.acceptance.harness.shapes import Server
@@ -136,3 +138,18 @@ async def test_nothing_but_a_skill_is_read(seat: Seat, body: Any, status: int) -
         await seat.workspace.call("POST", "/skills/read", body)
     assert refused.value.status == status
     assert set(json.loads(refused.value.text)) == {"message"}
+
+
+async def test_a_skills_file_is_read_unasked_and_drawn_as_a_skill(seat: Seat) -> None:
+    (ours, *_) = await seat.workspace.call("GET", "/skills")
+    where = ROOT / "workspaces" / "skills" / "builtin" / ours["name"] / "SKILL.md"
+    session = await seat.workspace.session()
+
+    result = await run_call(seat, session, call("view", file_path=str(where)))
+
+    assert not result["is_error"]
+    assert seat.stream.of("permission_request") == []
+    drawn = metadata_of(result)
+    assert drawn["resource_type"] == "skill"
+    assert drawn["resource_name"] == ours["name"]
+    assert drawn["resource_description"] == ours["description"]

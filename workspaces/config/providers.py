@@ -160,6 +160,7 @@ def resolve_provider(
         extra_headers=headers,
         extra_body=body,
         models=models,
+        prompt_prefix=reading.text("system_prompt_prefix"),
     )
     shown = {
         "id": provider_id,

@@ -37,6 +37,7 @@ class ProviderSettings:
     extra_headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     extra_body: Mapping[str, Any] = field(default_factory=dict, repr=False)
     models: tuple[ModelInfo, ...] = ()
+    prompt_prefix: str = field(default="", repr=False)  # before every system prompt
 
     def model(self, model_id: str) -> ModelInfo | None:
         return next((model for model in self.models if model.id == model_id), None)
