@@ -46,7 +46,7 @@ class Bench:
     def mark_read(self, path: Path) -> None:
         self.desk.files.marks[str(path)] = textfile.mark(path)
 
-    async def call(self, name: str, **arguments: Any) -> ToolOutcome:
+    async def call(self, name: str, /, **arguments: Any) -> ToolOutcome:
         """Parsed, asked for (which is allowed) and run, as a run does it."""
         self.calls += 1
         context = replace(self.desk.context, call_id=str(self.calls))

@@ -13,13 +13,14 @@ from agents.tools.changes import Change
 from agents.tools.contract import Question, ToolContext, ToolOutcome, ToolRefusal
 from agents.tools.description import beside
 from agents.tools.lsp import rewriting, symbol_arguments
+from agents.tools.lsp.documents import MOST_OPEN
 from agents.tools.lsp.locating import Candidate, candidates
 from agents.tools.lsp.naming import SymbolName
 from agents.tools.lsp.peer import RequestFailed
 from agents.tools.lsp.positions import Edit
 from agents.tools.lsp.service import report_changes
 from agents.tools.lsp.workspace import WorkspaceServers
-from agents.tools.paths import shown
+from agents.tools.paths import is_inside, shown
 
 _NAMED = 50
 
@@ -86,7 +87,7 @@ class Rename:
             method="textDocument/rename",
         ):
             try:
-                edits = await at.client.rename(at.path, at.position, args.new_name)
+                edits = await _edits(at, args.new_name, context)
             except RequestFailed as error:
                 failed = error
                 continue
@@ -114,6 +115,21 @@ class Rename:
                     f"The language server does not know {change.path} as it is now. Use lsp_restart first."
                 )
         return planned
+
+
+async def _edits(
+    at: Candidate, new_name: str, context: ToolContext
+) -> Mapping[Path, Sequence[Edit]]:
+    """Edits of texts that the server has from us.
+
+    What it read from the disk by itself may be older, or counted otherwise (with a byte
+    order mark, for example), so files that turn out to be concerned are told first.
+    """
+    edits = await at.client.rename(at.path, at.position, new_name)
+    has_changed = False
+    for path in [path for path in edits if is_inside(path, context.working_dir)][:MOST_OPEN]:
+        has_changed |= (await at.client.sync(path)).has_changed
+    return await at.client.rename(at.path, at.position, new_name) if has_changed else edits
 
 
 def _named(planned: Sequence[Change], context: ToolContext) -> str:
