@@ -132,8 +132,9 @@ def run_facts(
         "key": key,
         "session_id": session_id,
         "accept_number": accept_number,
-        "message_id": message_id,
     }
+    if message_id:
+        facts["message_id"] = message_id
     if run_id is not None:
         facts["run_id"] = run_id
     if kind != "prompt":
