@@ -25,6 +25,7 @@ from permissions.policy.commands import is_read_only
 NO_OUTPUT = "no output"
 _MAX_DESCRIPTION = 2_000
 _PROGRESS_SECONDS = 0.1
+_EARLY_END_SECONDS = 0.5  # how long a call waits to see a background job fail at once
 _DAY_SECONDS = 86_400
 
 
@@ -187,7 +188,7 @@ async def _in_background(order: JobOrder, context: ToolContext) -> _Told:
     shell_id = await context.jobs.start(order)
     try:
         # What fails at once is told at once.
-        report = await context.jobs.report(shell_id, wait_seconds=limits.EARLY_END_SECONDS)
+        report = await context.jobs.report(shell_id, wait_seconds=_EARLY_END_SECONDS)
     except asyncio.CancelledError:
         await context.jobs.kill(shell_id)  # the cancel came before the call had ended
         raise

@@ -11,7 +11,6 @@ MAX_COMMAND_BYTES = 100_000
 COMMAND_SECONDS = 600.0
 COMMAND_OUTPUT_BYTES = 30_000
 BACKGROUND_AFTER_SECONDS = 60
-EARLY_END_SECONDS = 0.5  # how long a call waits to see a background job fail at once
 JOBS_RUNNING = 20  # of one workspace in one process
 JOBS_KEPT = 100  # of one workspace, with what they printed
 JOB_WAIT_SECONDS = 600.0
