@@ -144,6 +144,10 @@ def main() -> None:
         if method == "initialize":
             if MODE == "hang":
                 time.sleep(3600)
+            if MODE == "tells-secrets":
+                told = f"the token {os.environ['SECRET_TOKEN']} is wrong"
+                write({"id": message["id"], "error": {"code": 1, "message": told}})
+                continue
             write({"id": message["id"], "result": {"capabilities": capabilities()}})
         elif method == "exit":
             return

@@ -75,6 +75,7 @@ class Client:
             launched.transport,
             on_request=self._on_request,
             on_notification=self._on_notification,
+            clean=plan.without_secrets,
         )
         self.documents = self._documents()
 

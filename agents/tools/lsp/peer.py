@@ -39,12 +39,14 @@ class Peer:
         *,
         on_request: Callable[[str, Any], Any],
         on_notification: Callable[[str, Any], None],
+        clean: Callable[[str], str] = str,
     ) -> None:
-        """Neither callback may wait or take long."""
+        """No callback may wait or take long. ``clean`` takes secrets out of what it says."""
         self._reader = reader
         self._transport = transport
         self._on_request = on_request
         self._on_notification = on_notification
+        self._clean = clean
         self._open: dict[int, asyncio.Future[Any]] = {}
         self._last_id = 0
         self.gone: asyncio.Future[str] = asyncio.get_running_loop().create_future()
@@ -127,7 +129,8 @@ class Peer:
             return  # late: its request has been given up
         error = message.get("error")
         if error is not None:
-            future.set_exception(RequestFailed(f"The language server refused: {_told(error)}"))
+            told = self._clean(_told(error))[:_MESSAGE_CHARS]
+            future.set_exception(RequestFailed(f"The language server refused: {told}"))
         else:
             future.set_result(message.get("result"))
 
@@ -146,4 +149,4 @@ class Peer:
 def _told(error: Any) -> str:
     message = error.get("message") if isinstance(error, dict) else None
     text = " ".join(message.split()) if isinstance(message, str) else ""
-    return text[:_MESSAGE_CHARS] or "it gave no reason"
+    return text[: 10 * _MESSAGE_CHARS] or "it gave no reason"

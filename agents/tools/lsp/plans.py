@@ -19,6 +19,7 @@ from workspaces.config.settings import LspSettings
 
 STARTING_SECONDS = 30.0
 _FOLDERS_LOOKED_AT = 200
+_SHORTEST_SECRET = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +39,13 @@ class ServerPlan:
     fault: str = ""  # why it cannot be started; holds no values
     # A marker lies at the root or right below; else only files under one are its own.
     is_at_home: bool = True
+
+    def without_secrets(self, text: str) -> str:
+        """What a server says, without what its configuration alone could have told it."""
+        for secret in (*self.env.values(), *self.argv[1:], *_texts(self.init_options)):
+            if len(secret) >= _SHORTEST_SECRET:
+                text = text.replace(secret, "********")
+        return text
 
     def handles(self, path: Path, root: Path) -> bool:
         if self.is_disabled or not fits(path.name, self.filetypes):
@@ -79,6 +87,17 @@ def program(name: str, path: str) -> str | None:
         if folder.startswith("/") and _is_program(found := os.path.join(folder, name)):  # noqa: PTH118
             return found
     return None
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for inner in value.values():
+            yield from _texts(inner)
+    elif isinstance(value, list | tuple):
+        for inner in value:
+            yield from _texts(inner)
 
 
 def _configured(settings: LspSettings, folders: Sequence[Path], path: str) -> ServerPlan:

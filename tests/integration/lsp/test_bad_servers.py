@@ -216,5 +216,15 @@ async def test_one_that_cannot_be_started_says_why(make_bench: MakeBench) -> Non
     assert (status.state, status.error) == (State.ERROR, "env.TOKEN: $TOKEN is not set")
 
 
+async def test_one_that_repeats_its_secrets_is_not_quoted_with_them(
+    make_bench: MakeBench, caplog: pytest.LogCaptureFixture
+) -> None:
+    bench = make_bench(double("tells-secrets", env={"SECRET_TOKEN": "sk-very-secret"}))
+    bench.languages.touch(str(bench.write("a.py", "bad\n")))
+    told = await bench.until(State.STARTING, State.ERROR)
+    assert told[-1].error == "The language server refused: the token ******** is wrong"
+    assert "sk-very-secret" not in caplog.text + repr(bench.servers.servers()[0].plan)
+
+
 def _children(pid: int) -> list[int]:
     return [child.pid for child in psutil.Process(pid).children()]
