@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 from django.urls import URLPattern, URLResolver
 
 from agents.api.stream_commands import COMMANDS
+from agents.tools.lsp.tools import tools_of
+from agents.tools.mcp.list_mcp_resources import ListMcpResources
+from agents.tools.mcp.read_mcp_resource import ReadMcpResource
+from agents.tools.registry import TOOLS
 from crushsite import api_urls
 from workspaces.events.types import Kind, StreamOnly
+
+if TYPE_CHECKING:
+    from agents.tools.lsp.workspace import WorkspaceServers
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -93,6 +101,24 @@ def test_every_documented_endpoint_exists() -> None:
     streams |= {"/api/workspaces/{w}/stream"}
     documented = set(re.findall(r"^\| [\w, ]+ \| `(/[^`]+)` \|", text("api.md"), re.MULTILINE))
     assert documented == {shown(address) for address in endpoints(api_urls.urlpatterns)} | streams
+
+
+def arguments_of(schema: Mapping[str, Any]) -> str:
+    """As the page writes them: `name`, and `name?` for one that may be left out."""
+    required = schema.get("required", [])
+    names = (name if name in required else f"{name}?" for name in schema.get("properties", {}))
+    return ", ".join(f"`{name}`" for name in names)
+
+
+def test_the_tables_of_tools_are_those_of_the_code() -> None:
+    specs = [
+        *(tool.spec for tool in TOOLS.values()),
+        *(tool.spec for tool in tools_of(cast("WorkspaceServers", None)).values()),
+        ListMcpResources.spec,
+        ReadMcpResource.spec,
+    ]
+    documented = set(re.findall(r"^\| `(\w+)` \| (.*?) \| ", text("tools.md"), re.MULTILINE))
+    assert documented == {(spec.name, arguments_of(spec.schema)) for spec in specs}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
