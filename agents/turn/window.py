@@ -86,7 +86,8 @@ def _cut(part: Part) -> Part:
 
 
 def _shortened(text: str) -> str:
-    return text if len(text) <= CUT_CHARS else text[:CUT_CHARS] + CUT_MARK
+    whole = CUT_CHARS + len(CUT_MARK)  # a cut that saves nothing is none
+    return text if len(text) <= whole else text[:CUT_CHARS] + CUT_MARK
 
 
 def _size(part: Part) -> int:
