@@ -68,18 +68,22 @@ def _module(script: str) -> list[str]:
 
 
 async def until_state(
-    seat: Seat, name: str, state: str, *, start: int = 0, timeout: float = 40
+    seat: Seat, name: str, state: str, *, start: int | None = None, timeout: float = 40
 ) -> dict[str, Any]:
-    """The `mcp_event` that says so."""
+    """What clients are told of it then. With `start`, by an `mcp_event` from there on."""
 
-    def fits(event: Any) -> bool:
-        return (
-            event.type == "mcp_event"
-            and event.payload["name"] == name
-            and event.payload["state"] == state
-        )
+    async def told() -> dict[str, Any] | None:
+        # A stream that is opened late has missed the first events; then the state tells.
+        for event in seat.stream.events[start or 0 :]:
+            payload = event.payload
+            if event.type == "mcp_event" and (payload["name"], payload["state"]) == (name, state):
+                return payload
+        if start is None:
+            shown = (await states(seat)).get(name, {})
+            return shown if shown.get("state") == state else None
+        return None
 
-    return dict((await seat.stream.wait_for(fits, timeout, start=start)).payload)
+    return dict(await until(told, f"{name} is {state}", timeout))
 
 
 async def states(seat: Seat) -> dict[str, Any]:

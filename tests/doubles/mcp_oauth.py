@@ -29,7 +29,8 @@ KNOWN = OAuthClientInformationFull(
     client_id="configured-client",
     client_secret="configured-secret-value",
     redirect_uris=["http://localhost:1/callback"],
-    token_endpoint_auth_method="client_secret_post",
+    scope="use",
+    token_endpoint_auth_method="client_secret_basic",
 )
 
 

@@ -88,9 +88,9 @@ def make(host: str = "127.0.0.1", port: int = 0, **options: Any) -> FastMCP:
         return "x" * size
 
     @server.tool()
-    def environment(name: str) -> str:
+    def environment(variable: str) -> str:
         """Tells a variable of its environment."""
-        return os.environ.get(name, "(unset)")
+        return os.environ.get(variable, "(unset)")
 
     @server.tool()
     def spawn() -> str:
@@ -101,13 +101,13 @@ def make(host: str = "127.0.0.1", port: int = 0, **options: Any) -> FastMCP:
         return json.dumps({"pid": os.getpid(), "child": child.pid})
 
     @server.tool()
-    async def learn(name: str, context: Context) -> str:
+    async def learn(tool: str, context: Context) -> str:
         """Adds a tool, and says so."""
 
         def fresh() -> str:
             return "fresh"
 
-        server.add_tool(fresh, name=name, description="A tool that was not there.")
+        server.add_tool(fresh, name=tool, description="A tool that was not there.")
         await context.session.send_tool_list_changed()
         return "learned"
 

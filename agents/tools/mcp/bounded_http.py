@@ -32,16 +32,16 @@ def client_for(
     headers: Mapping[str, str],
     env: Mapping[str, str],
     auth: httpx.Auth | None,
-    is_interactive: Callable[[], bool],
+    may_log_in: Callable[[], bool],
 ) -> httpx.AsyncClient:
-    """``is_interactive``: whether a person waits for a login right now."""
+    """``may_log_in`` is asked when the server refuses us: does a person wait for a login?"""
     inner = httpx.AsyncHTTPTransport(
         verify=_certificates(), proxy=proxy_for(url, env), trust_env=False
     )
     return httpx.AsyncClient(
         headers={**headers, "Accept-Encoding": "identity"},
         auth=auth,
-        transport=_Bounded(inner, asks_login=auth is not None, is_interactive=is_interactive),
+        transport=_Bounded(inner, asks_login=auth is not None, may_log_in=may_log_in),
         timeout=httpx.Timeout(_CONNECT_SECONDS, read=_SILENCE_SECONDS),
         trust_env=False,
         follow_redirects=False,
@@ -62,16 +62,16 @@ class _Bounded(httpx.AsyncBaseTransport):
         inner: httpx.AsyncBaseTransport,
         *,
         asks_login: bool,
-        is_interactive: Callable[[], bool],
+        may_log_in: Callable[[], bool],
     ) -> None:
         self._inner = inner
         self._asks_login = asks_login
-        self._is_interactive = is_interactive
+        self._may_log_in = may_log_in
 
     @override
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         response = await self._inner.handle_async_request(request)
-        if self._asks_login and _wants_login(response) and not self._is_interactive():
+        if self._asks_login and _wants_login(response) and not self._may_log_in():
             await response.aclose()
             raise NeedsLogin
         if response.headers.get("content-encoding", "identity").lower() != "identity":

@@ -64,6 +64,13 @@ class Attempt:
     login: Login | None = None
     renew: bool = False
     child: Child | None = None
+    was_refused: bool = False  # for want of a login
+
+    def may_log_in(self) -> bool:
+        """Asked when the server refuses us."""
+        may = self.login is not None and self.login.is_interactive
+        self.was_refused = self.was_refused or not may
+        return may
 
     def said(self) -> str:
         return self.child.said() if self.child is not None else ""
@@ -74,6 +81,7 @@ class Connection:
         self._attempt = attempt
         self._session: ClientSession | None = None
         self._side: set[asyncio.Task[None]] = set()
+        self._pending = 0  # questions without an answer
         self._ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._fault: Exception | None = None
         self._can: types.ServerCapabilities = types.ServerCapabilities()
@@ -97,6 +105,9 @@ class Connection:
     async def why_over(self) -> ConnectionLost:
         if self._attempt.child is not None:
             return ConnectionLost(await self._attempt.child.last_words())
+        if self._attempt.was_refused and self._pending <= 1:
+            # Nobody else was in the middle of anything: it is this one that was refused.
+            return NotProcessed("The server asks for a login.")
         if isinstance(self._fault, McpFailed):
             return ConnectionLost(str(self._fault))
         return ConnectionLost("The server closed the connection.")
@@ -177,6 +188,7 @@ class Connection:
             return await session.send_request(request, answer_type)
 
         asking = asyncio.create_task(send())
+        self._pending += 1
         try:
             waited: set[asyncio.Future[Any]] = {asking, self._ended}
             await asyncio.wait(waited, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
@@ -186,6 +198,7 @@ class Connection:
                 raise await self.why_over()
             raise TooSlow(f"The server did not answer within {seconds:g} seconds.")
         finally:
+            self._pending -= 1
             if not asking.done():
                 asking.cancel()
                 self._take_back(numbers)
@@ -333,7 +346,7 @@ async def connected(attempt: Attempt) -> AsyncIterator[Connection]:
     connection = Connection(attempt)
     async with _transport(attempt) as (read, write):
         to_session, from_server = anyio.create_memory_object_stream[SessionMessage | Exception](0)
-        with to_session, from_server:
+        with read, to_session, from_server:
             async with anyio.create_task_group() as tasks:
                 try:
                     # Between the two, because the package's session does not tell of its end.
@@ -386,7 +399,7 @@ async def _transport(attempt: Attempt) -> AsyncIterator[tuple[_Incoming, _Outgoi
             headers=settings.headers,
             env=attempt.env,
             auth=login.auth(renew=attempt.renew) if login is not None else None,
-            is_interactive=lambda: login is not None and login.is_interactive,
+            may_log_in=attempt.may_log_in,
         )
 
     if settings.kind == "sse":

@@ -82,6 +82,7 @@ class Server:
         self._woken = asyncio.Event()
         self._settled = asyncio.Event()  # the first attempt has come to something
         self._was_waited_for = False
+        self._was_up = False  # in this life
         self._task: asyncio.Task[None] | None = None
 
     @property
@@ -172,13 +173,11 @@ class Server:
 
     async def log_in(self) -> None:
         """Until a person has let us in. Raises ``McpFailed``. Several may wait for one login."""
+        if self._connection is not None and not self._connection.is_over:
+            return
+        if not self._asks_login:
+            raise McpFailed("The server asks for no login.")
         if self._asked_login is None or self._asked_login.done():
-            if self.view.state is State.STARTING:
-                await self.wait_first()
-            if self._connection is not None:
-                return
-            if self._login is None:
-                raise McpFailed("The server asks for no login.")
             self._asked_login = asyncio.get_running_loop().create_future()
             self._woken.set()
         try:
@@ -252,14 +251,16 @@ class Server:
             began = loop.time()
             asked = self._asked_login
             if asked is not None and not asked.done() and self._login is not None:
-                failure = await self._live_logging_in(self._login, asked)
+                failure = await self._live_logging_in(self._login)
             else:
                 await self._standing.show(state=State.STARTING, error="")
                 failure = await self._live()
-            lived = loop.time() - began if self._connection is not None else 0.0
+            was_up, self._was_up = self._was_up, False
             self._connection = None
-            self._pauses.failed(loop.time(), lived=lived)
+            self._pauses.failed(loop.time(), lived=loop.time() - began if was_up else 0.0)
             needs_login = isinstance(failure, NeedsLogin)
+            if needs_login and was_up and self._pauses.is_short:
+                continue  # the token has ended: there may be a way to another
             await self._standing.show(
                 state=State.NEEDS_AUTH if needs_login else State.ERROR,
                 error="" if needs_login else str(self._told(failure)),
@@ -285,7 +286,7 @@ class Server:
             failure = await self._attempt(renew=True)
         return failure
 
-    async def _live_logging_in(self, login: Login, asked: asyncio.Future[None]) -> McpFailed:
+    async def _live_logging_in(self, login: Login) -> McpFailed:
         async with AsyncExitStack() as door:
             failure = await self._open_door(login, door)
             if failure is None:
@@ -293,16 +294,13 @@ class Server:
                 async def logged_in() -> None:
                     login.end()
                     await door.aclose()
-                    if not asked.done():
-                        asked.set_result(None)
                     self._on_login(login.key)
 
                 failure = await self._attempt(seconds=AUTH_SECONDS, then=logged_in)
                 login.end()
-        was_connected = asked.done()
         self._settle_login(failure)
         # Not let in is not broken: the next try is a person's.
-        return failure if was_connected or isinstance(failure, ConnectionLost) else NeedsLogin()
+        return failure if self._was_up or isinstance(failure, ConnectionLost) else NeedsLogin()
 
     async def _open_door(self, login: Login, door: AsyncExitStack) -> McpFailed | None:
         """The address to which the browser will return."""
@@ -367,6 +365,7 @@ class Server:
     async def _be_up(self, connection: Connection, offer: Offer) -> None:
         self.offer = self._allowed(offer)
         self._connection = connection
+        self._was_up = True
         await self._standing.show_offer(
             self.offer,
             Change.STATE,
@@ -377,6 +376,8 @@ class Server:
             process=connection.process,
         )
         self._settled.set()
+        if self._asked_login is not None and not self._asked_login.done():
+            self._asked_login.set_result(None)
 
     async def _over(self, connection: Connection) -> McpFailed:
         """Hears what the server says by itself, until it is over; why it is."""
@@ -412,10 +413,15 @@ class Server:
     def _own_login(self) -> Login | None:
         from agents.tools.mcp.protocol import Login  # noqa: PLC0415
 
+        return Login(self.settings, self._backing) if self._asks_login else None
+
+    @property
+    def _asks_login(self) -> bool:
         settings = self.settings
+        if settings.kind == "stdio" or settings.is_disabled:
+            return False
         has_key = any(name.lower() == _AUTHORIZATION for name in settings.headers)
-        asks = settings.oauth if settings.oauth is not None else not has_key
-        return Login(settings, self._backing) if settings.kind != "stdio" and asks else None
+        return settings.oauth if settings.oauth is not None else not has_key
 
 
 def _report(task: asyncio.Task[None]) -> None:
