@@ -67,6 +67,28 @@ FILE = {
     "updated_at": 1794993656,
     "version": 0,
 }
+BATCH = {
+    "id": "ccab5c15",
+    "questions": [
+        {
+            "description": "Shall we",
+            "id": "da8ebc3b",
+            "label": "Go",
+            "question": "Go?",
+            "type": "yes_no",
+        }
+    ],
+    "session_id": "a9c0f259",
+    "tool_call_id": "call_1555_0",
+}
+MCP = {"type": "state_changed", "name": "notes", "state": "connected", "tool_count": 3}
+LSP = {"type": "diagnostics_changed", "name": "pyright", "state": 2, "diagnostic_count": 4}
+SKILLS = {
+    "states": [
+        {"name": "release", "path": "/home/dev/.skills/release/SKILL.md", "state": 0},
+        {"name": "", "path": "/home/dev/.skills/bad/SKILL.md", "state": 1, "error": "no name"},
+    ]
+}
 
 
 def tell(kind: str, payload: dict[str, Any]) -> list[dict[str, Any]]:
@@ -269,6 +291,81 @@ RECORDED: dict[str, tuple[str, dict[str, Any], list[dict[str, Any]]]] = {
             )
         ],
     ),
+    "question asked": (
+        Kind.QUESTION_ASKED,
+        {"batch": BATCH},
+        [envelope("question_batch_request", "created", BATCH)],
+    ),
+    "question resolved": (
+        Kind.QUESTION_RESOLVED,
+        {
+            "batch_id": "ccab5c15",
+            "session_id": "a9c0f259",
+            "tool_call_id": "call_1555_0",
+            "state": "answered",
+        },
+        [envelope("question_batch_notification", "created", {"batch_id": "ccab5c15"})],
+    ),
+    "summary begun": (
+        Kind.SUMMARY_PROGRESSED,
+        {"session_id": "s1", "progress": "Summarizing the session", "done": False},
+        [
+            envelope(
+                "agent_event",
+                "created",
+                {
+                    "done": False,
+                    "message": NO_MESSAGE,
+                    "progress": "Summarizing the session",
+                    "session_id": "s1",
+                    "type": "summarize",
+                },
+            )
+        ],
+    ),
+    "summary done": (
+        Kind.SUMMARY_PROGRESSED,
+        {"session_id": "s1", "progress": "", "done": True},
+        [
+            envelope(
+                "agent_event",
+                "created",
+                {
+                    "done": True,
+                    "message": NO_MESSAGE,
+                    "progress": "",
+                    "session_id": "s1",
+                    "type": "summarize",
+                },
+            )
+        ],
+    ),
+    "MCP server changed": (
+        Kind.MCP_CHANGED,
+        {"mcp": MCP},
+        [envelope("mcp_event", "updated", MCP)],
+    ),
+    "MCP server failed": (
+        Kind.MCP_CHANGED,
+        {"mcp": {"type": "state_changed", "name": "n", "state": "error", "error": "it ended"}},
+        [
+            envelope(
+                "mcp_event",
+                "updated",
+                {"type": "state_changed", "name": "n", "state": "error", "error": "it ended"},
+            )
+        ],
+    ),
+    "language server changed": (
+        Kind.LSP_CHANGED,
+        {"lsp": LSP},
+        [envelope("lsp_event", "updated", LSP)],
+    ),
+    "skills changed": (
+        Kind.SKILLS_CHANGED,
+        SKILLS,
+        [envelope("skills_event", "updated", SKILLS)],
+    ),
     "file versioned": (Kind.FILE_VERSIONED, {"file": FILE}, [envelope("file", "created", FILE)]),
     "configuration changed": (
         Kind.CONFIG_CHANGED,
@@ -306,6 +403,26 @@ def test_every_kind_is_either_told_or_left_out_on_purpose() -> None:
 
     assert told.isdisjoint(UNTOLD)
     assert {kind for kind in Kind if kind not in told | UNTOLD} == set()
+
+
+@pytest.mark.parametrize("kind", ["agent", "fetch", "summary"])
+@pytest.mark.parametrize("outcome", ["completed", "cancelled", "failed"])
+def test_the_end_of_a_run_that_no_prompt_began_is_not_told(kind: str, outcome: str) -> None:
+    assert tell(Kind.RUN_FINISHED, run(outcome, kind=kind, run_id="", text="word0")) == []
+
+
+@pytest.mark.parametrize("state", ["answered", "dismissed", "withdrawn"])
+def test_a_batch_is_closed_for_clients_however_it_ended(state: str) -> None:
+    told = tell(Kind.QUESTION_RESOLVED, {"batch_id": "b", "session_id": "s", "state": state})
+
+    assert told == [envelope("question_batch_notification", "created", {"batch_id": "b"})]
+
+
+def test_a_client_that_comes_later_is_asked_with_the_same_envelope() -> None:
+    assert read(v1_frames.question_frame(BATCH)) == tell(Kind.QUESTION_ASKED, {"batch": BATCH})
+    assert read(v1_frames.permission_frames(REQUEST)) == tell(
+        Kind.PERMISSION_REQUESTED, {"request": REQUEST}
+    )
 
 
 def test_an_unknown_kind_is_passed_over() -> None:
