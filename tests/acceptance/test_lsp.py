@@ -111,12 +111,14 @@ async def test_an_edit_tells_the_model_and_the_clients_what_it_broke(
     result = await run_call(
         seat,
         session,
-        call("edit", file_path="shop.py", old_string="return amount", new_string="return amunt"),
+        call(
+            "edit", file_path="shop.py", old_string="return amount", new_string="return sum_of_it"
+        ),
     )
     assert result["is_error"] is False
     assert "<file_diagnostics>" in result["content"]
     assert "Error: shop.py:7:12 [py basedpyright reportUndefinedVariable]" in result["content"]
-    assert '"amunt" is not defined' in result["content"]
+    assert '"sum_of_it" is not defined' in result["content"]
     await place.state("py", STARTING)
     told = await seat.stream.wait_for(
         lambda e: e.type == "lsp_event" and e.payload["type"] == "diagnostics_changed"
@@ -131,7 +133,9 @@ async def test_an_edit_tells_the_model_and_the_clients_what_it_broke(
     mended = await run_call(
         seat,
         session,
-        call("edit", file_path="shop.py", old_string="return amunt", new_string="return amount"),
+        call(
+            "edit", file_path="shop.py", old_string="return sum_of_it", new_string="return amount"
+        ),
     )
     assert "not defined" not in mended["content"]
 

@@ -10,7 +10,7 @@ from pathlib import PurePath
 
 _EXTENSIONS: dict[str, tuple[str, ...]] = {
     "c": ("c", "h"),
-    "clojure": ("clj", "cljs", "cljc", "edn"),
+    "clojure": ("clj", "cljs", "cljc"),
     "cpp": ("cc", "cpp", "cxx", "hh", "hpp", "hxx", "ipp"),
     "csharp": ("cs",),
     "css": ("css",),

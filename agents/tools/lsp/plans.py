@@ -47,8 +47,12 @@ class ServerPlan:
                 text = text.replace(secret, "********")
         return text
 
+    def may_handle(self, path: Path) -> bool:
+        """By its name alone."""
+        return not self.is_disabled and fits(path.name, self.filetypes)
+
     def handles(self, path: Path, root: Path) -> bool:
-        if self.is_disabled or not fits(path.name, self.filetypes):
+        if not self.may_handle(path):
             return False
         return self.is_at_home or _has_marker_above(path, root, self.root_markers)
 

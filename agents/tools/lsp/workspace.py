@@ -90,7 +90,9 @@ class WorkspaceServers:
         planned = self._planned
         if planned is None or self._is_closed:
             return ()
-        wanted = await asyncio.to_thread(_handling, planned, path)
+        wanted = [plan for plan in planned.plans if plan.may_handle(path)]
+        if not all(plan.is_at_home for plan in wanted):
+            wanted = await asyncio.to_thread(_handling, wanted, path, planned.root)
         found = [self._server(plan, planned) for plan in wanted]
         for server in found:
             server.begin()
@@ -178,5 +180,5 @@ class WorkspaceServers:
             task.exception()  # a workspace that was closed meanwhile; nobody waits for this
 
 
-def _handling(planned: Planned, path: Path) -> list[ServerPlan]:
-    return [plan for plan in planned.plans if plan.handles(path, planned.root)]
+def _handling(plans: list[ServerPlan], path: Path, root: Path) -> list[ServerPlan]:
+    return [plan for plan in plans if plan.handles(path, root)]
