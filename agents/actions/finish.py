@@ -61,6 +61,8 @@ def end_run(
     )
     if outcome in {RunOutcome.FAILED, RunOutcome.INTERRUPTED}:
         failed = {"session_id": run.session_id, "run_id": run.run_id or "", "error": error}
+        if run.parent is not None:
+            failed["kind"] = run.kind  # its parent's call has the error
         tx.append(run.workspace_id, Kind.AGENT_FAILED, failed, session_id=run.session_id)
     rows = tx.fetch("SELECT title FROM workspaces_session WHERE id = %s", [run.session_id])
     wire = run_wire(

@@ -165,12 +165,12 @@ def write_step(tx: Transaction, held: Held, step: Step) -> Written:
     ends_cancelled = step.end is not None and step.end.outcome is Outcome.CANCELLED
     if run.is_cancelled and not ends_cancelled:
         return Written(is_cancelled=True)
-    if step.parks and (answered := answered_calls(tx, run, _waiting(tx, run))):
-        return Written(answered=tuple(answered))
     _write_said(tx, run, step)
     if step.begins:
         _mark_open(tx, run, [*run.open_calls, *step.begins])
     if step.parks:
+        if answered := answered_calls(tx, run, _waiting(tx, run)):
+            return Written(answered=tuple(answered))
         _give_up(tx, run, RunState.PARKED, Kind.RUN_PARKED)
     elif step.releases:
         _give_up(tx, run, RunState.READY, None)

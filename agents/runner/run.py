@@ -71,6 +71,7 @@ from workspaces.events.hub import Hub
 from workspaces.events.parts import (
     FinishReason,
     Role,
+    ToolCall,
     ToolResult,
     plain_text,
     tool_calls,
@@ -81,6 +82,8 @@ from workspaces.storage.writer import writer
 logger = logging.getLogger(__name__)
 
 TITLE_SECONDS = 1.0
+MODEL = ""  # the name of the model's task among those of calls, which have the calls' ids
+BROKEN = "internal error: the server's log has the details"
 NO_SUMMARY = "The model gave no summary of the conversation; try again, or begin a new session."
 
 
@@ -200,16 +203,15 @@ class RunTask:
             await self._advance(CancelSeen())
             return
         self._turn = turn
-        if written.answered:
-            for call_id in written.answered:
-                self._inbox.put_nowait(Answered(call_id))
-            return
         if step is not None:
             self._keep(step)
             await self._pass_gates(step)
         for effect in effects:
             await self._perform(effect, written)
-        if any(isinstance(effect, Park) for effect in effects):
+        if written.answered:  # it is not parked
+            for call_id in written.answered:
+                self._inbox.put_nowait(Answered(call_id))
+        elif any(isinstance(effect, Park) for effect in effects):
             self._turn = Turn(phase=Phase.ENDED)  # here; its row says that it waits
 
     async def _pass_gates(self, step: Step) -> None:
@@ -233,7 +235,9 @@ class RunTask:
         if self._reply is None:
             return None
         parts = self._reply.parts()
-        if reason is not FinishReason.TOOL_USE:
+        if self._reply.is_summary:  # it was given no tools
+            parts = tuple(part for part in parts if not isinstance(part, ToolCall))
+        elif reason is not FinishReason.TOOL_USE:
             parts = whole_calls(parts)
         prompt_tokens, completion_tokens, cost = self._usage
         return ReplyWrite(
@@ -295,7 +299,7 @@ class RunTask:
             on_begin=self._begin_title,
             is_summary=is_summary,
         )
-        self._spawn("model", self._receive(self._reply, brief))
+        self._spawn(MODEL, self._receive(self._reply, brief))
 
     async def _before(self, step: Step) -> None:
         if step.parks:
@@ -329,11 +333,17 @@ class RunTask:
         task.add_done_callback(self._worked)
 
     def _worked(self, task: asyncio.Task[None]) -> None:
-        for name in [name for name, other in self._work.items() if other is task]:
+        names = [name for name, other in self._work.items() if other is task]
+        for name in names:
             del self._work[name]
-        if not task.cancelled() and (error := task.exception()) is not None:
-            logger.error("a step of a run broke", exc_info=error)
-            self._inbox.put_nowait(ReplyFailed("internal error"))
+        if task.cancelled() or (error := task.exception()) is None:
+            return
+        logger.error("a step of a run broke", exc_info=error)
+        for name in names:
+            if name == MODEL:
+                self._inbox.put_nowait(ReplyFailed(BROKEN))
+            else:
+                self._end_call(calls.failure(self._conversation.calls[name], BROKEN))
 
     async def _abort(self) -> None:
         """Closes the model's stream and ends running tools; returns when they are gone."""

@@ -403,6 +403,41 @@ async def test_a_run_that_was_about_to_park_is_asked_once_and_answered_once(
     assert (path / "marks").read_text().split() == ["a"]
 
 
+async def test_an_answer_just_before_parking_takes_no_neighbours_result_with_it(
+    gated_server: Server,
+    gates: Gates,
+    connect: Connect,
+    project: MakeProject,
+    tmp_path: Path,
+) -> None:
+    """Of two calls side by side one is asked for; the other ends, and the run wants to park."""
+    (tmp_path / "outside.txt").write_text("from outside\n")
+    path = project()
+    (path / "inside.txt").write_text("from inside\n")
+    seat = await take_seat(connect(gated_server), path)
+    session = await seat.workspace.session()
+    gates.hold("run.parking")
+    calls = " ;; ".join(
+        f"view {json.dumps({'file_path': str(file)})}"
+        for file in (tmp_path / "outside.txt", path / "inside.txt")
+    )
+    await seat.workspace.prompt(session, f"[[calls={calls}]] [[n=3]]")
+    await gates.reached("run.parking")
+    asked = (await seat.stream.wait_for(lambda e: e.type == "permission_request")).payload
+    assert await seat.workspace.grant(asked) is True
+    gates.open("run.parking")
+    await seat.stream.run_complete(session)
+    given = [
+        part["data"]
+        for message in await seat.workspace.messages(session)
+        for part in message["parts"]
+        if part["type"] == "tool_result"
+    ]
+    assert sorted("from inside" in result["content"] for result in given) == [False, True]
+    assert all("from" in result["content"] for result in given)
+    assert len({result["tool_call_id"] for result in given}) == len(given) == 2
+
+
 @pytest.mark.parametrize("action", ["allow", "deny"])
 async def test_a_parked_run_is_still_asked_after_a_crash(
     gated_server: Server, connect: Connect, project: MakeProject, action: str

@@ -87,6 +87,8 @@ _PLAIN: Mapping[str, tuple[str, str, str]] = {
 
 
 def _agent_failed(data: Mapping[str, Any]) -> bytes:
+    if "kind" in data:
+        return b""
     failed = {
         "error": data["error"],
         "message": _NO_MESSAGE,
