@@ -81,7 +81,9 @@ async def test_a_server_of_each_kind_connects_and_its_tools_are_called(
     # An event says the same.
     start = seat.stream.mark()
     await seat.workspace.call("POST", "/mcp/refresh-tools", {"name": "s"})
-    told = await seat.stream.wait_for(lambda e: e.type == "mcp_event", start=start)
+    told = await seat.stream.wait_for(
+        lambda e: e.type == "mcp_event" and e.payload["type"] == "tools_list_changed", start=start
+    )
     assert told.action == "updated"
     assert told.payload == {"type": "tools_list_changed", **shown}
     # The model is told each tool by a name that every provider takes, with the server's schema.

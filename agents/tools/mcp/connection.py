@@ -371,6 +371,8 @@ async def _relay(
     try:
         with sink, suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
             async for message in source:
+                if isinstance(message, McpFailed):  # ours: what it belongs to is never answered
+                    raise message
                 await sink.send(message)
     finally:
         heard.end()

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import httpx
 from mcp.client.auth import OAuthFlowError
 from mcp.shared.exceptions import McpError
+from pydantic import ValidationError
 
 from agents.tools.mcp.contract import ConnectionLost, McpFailed, NeedsLogin
 
@@ -54,6 +55,8 @@ def _known(error: BaseException) -> McpFailed | None:
             return McpFailed(f"The server answered: {error.error.message}")
         case RuntimeError() if "protocol version" in str(error):
             return McpFailed("The server speaks a version of the protocol that is not known here.")
+        case ValidationError():
+            return McpFailed("The server's answer does not follow the protocol.")
         case OSError():
             return ConnectionLost(
                 f"The connection broke: {error.strerror or type(error).__name__}."

@@ -1,0 +1,313 @@
+"""Servers that mean ill or are broken: bounded in size and time, and never in anybody's way."""
+
+import asyncio
+import contextlib
+import gzip
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytest_asyncio
+from aiohttp import web
+
+from agents.tools.contract import ToolRefusal
+from agents.tools.mcp import limits
+from agents.tools.mcp.contract import Change, McpFailed, State
+from agents.tools.mcp.host import McpHost
+from tests.doubles.mcp_backing import MemoryBacking
+from tests.doubles.tool_context import make_desk
+from tests.integration.mcp.conftest import double, script
+from workspaces.config.settings import McpSettings
+
+MakeHost = Callable[..., McpHost]
+Serve = Callable[[Callable[[web.Request], Awaitable[web.StreamResponse]]], Awaitable[str]]
+
+# Answers the handshake and every list, then does what the test says.
+POLITE = """
+import json, sys
+def say(**message): print(json.dumps({"jsonrpc": "2.0", **message}), flush=True)
+LISTS = {"tools/list": "tools", "prompts/list": "prompts", "resources/list": "resources"}
+TOOL = {"name": "t", "inputSchema": {"type": "object"}}
+def listed(method): return [TOOL] if method == "tools/list" else []
+def more(message): pass
+CAPABILITIES = {"tools": {"listChanged": True}, "prompts": {}, "resources": {}}
+%s
+for line in sys.stdin:
+    message = json.loads(line)
+    method, number = message.get("method"), message.get("id")
+    if method == "initialize":
+        say(id=number, result={"protocolVersion": "2025-06-18", "capabilities": CAPABILITIES,
+            "serverInfo": {"name": "x", "version": "1"}})
+    elif method in LISTS:
+        say(id=number, result={LISTS[method]: listed(method)})
+    more(message)
+"""
+
+
+@pytest_asyncio.fixture
+async def serve() -> AsyncIterator[Serve]:
+    """`await serve(handler)`: the address of a web server that answers everything with it."""
+    runners: list[web.AppRunner] = []
+
+    async def start(handler: Callable[[web.Request], Awaitable[web.StreamResponse]]) -> str:
+        app = web.Application(client_max_size=1 << 30)
+        app.router.add_route("*", "/{tail:.*}", handler)
+        runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
+        runners.append(runner)
+        await runner.setup()
+        site = web.TCPSite(runner, "127.0.0.1", 0)
+        await site.start()
+        return f"http://127.0.0.1:{runner.addresses[0][1]}/mcp"
+
+    yield start
+    for runner in runners:
+        await runner.cleanup()
+
+
+async def run(host: McpHost, name: str, tmp_path: Path, **arguments: Any) -> str:
+    tool = (await host.tools("w"))[name]
+    return str((await tool.run(tool.parse(arguments), make_desk(tmp_path).context)).content)
+
+
+@pytest.mark.parametrize(
+    ("source", "told"),
+    [
+        ("import sys; sys.exit('nothing here')", "exit code 1: nothing here"),
+        ("while True: print('x' * 100000, flush=True)", "did not start within"),
+        ("import sys\nwhile True: sys.stdout.write('x' * 1000000)", "more than 16,777,216 bytes"),
+        ("import sys\nwhile True: sys.stderr.write('noise ' * 1000)", "did not start within"),
+        ("import os, time\nos.close(1)\ntime.sleep(60)", "stopped talking"),
+        ('print(\'{"jsonrpc": "2.0", "id": 0, "result": 3}\', flush=True)', "exit code 0"),
+        (
+            'import time; print(\'{"jsonrpc": "2.0", "id": 0, "result": {"a": 1}}\', flush=True);'
+            " time.sleep(60)",
+            "does not follow the protocol",
+        ),
+        (
+            'import time; print(\'{"jsonrpc": "2.0", "id": 0, "result": {"protocolVersion": "1999",'
+            ' "capabilities": {}, "serverInfo": {"name": "x", "version": "1"}}}\', flush=True);'
+            " time.sleep(60)",
+            "version of the protocol",
+        ),
+    ],
+)
+async def test_a_server_that_cannot_start_says_why_and_is_left_alone_in_the_end(
+    source: str, told: str, make_host: MakeHost, backing: MemoryBacking
+) -> None:
+    host = make_host(script(source, timeout_seconds=1.5))
+    began = time.monotonic()
+    assert await host.tools("w") == {}
+    view = await backing.until_state(State.ERROR)
+    assert told in view.error
+    assert len(view.error) <= limits.MAX_ERROR_CHARS + 10
+    assert time.monotonic() - began < 10
+    # Nobody waits for it a second time.
+    began = time.monotonic()
+    assert await host.tools("w") == {}
+    assert time.monotonic() - began < 1
+
+
+async def test_a_server_left_alone_is_tried_again_when_somebody_could_use_it(
+    make_host: MakeHost, backing: MemoryBacking, tmp_path: Path
+) -> None:
+    tried = tmp_path / "tried"
+    host = make_host(
+        script(f"open({str(tried)!r}, 'a').write('x'); import sys; sys.exit(1)", timeout_seconds=5)
+    )
+    await host.tools("w")
+
+    def tries() -> int:
+        return len(tried.read_text())
+
+    async def until(count: int) -> None:
+        async with asyncio.timeout(20):
+            while tries() < count:
+                await asyncio.sleep(0.02)
+
+    await until(3)
+    await asyncio.sleep(0.5)
+    assert tries() == 3
+    await host.tools("w")
+    await until(4)
+    server = (await host.servers_of("w"))["s"]
+    with pytest.raises(McpFailed, match="exit code 1"):
+        await server.refresh(Change.TOOLS)
+    assert tries() > 4
+
+
+async def test_a_call_without_an_answer_ends_in_time_and_is_taken_back(
+    make_host: MakeHost, tmp_path: Path
+) -> None:
+    notes = tmp_path / "notes"
+    host = make_host(double(env={"MCP_NOTES": str(notes)}))
+    with pytest.raises(ToolRefusal, match="did not answer within 15 seconds"):
+        await run(host, "mcp_s_wait", tmp_path, seconds=60)
+    async with asyncio.timeout(10):
+        while "cancelled" not in notes.read_text():
+            await asyncio.sleep(0.02)
+    assert await run(host, "mcp_s_add", tmp_path, first=1, second=1) == "2"
+
+
+async def test_a_list_without_an_end_is_cut(
+    make_host: MakeHost, backing: MemoryBacking, tmp_path: Path
+) -> None:
+    body = """
+def listed(method):
+    names = range(1000)
+    if method == "tools/list": return [{**TOOL, "name": f"t{n}"} for n in names]
+    if method == "prompts/list": return [{"name": f"p{n}"} for n in names]
+    return [{"name": "r", "uri": f"note://{n}"} for n in range(5000)]
+"""
+    host = make_host(script(POLITE % body))
+    await host.tools("w")
+    view = await backing.until_state(State.CONNECTED)
+    counts = (view.tool_count, view.prompt_count, view.resource_count)
+    assert counts == (limits.MAX_TOOLS, limits.MAX_PROMPTS, limits.MAX_RESOURCES)
+
+
+async def test_pages_that_go_round_in_circles_end(
+    make_host: MakeHost, backing: MemoryBacking
+) -> None:
+    body = """
+LISTS = {"prompts/list": "prompts", "resources/list": "resources"}
+def more(message):
+    if message.get("method") == "tools/list":
+        say(id=message["id"], result={"tools": [TOOL], "nextCursor": "again"})
+"""
+    host = make_host(script(POLITE % body))
+    await host.tools("w")
+    view = await backing.until_state(State.CONNECTED)
+    assert view.tool_count == limits.MAX_PAGES
+
+
+async def test_a_server_that_says_all_the_time_that_it_changed_costs_a_reading_a_moment(
+    make_host: MakeHost, backing: MemoryBacking, tmp_path: Path
+) -> None:
+    asked = tmp_path / "asked"
+    body = f"""
+def more(message):
+    if message.get("method") == "tools/list":
+        open({str(asked)!r}, "a").write("x")
+    for _ in range(50): say(method="notifications/tools/list_changed")
+"""
+    host = make_host(script(POLITE % body))
+    await host.tools("w")
+    await backing.until_state(State.CONNECTED)
+    await asyncio.sleep(1)
+    assert len(asked.read_text()) < 20
+    # The list is the same all the time: clients are not told again and again.
+    assert len(backing.told) == 2
+
+
+async def test_questions_of_a_server_to_us_are_refused_and_change_nothing(
+    make_host: MakeHost, backing: MemoryBacking, tmp_path: Path
+) -> None:
+    answers = tmp_path / "answers"
+    body = f"""
+def more(message):
+    if message.get("method") == "notifications/initialized":
+        say(id=900, method="sampling/createMessage", params={{"messages": [], "maxTokens": 1}})
+        say(id=901, method="roots/list")
+        say(id=902, method="no/such/thing")
+        say(id=903, result={{"unasked": True}})
+        print("[1, 2", flush=True)
+    if message.get("id", 0) and message["id"] >= 900:
+        open({str(answers)!r}, "a").write(json.dumps(message) + "\\n")
+"""
+    host = make_host(script(POLITE % body))
+    await host.tools("w")
+    await backing.until_state(State.CONNECTED)
+    async with asyncio.timeout(10):
+        while not answers.exists() or answers.read_text().count("\n") < 3:
+            await asyncio.sleep(0.02)
+    text = answers.read_text()
+    assert "Sampling not supported" in text
+    assert tmp_path.as_uri() in text  # a server on this machine may know where it works
+    assert "Invalid request parameters" in text
+
+
+async def test_closing_in_the_middle_of_a_start_and_of_a_call_ends_both(
+    make_host: MakeHost, backing: MemoryBacking, tmp_path: Path
+) -> None:
+    host = make_host(double("good"), double("hangs", "--hang", timeout_seconds=60))
+    await host.open("w")
+    await backing.until(lambda view: view.name == "good" and view.state is State.CONNECTED)
+    server = (await host.servers_of("w"))["good"]
+    calling = asyncio.create_task(server.call_tool("wait", {"seconds": 60}, sees_images=False))
+    await asyncio.sleep(0.2)
+    began = time.monotonic()
+    await host.close("w")
+    assert time.monotonic() - began < 5
+    with pytest.raises(McpFailed):
+        await asyncio.wait_for(calling, 5)
+    assert host.hosted() == frozenset()
+    assert backing.dropped == [None]
+    await host.close("w")
+
+
+async def test_a_distant_server_that_sends_without_an_end_is_cut_off(
+    serve: Serve, make_host: MakeHost, backing: MemoryBacking
+) -> None:
+    async def endless(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse(headers={"Content-Type": "application/json"})
+        await response.prepare(request)
+        with contextlib.suppress(ConnectionError):
+            while True:
+                await response.write(b" " * 1_000_000)
+        return response
+
+    host = make_host(McpSettings("s", "http", url=await serve(endless), timeout_seconds=20))
+    await host.open("w")
+    view = await backing.until_state(State.ERROR)
+    assert view.error == "The server sent a message of more than 16,777,216 bytes."
+
+
+@pytest.mark.parametrize("kind", ["http", "sse"])
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [
+        (lambda: web.Response(status=500), "status 500"),
+        (lambda: web.Response(status=404), "status 404"),
+        (lambda: web.Response(status=302, headers={"Location": "http://127.0.0.1:1/"}), "302"),
+        (
+            lambda: web.Response(
+                body=gzip.compress(b"{}"),
+                headers={"Content-Encoding": "gzip", "Content-Type": "application/json"},
+            ),
+            "packs its answers",
+        ),
+    ],
+)
+async def test_a_distant_server_that_answers_nonsense_says_so(
+    kind: str,
+    answer: Callable[[], web.Response],
+    told: str,
+    serve: Serve,
+    make_host: MakeHost,
+    backing: MemoryBacking,
+) -> None:
+    async def nonsense(request: web.Request) -> web.StreamResponse:
+        return answer()
+
+    url = await serve(nonsense)
+    host = make_host(McpSettings("s", kind, url=f"{url}?key=s3cret-in-the-url", timeout_seconds=3))
+    await host.tools("w")
+    view = await backing.until_state(State.ERROR)
+    assert told in view.error
+    assert "s3cret" not in view.error
+
+
+async def test_a_distant_server_that_never_answers_is_given_up_in_time(
+    serve: Serve, make_host: MakeHost, backing: MemoryBacking
+) -> None:
+    async def silent(request: web.Request) -> web.StreamResponse:
+        await asyncio.sleep(30)
+        return web.Response()
+
+    host = make_host(McpSettings("s", "http", url=await serve(silent), timeout_seconds=1))
+    began = time.monotonic()
+    assert await host.tools("w") == {}
+    assert time.monotonic() - began < 8
+    assert "did not start within 1 seconds" in (await backing.until_state(State.ERROR)).error

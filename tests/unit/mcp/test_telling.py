@@ -1,0 +1,49 @@
+"""What people are told of a failure holds nothing that the server was given."""
+
+from agents.tools.mcp.limits import MAX_ERROR_CHARS
+from agents.tools.mcp.telling import Telling
+from workspaces.config.settings import McpSettings
+
+SETTINGS = McpSettings(
+    "s",
+    "http",
+    url="https://user:p4ssw0rd-in-url@example.org/mcp?api_key=in-the-query",
+    env={"DATABASE": "value-of-a-variable"},
+    headers={"Authorization": "Bearer value-of-a-header"},
+    oauth_client_secret="value-of-a-client",
+)
+TELLING = Telling.of(
+    SETTINGS, {"MY_TOKEN": "value-of-the-workspace", "HOME": "/home/dev"}, path="/home/dev/project"
+)
+
+
+def test_values_that_it_was_given_are_masked_wherever_they_stand() -> None:
+    for secret in (
+        "value-of-a-variable",
+        "value-of-a-header",
+        "value-of-a-client",
+        "value-of-the-workspace",
+    ):
+        assert TELLING.sentence(f"failed with {secret}!") == "failed with ********!"
+
+
+def test_addresses_and_assignments_lose_their_secrets() -> None:
+    told = TELLING.sentence(f"no answer from {SETTINGS.url} (token=abcdefgh)")
+    for secret in ("p4ssw0rd", "in-the-query", "abcdefgh"):
+        assert secret not in told
+    assert "example.org/mcp" in told
+
+
+def test_folders_stay_readable() -> None:
+    assert TELLING.sentence("no file /home/dev/project/x") == "no file /home/dev/project/x"
+
+
+def test_a_long_text_keeps_its_beginning_and_its_end() -> None:
+    told = TELLING.sentence("begin " + "x" * 10_000 + " end")
+    assert len(told) < MAX_ERROR_CHARS + 10
+    assert told.startswith("begin ")
+    assert told.endswith(" end")
+
+
+def test_nothing_unprintable_is_told() -> None:
+    assert TELLING.sentence("a\x1b[31mb\x00c\nd") == "a [31mb c\nd"
