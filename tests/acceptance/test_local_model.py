@@ -1,5 +1,6 @@
 """A real model in the server itself: no key, no network, nothing but a line of configuration."""
 
+import asyncio
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -67,7 +68,7 @@ async def test_it_answers_a_prompt_word_by_word(
     seat = await take_seat(connect(shared_server), folder)
     session = await seat.workspace.session()
     await seat.workspace.prompt(session, "Tell me about the sea.", "r1")
-    await seat.stream.words(session, 3)
+    await seat.stream.words(session, 3, 60)
     complete = await seat.stream.run_complete(session, "r1", 120)
     assert "error" not in complete
     messages = await seat.workspace.messages(session)
@@ -106,7 +107,7 @@ async def test_a_cancel_in_the_middle_stops_it(
     seat = await take_seat(connect(shared_server), folder)
     session = await seat.workspace.session()
     await seat.workspace.prompt(session, "Count from one to one thousand, in words.", "r1")
-    await seat.stream.words(session, 3)
+    await seat.stream.words(session, 3, 60)
     await seat.workspace.cancel(session)
     complete = await seat.stream.run_complete(session, "r1")
     assert complete["cancelled"] is True
@@ -115,3 +116,16 @@ async def test_a_cancel_in_the_middle_stops_it(
     # It is free again: the next is not behind the rest of a thousand numbers.
     _, complete = await ask(seat, "Hello")
     assert "error" not in complete
+
+
+@pytest.mark.parametrize("words", [0, 3])
+async def test_a_server_stops_in_order_while_it_thinks(
+    make_a_server: Callable[..., Server], connect: Connect, folder: Path, words: int
+) -> None:
+    server = make_a_server(Shape.EMBEDDED)
+    server.start()
+    seat = await take_seat(connect(server), folder)
+    session = await seat.workspace.session()
+    await seat.workspace.prompt(session, "Tell me about the sea. " * 40, "r1")
+    await seat.stream.words(session, words, 60)
+    await asyncio.to_thread(server.stop)  # asserts that it ends with 0, and soon

@@ -8,6 +8,9 @@ half a second. Knows nothing of prompts or tools: it takes llama.cpp's requests.
 from __future__ import annotations
 
 import asyncio
+import atexit
+import logging
+import os
 import queue
 import secrets
 import shutil
@@ -23,9 +26,10 @@ from agents.llm.errors import ModelError
 Json = dict[str, Any]
 
 WINDOW = 8_192  # tokens
-BATCH = 128  # tokens of a prompt between two looks at whether it was cancelled
+BATCH = 32  # tokens of a prompt between two looks at whether it was cancelled
 IDLE_SECONDS = 900.0  # then its memory is given back
 JOIN_SECONDS = 2.0
+LEAVE_SECONDS = 10.0
 LONGEST_SOCKET = 80  # characters of its folder: a socket's path has room for about 100
 
 
@@ -50,9 +54,10 @@ class Engine:
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._all: dict[int, _Job] = {}
         self._server: Any = None  # only the thread touches it
-        # A daemon: no exit of the process waits for a reply.
+        # A daemon: no exit of the process waits for a whole reply.
         self._thread = threading.Thread(target=self._work, name="local-model", daemon=True)
         self._thread.start()
+        atexit.register(self._leave)
 
     @property
     def waiting(self) -> int:
@@ -84,6 +89,18 @@ class Engine:
             job.chunks.put_nowait(ModelError("The local model was stopped."))
         self._jobs.put(None)
         await asyncio.to_thread(self._thread.join, JOIN_SECONDS)
+        if not self._thread.is_alive():
+            atexit.unregister(self._leave)
+
+    def _leave(self) -> None:
+        """Python must not end below a thread that comes back from llama.cpp: both would hang."""
+        for job in list(self._all.values()):
+            job.cancelled.set()
+        self._jobs.put(None)
+        self._thread.join(LEAVE_SECONDS)
+        if self._thread.is_alive():
+            logging.shutdown()
+            os._exit(1)
 
     # -- in the thread
 
