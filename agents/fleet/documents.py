@@ -1,0 +1,132 @@
+"""Typed reading of JSON documents that somebody else has written.
+
+Errors name a field and what belongs there, never what was found: a document may
+hold secrets. Owns no file and no meaning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, cast
+
+import orjson
+
+U32: Final = 2**32 - 1
+U64: Final = 2**64 - 1
+
+
+class BadDocument(ValueError):
+    """A document that cannot be understood. Its text is a sentence without any of its values."""
+
+
+class Fields:
+    """One JSON object. Every getter raises ``BadDocument`` where its own type does not stand.
+
+    ``null`` counts as absent only for the ``*_or_none`` getters.
+    """
+
+    def __init__(self, values: Mapping[str, Any], *, path: str = "") -> None:
+        self.values = values
+        self._path = path
+
+    def name(self, key: str) -> str:
+        return f"{self._path}.{key}" if self._path else key
+
+    def __contains__(self, key: str) -> bool:
+        return key in self.values
+
+    def text(self, key: str, default: str | None = None) -> str:
+        return cast("str", self._typed(key, str, "a text", default))
+
+    def text_or_none(self, key: str) -> str | None:
+        return None if self.values.get(key) is None else self.text(key)
+
+    def flag(self, key: str, *, default: bool | None = None) -> bool:
+        return cast("bool", self._typed(key, bool, "true or false", default))
+
+    def whole(self, key: str, *, most: int = U32, default: int | None = None) -> int:
+        value = self._typed(key, int, "a whole number", default)
+        if isinstance(value, bool) or not 0 <= cast("int", value) <= most:
+            raise BadDocument(f"{self.name(key)} must be a whole number from 0 to {most}.")
+        return cast("int", value)
+
+    def whole_or_none(self, key: str, *, most: int = U64) -> int | None:
+        return None if self.values.get(key) is None else self.whole(key, most=most)
+
+    def texts(self, key: str) -> tuple[str, ...]:
+        """Empty when absent or null."""
+        items = self.items(key)
+        if not all(isinstance(item, str) for item in items):
+            raise BadDocument(f"{self.name(key)} must be a list of texts.")
+        return tuple(items)
+
+    def items(self, key: str) -> list[Any]:
+        """Empty when absent or null."""
+        if self.values.get(key) is None:
+            return []
+        return cast("list[Any]", self._typed(key, list, "a list", None))
+
+    def fields(self, key: str, *, optional: bool = False) -> Fields:
+        """``optional``: absent reads as an empty object; null stays wrong."""
+        value = self._typed(key, dict, "an object", {} if optional else None)
+        return Fields(cast("dict[str, Any]", value), path=self.name(key))
+
+    def fields_or_none(self, key: str) -> Fields | None:
+        return None if self.values.get(key) is None else self.fields(key)
+
+    def each(self, key: str) -> list[Fields]:
+        """A list of objects. Empty when absent."""
+        if key not in self.values:
+            return []
+        found = []
+        for number, item in enumerate(
+            cast("list[Any]", self._typed(key, list, "a list of objects", None))
+        ):
+            if not isinstance(item, dict):
+                raise BadDocument(f"{self.name(key)} must be a list of objects.")
+            found.append(Fields(item, path=f"{self.name(key)}[{number}]"))
+        return found
+
+    def kept(self, *keys: str) -> dict[str, Any]:
+        """Those of the fields that are there, as they stand."""
+        return {key: self.values[key] for key in keys if self.values.get(key) is not None}
+
+    def _typed(self, key: str, kind: type, what: str, default: object) -> object:
+        if key not in self.values:
+            if default is None:
+                raise BadDocument(f"{self.name(key)} is missing.")
+            return default
+        value = self.values[key]
+        if not isinstance(value, kind):
+            raise BadDocument(f"{self.name(key)} must be {what}.")
+        return value
+
+
+def read_object(data: bytes, *, what: str, most_bytes: int) -> Fields:
+    """Exactly one JSON object, blanks around it allowed. Raises ``BadDocument``."""
+    if len(data) > most_bytes:
+        raise BadDocument(f"{what} is larger than {most_bytes} bytes.")
+    try:
+        value = orjson.loads(data)
+    except orjson.JSONDecodeError:  # its text may quote the document
+        raise BadDocument(f"{what} is not one JSON document.") from None
+    if not isinstance(value, dict):
+        raise BadDocument(f"{what} is not a JSON object.")
+    return Fields(value)
+
+
+def written(value: object, *, pretty: bool = False) -> bytes:
+    """Compact, or with two blanks. Raises ``BadDocument`` for what JSON cannot hold."""
+    try:
+        return orjson.dumps(value, option=orjson.OPT_INDENT_2 if pretty else None)
+    except orjson.JSONEncodeError:
+        raise BadDocument("This cannot be written as JSON.") from None
+
+
+def sorted_keys(value: Any) -> Any:
+    """An opaque value as the other side writes it: every object's keys in order."""
+    if isinstance(value, Mapping):
+        return {key: sorted_keys(value[key]) for key in sorted(value)}
+    if isinstance(value, list | tuple):
+        return [sorted_keys(item) for item in value]
+    return value

@@ -1,0 +1,181 @@
+"""Where a child can be reached: one small file each in the fabric folder, with a lease.
+
+A record counts only while its lease runs; the child renews it, and anybody may
+collect what has expired. What cannot be read counts as absent. Blocks: call it
+in a thread.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import uuid
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from agents.fleet.disk import (
+    is_safe_name,
+    read_regular,
+    remove_old_temporaries,
+    sync_folder,
+    visible_json,
+    write_atomically,
+)
+from agents.fleet.documents import BadDocument, read_object, written
+from agents.fleet.times import NANOS, as_rfc3339, now_nanos, parse_rfc3339
+
+MOST_BYTES = 64 * 1024
+LEASE_SECONDS = 60.0
+RENEW_SECONDS = 20.0
+_TEMPORARY_LIVES_SECONDS = 600.0
+
+
+class BadRecord(ValueError):
+    """A record that cannot be written or read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """Times are nanoseconds since 1970."""
+
+    agent_id: str
+    role: str
+    endpoint: str
+    pid: int
+    started_at: int
+    lease_expires_at: int
+    labels: tuple[str, ...] = ()
+    version: str | None = None
+
+    def is_live(self, now: int | None = None) -> bool:
+        return self.lease_expires_at > (now_nanos() if now is None else now)
+
+
+def new_record(
+    agent_id: str,
+    *,
+    role: str,
+    endpoint: str,
+    version: str | None = None,
+    lease_seconds: float = LEASE_SECONDS,
+) -> Record:
+    """Of this very process, from now on."""
+    now = now_nanos()
+    expires = now + int(lease_seconds * NANOS)
+    return Record(agent_id, role, endpoint, os.getpid(), now, expires, version=version)
+
+
+def publish(folder: Path, record: Record) -> None:
+    """Raises ``BadRecord`` for an id that is no file name, ``OSError``."""
+    path = _path(folder, record.agent_id)
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    write_atomically(path, encode(record))
+
+
+def renew(folder: Path, record: Record, lease_seconds: float = LEASE_SECONDS) -> Record:
+    """Writes the record again with a new lease, also when somebody has collected it."""
+    renewed = replace(record, lease_expires_at=now_nanos() + int(lease_seconds * NANOS))
+    publish(folder, renewed)
+    return renewed
+
+
+def withdraw(folder: Path, agent_id: str) -> None:
+    """Callable twice. Raises ``BadRecord``, ``OSError``."""
+    _path(folder, agent_id).unlink(missing_ok=True)
+
+
+def find_record(folder: Path, agent_id: str, now: int | None = None) -> Record | None:
+    """The live record of that id."""
+    record = _read(_path(folder, agent_id))
+    return record if record is not None and record.is_live(now) else None
+
+
+def live_records(folder: Path, now: int | None = None) -> list[Record]:
+    """Sorted by id. A folder that is not there has none."""
+    moment = now_nanos() if now is None else now
+    read = (_read(folder / name) for name in visible_json(folder))
+    live = [record for record in read if record is not None and record.is_live(moment)]
+    return sorted(live, key=lambda record: record.agent_id)
+
+
+def collect_expired(folder: Path, now: int | None = None) -> int:
+    """Deletes what is expired or cannot be read; how many there were."""
+    moment = now_nanos() if now is None else now
+    collected = 0
+    for name in visible_json(folder):
+        record = _read(folder / name)
+        if record is None or not record.is_live(moment):
+            collected += _collect(folder, name, moment)
+    remove_old_temporaries(folder, older_than_seconds=_TEMPORARY_LIVES_SECONDS)
+    return collected
+
+
+def _collect(folder: Path, name: str, now: int) -> bool:
+    """Takes the file aside first: its child may renew it between our look and its end."""
+    aside = folder / f".{name}.collecting.{uuid.uuid4()}"
+    try:
+        if (folder / name).is_dir() and not (folder / name).is_symlink():
+            return False
+        (folder / name).rename(aside)
+    except OSError:
+        return False
+    record = _read(aside, named=name)
+    was_renewed = record is not None and record.is_live(now)
+    if was_renewed:
+        with contextlib.suppress(OSError):  # a still newer one stands there
+            (folder / name).hardlink_to(aside)
+    with contextlib.suppress(OSError):
+        aside.unlink()
+        sync_folder(folder)
+    return not was_renewed
+
+
+def encode(record: Record) -> bytes:
+    value: dict[str, object] = {
+        "agent_id": record.agent_id,
+        "role": record.role,
+        "labels": list(record.labels),
+        "endpoint": record.endpoint,
+        "pid": record.pid,
+    }
+    if record.version is not None:
+        value["version"] = record.version
+    value["started_at"] = as_rfc3339(record.started_at)
+    value["lease_expires_at"] = as_rfc3339(record.lease_expires_at)
+    return written(value, pretty=True)
+
+
+def decode(data: bytes) -> Record:
+    """Raises ``BadRecord``."""
+    try:
+        fields = read_object(data, what="The record", most_bytes=MOST_BYTES)
+        return Record(
+            agent_id=fields.text("agent_id"),
+            role=fields.text("role"),
+            endpoint=fields.text("endpoint"),
+            pid=fields.whole("pid"),
+            started_at=parse_rfc3339(fields.text("started_at")),
+            lease_expires_at=parse_rfc3339(fields.text("lease_expires_at")),
+            labels=fields.texts("labels"),
+            version=fields.text_or_none("version"),
+        )
+    except (BadDocument, ValueError) as error:
+        raise BadRecord(str(error)) from error
+
+
+def _read(path: Path, named: str | None = None) -> Record | None:
+    data = read_regular(path, most_bytes=MOST_BYTES)
+    if data is None:
+        return None
+    try:
+        record = decode(data)
+    except BadRecord:
+        return None
+    # A record under another's name would answer for it.
+    return record if f"{record.agent_id}.json" == (named or path.name) else None
+
+
+def _path(folder: Path, agent_id: str) -> Path:
+    if not is_safe_name(agent_id):
+        raise BadRecord("An agent's id must be usable as a file's name.")
+    return folder / f"{agent_id}.json"
