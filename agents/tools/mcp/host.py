@@ -132,11 +132,7 @@ class McpHost:
 
 
 def _tools(servers: Servers) -> dict[str, Tool[Any]]:
-    offering = {
-        name: server
-        for name, server in servers.items()
-        if server.view.state not in {State.DISABLED, State.NEEDS_AUTH}
-    }
+    offering = {name: server for name, server in servers.items() if server.is_offering}
     names = tool_names(
         (server.name, tool.name) for server in offering.values() for tool in server.offer.tools
     )

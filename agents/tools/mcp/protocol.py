@@ -6,8 +6,8 @@ of a module that a server's start loads.
 
 from __future__ import annotations
 
-from agents.tools.mcp.connection import Attempt, Connection, connected
-from agents.tools.mcp.failures import failure_of
-from agents.tools.mcp.login import Login, key_of
+from agents.tools.mcp.connection import Attempt, Connection
+from agents.tools.mcp.life import live
+from agents.tools.mcp.login import Login
 
-__all__ = ["Attempt", "Connection", "Login", "connected", "failure_of", "key_of"]
+__all__ = ["Attempt", "Connection", "Login", "live"]

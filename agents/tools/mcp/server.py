@@ -12,12 +12,11 @@ import importlib
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from agents.tools.contract import ToolOutcome
-from agents.tools.mcp.callback import listening
 from agents.tools.mcp.contract import (
     Backing,
     Change,
@@ -32,7 +31,9 @@ from agents.tools.mcp.contract import (
     View,
 )
 from agents.tools.mcp.limits import AUTH_SECONDS, FIRST_WAIT_SECONDS, Patience
+from agents.tools.mcp.login_desk import LoginDesk, open_door
 from agents.tools.mcp.pauses import Pauses
+from agents.tools.mcp.rules import allowed, asks_login
 from agents.tools.mcp.standing import Standing
 from agents.tools.mcp.telling import Telling
 from workspaces.config.settings import McpSettings
@@ -45,7 +46,6 @@ logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 _PROTOCOL = "agents.tools.mcp.protocol"
-_AUTHORIZATION = "authorization"
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ class Server:
         self._pauses = Pauses(patience)
         self._connection: Connection | None = None
         self._login: Login | None = None
-        self._asked_login: asyncio.Future[None] | None = None
+        self._desk = LoginDesk()
         self._woken = asyncio.Event()
         self._settled = asyncio.Event()  # the first attempt has come to something
         self._was_waited_for = False
@@ -98,6 +98,17 @@ class Server:
         """Under which its login is kept; empty where it has none."""
         return self._login.key if self._login is not None else ""
 
+    @property
+    def is_offering(self) -> bool:
+        """Up, or expected back soon: then its tools stay, and a call waits for it."""
+        match self.view.state:
+            case State.CONNECTED | State.STARTING:
+                return True
+            case State.ERROR:
+                return self._pauses.seconds is not None
+            case State.DISABLED | State.NEEDS_AUTH:
+                return False
+
     def start(self) -> None:
         if self._task is None:
             self._task = asyncio.create_task(self._keep(), name=f"mcp {self.name}")
@@ -109,7 +120,7 @@ class Server:
         if task is not None:
             task.cancel()
             await asyncio.wait({task})
-        self._settle_login(McpFailed("The server was taken away."))
+        self._desk.fail(McpFailed("The server was taken away."))
 
     # -- asking it
 
@@ -175,13 +186,12 @@ class Server:
         """Until a person has let us in. Raises ``McpFailed``. Several may wait for one login."""
         if self._connection is not None and not self._connection.is_over:
             return
-        if not self._asks_login:
+        if not asks_login(self.settings):
             raise McpFailed("The server asks for no login.")
-        if self._asked_login is None or self._asked_login.done():
-            self._asked_login = asyncio.get_running_loop().create_future()
-            self._woken.set()
+        self._desk.ask()
+        self._woken.set()
         try:
-            await asyncio.shield(self._asked_login)
+            await self._desk.wait()
         except McpFailed as failure:
             raise self._told(failure) from None
 
@@ -220,17 +230,10 @@ class Server:
     async def _renew(self, connection: Connection, change: Change) -> bool:
         """Reads one list again; whether it has changed."""
         before, seconds = self.offer, self.settings.timeout_seconds
-        self.offer = self._allowed(await connection.renewed(before, change, seconds=seconds))
-        return self.offer != before
-
-    def _allowed(self, offer: Offer) -> Offer:
-        enabled, disabled = self.settings.enabled_tools, self.settings.disabled_tools
-        tools = tuple(
-            tool
-            for tool in offer.tools
-            if tool.name not in disabled and (not enabled or tool.name in enabled)
+        self.offer = allowed(
+            await connection.renewed(before, change, seconds=seconds), self.settings
         )
-        return replace(offer, tools=tools)
+        return self.offer != before
 
     def _told(self, failure: McpFailed) -> McpFailed:
         return McpFailed(self._telling.sentence(str(failure)))
@@ -244,13 +247,15 @@ class Server:
             self._settled.set()
             return
         await asyncio.to_thread(importlib.import_module, _PROTOCOL)
-        self._login = self._own_login()
+        from agents.tools.mcp.protocol import Login  # noqa: PLC0415
+
+        if asks_login(self.settings):
+            self._login = Login(self.settings, self._backing)
         loop = asyncio.get_running_loop()
         while True:
             self._woken.clear()
             began = loop.time()
-            asked = self._asked_login
-            if asked is not None and not asked.done() and self._login is not None:
+            if self._desk.is_asked and self._login is not None:
                 failure = await self._live_logging_in(self._login)
             else:
                 await self._standing.show(state=State.STARTING, error="")
@@ -272,7 +277,7 @@ class Server:
             await self._pause(None if needs_login else self._pauses.seconds)
 
     async def _pause(self, seconds: float | None) -> None:
-        if self._asked_login is not None and not self._asked_login.done():
+        if self._desk.is_asked:
             return
         try:
             await asyncio.wait_for(self._woken.wait(), seconds)
@@ -288,82 +293,55 @@ class Server:
 
     async def _live_logging_in(self, login: Login) -> McpFailed:
         async with AsyncExitStack() as door:
-            failure = await self._open_door(login, door)
-            if failure is None:
-
-                async def logged_in() -> None:
-                    login.end()
-                    await door.aclose()
-                    self._on_login(login.key)
-
-                failure = await self._attempt(seconds=AUTH_SECONDS, then=logged_in)
-                login.end()
-        self._settle_login(failure)
-        # Not let in is not broken: the next try is a person's.
-        return failure if self._was_up or isinstance(failure, ConnectionLost) else NeedsLogin()
-
-    async def _open_door(self, login: Login, door: AsyncExitStack) -> McpFailed | None:
-        """The address to which the browser will return."""
-        await login.load()
-        ports = [login.port]
-        if login.port and not self.settings.oauth_callback_port:
-            ports.append(0)  # the one of the last time may be taken
-        refused: McpFailed | None = None
-        for port in ports:
             try:
-                callback = await door.enter_async_context(listening(port))
-            except McpFailed as taken:
-                refused = taken
-                continue
-            login.begin(callback, self._tell_address)
-            return None
-        return refused
+                await open_door(door, login, self.settings, self._tell_address)
+            except McpFailed as failure:
+                self._desk.fail(failure)
+                return NeedsLogin()
+
+            async def let_in() -> None:
+                login.end()
+                await door.aclose()
+                self._on_login(login.key)
+
+            ended = await self._attempt(more_seconds=AUTH_SECONDS, then=let_in)
+            login.end()
+        self._desk.fail(ended)
+        # Not let in is not broken: the next try is a person's.
+        return ended if self._was_up or isinstance(ended, ConnectionLost) else NeedsLogin()
 
     async def _attempt(
         self,
         *,
         renew: bool = False,
-        seconds: float = 0.0,
+        more_seconds: float = 0.0,
         then: Callable[[], Awaitable[None]] | None = None,
     ) -> McpFailed:
-        """One connection from its beginning to its end; why it ended. ``seconds``: more time."""
-        from agents.tools.mcp.protocol import Attempt, connected, failure_of  # noqa: PLC0415
+        """One connection from its beginning to its end; why it ended."""
+        from agents.tools.mcp.protocol import Attempt, live  # noqa: PLC0415
 
-        login, settings = self._login, self.settings
+        login = self._login
         if login is not None and not login.is_interactive:
             await login.load()
         attempt = Attempt(
-            settings=settings,
+            settings=self.settings,
             cwd=Path(self.site.path),
-            env={**self.site.env, **settings.env},
+            env={**self.site.env, **self.settings.env},
             leave_seconds=self._patience.leave_seconds,
             login=login,
             renew=renew,
         )
-        try:
-            async with AsyncExitStack() as stack:
-                try:
-                    async with asyncio.timeout(settings.timeout_seconds + seconds):
-                        connection = await stack.enter_async_context(connected(attempt))
-                        offer = await connection.offer(seconds=settings.timeout_seconds)
-                except TimeoutError:
-                    raise McpFailed(
-                        f"The server did not start within {settings.timeout_seconds:g} seconds."
-                        f" {attempt.said()}"
-                    ) from None
-                await self._be_up(connection, offer)
-                if then is not None:
-                    await then()
-                raise await self._over(connection)
-        except (Exception, BaseExceptionGroup) as error:
-            task = asyncio.current_task()
-            if task is not None and task.cancelling():
-                raise asyncio.CancelledError from None
-            logger.debug("mcp server %s ended", self.name, exc_info=error)
-            return failure_of(error)
+
+        async def attend(connection: Connection, offer: Offer) -> McpFailed:
+            await self._be_up(connection, offer)
+            if then is not None:
+                await then()
+            return await self._over(connection)
+
+        return await live(attempt, attend, more_seconds=more_seconds)
 
     async def _be_up(self, connection: Connection, offer: Offer) -> None:
-        self.offer = self._allowed(offer)
+        self.offer = allowed(offer, self.settings)
         self._connection = connection
         self._was_up = True
         await self._standing.show_offer(
@@ -376,8 +354,7 @@ class Server:
             process=connection.process,
         )
         self._settled.set()
-        if self._asked_login is not None and not self._asked_login.done():
-            self._asked_login.set_result(None)
+        self._desk.let_in()
 
     async def _over(self, connection: Connection) -> McpFailed:
         """Hears what the server says by itself, until it is over; why it is."""
@@ -395,33 +372,25 @@ class Server:
             stale = sorted(connection.stale)
             connection.stale.clear()
             for change in stale:
-                if await self._renew(connection, change):
-                    await self._standing.show_offer(self.offer, change)
+                await self._hear_change(connection, change)
             # A server that says so all the time costs one reading a moment.
             if stale:
                 await connection.over(self._patience.listing_seconds)
 
+    async def _hear_change(self, connection: Connection, change: Change) -> None:
+        """Told only when it is one; a list that cannot be read stays as it was known."""
+        try:
+            has_changed = await self._renew(connection, change)
+        except ConnectionLost:
+            raise
+        except McpFailed as failure:
+            logger.debug("mcp server %s: %s", self.name, self._told(failure))
+            return
+        if has_changed:
+            await self._standing.show_offer(self.offer, change)
+
     async def _tell_address(self, url: str) -> None:
         await self._standing.show(state=State.NEEDS_AUTH, error="", auth_url=url)
-
-    def _settle_login(self, failure: McpFailed) -> None:
-        asked = self._asked_login
-        if asked is not None and not asked.done():
-            asked.set_exception(failure)
-            asked.exception()  # also when nobody waits any more
-
-    def _own_login(self) -> Login | None:
-        from agents.tools.mcp.protocol import Login  # noqa: PLC0415
-
-        return Login(self.settings, self._backing) if self._asks_login else None
-
-    @property
-    def _asks_login(self) -> bool:
-        settings = self.settings
-        if settings.kind == "stdio" or settings.is_disabled:
-            return False
-        has_key = any(name.lower() == _AUTHORIZATION for name in settings.headers)
-        return settings.oauth if settings.oauth is not None else not has_key
 
 
 def _report(task: asyncio.Task[None]) -> None:

@@ -167,6 +167,40 @@ def listed(method):
     assert counts == (limits.MAX_TOOLS, limits.MAX_PROMPTS, limits.MAX_RESOURCES)
 
 
+async def test_a_server_that_promises_prompts_and_knows_none_starts_all_the_same(
+    make_host: MakeHost, backing: MemoryBacking
+) -> None:
+    body = """
+LISTS = {"tools/list": "tools"}
+def more(message):
+    if message.get("method") in ("prompts/list", "resources/list"):
+        say(id=message["id"], error={"code": -32601, "message": "Method not found"})
+"""
+    host = make_host(script(POLITE % body))
+    assert list(await host.tools("w")) == ["mcp_s_t"]
+    assert (await backing.until_state(State.CONNECTED)).prompt_count == 0
+
+
+async def test_the_tools_of_one_that_keeps_crashing_are_offered_no_more(
+    make_host: MakeHost, backing: MemoryBacking, tmp_path: Path
+) -> None:
+    first = tmp_path / "first"
+    body = f"""
+import os
+if os.path.exists({str(first)!r}): sys.exit("never again")
+def more(message):
+    if message.get("method") == "tools/call": open({str(first)!r}, "w").close(); os._exit(1)
+"""
+    host = make_host(script(POLITE % body))
+    assert list(await host.tools("w")) == ["mcp_s_t"]
+    with pytest.raises(ToolRefusal, match="exit code 1"):
+        await run(host, "mcp_s_t", tmp_path)
+    async with asyncio.timeout(20):
+        while await host.tools("w"):
+            await asyncio.sleep(0.02)
+    assert "never again" in (await host.servers_of("w"))["s"].view.error
+
+
 async def test_pages_that_go_round_in_circles_end(
     make_host: MakeHost, backing: MemoryBacking
 ) -> None:
