@@ -4,6 +4,7 @@ import asyncio
 import base64
 import json
 import os
+import signal
 import sys
 import time
 import uuid
@@ -548,8 +549,10 @@ async def test_nothing_of_a_killed_server_is_left_after_its_next_start(
     if with_supervisor:
         supervisors = _supervisors_of(server.pids()[0])
         assert supervisors
+        _signal_all(supervisors, signal.SIGSTOP)  # none may see another's end, and tidy up
         server.kill9()
-        _kill_all(supervisors)
+        _signal_all(supervisors, signal.SIGKILL)
+        assert _living([spawned["child"]])
     else:
         server.kill9()
     await asyncio.to_thread(server.start)
@@ -584,13 +587,12 @@ def _command_line(pid: int) -> bytes:
         return b""
 
 
-def _kill_all(pids: list[int]) -> None:
-    for number in (19, 9):  # stopped first: none may see another's end
-        for pid in pids:
-            try:
-                os.kill(pid, number)
-            except ProcessLookupError:
-                continue
+def _signal_all(pids: list[int], number: signal.Signals) -> None:
+    for pid in pids:
+        try:
+            os.kill(pid, number)
+        except ProcessLookupError:
+            continue
 
 
 @linux_only
