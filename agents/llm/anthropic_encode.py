@@ -7,15 +7,17 @@ the rule that all results of a reply stand in one user message.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import orjson
 
 from agents.llm.contract import ModelRequest, ToolSpec
+from agents.llm.growing import READABLE, newest_reply, told_as
 from agents.llm.history import AssistantTurn, Turn, UserTurn, repaired, system_of
 from agents.llm.seals import REDACTED, is_untagged, unsealed
 from agents.llm.told import Image, Told, told_result, told_user
+from agents.turn.transcript import Message
 from workspaces.events.parts import Reasoning, Text, ToolCall, ToolResult
 
 Json = dict[str, Any]
@@ -31,8 +33,7 @@ VERSION = re.compile(r"claude-(?:[a-z]+-)?(\d{1,2})(?:[-.](\d{1,2}))?(?!\d)")
 def encode(
     request: ModelRequest, *, provider: str = "", extra_body: Mapping[str, Any] | None = None
 ) -> Json:
-    turns = repaired(request.messages)
-    thinks = request.think and _may_think(turns, provider)
+    thinks = request.think and _may_think(request.messages, provider)
     body: Json = {"model": request.model.id, "max_tokens": request.max_tokens, "stream": True}
     thinking = _thinking(request) if thinks else None
     if thinking is not None:
@@ -51,11 +52,7 @@ def encode(
         # A mark of their own: the tools stay cached when only the system prompt changes.
         body["tools"] = [_tool(tool) for tool in request.tools]
         body["tools"][-1]["cache_control"] = CACHED
-    body["messages"] = _messages(
-        turns,
-        sees=request.model.supports_attachments,
-        provider=provider if thinking is not None else None,
-    )
+    body["messages"] = _messages(request, provider if thinking is not None else None)
     if extra_body:
         body.update(extra_body)
         body["stream"] = True
@@ -91,9 +88,9 @@ def _thinking(request: ModelRequest) -> Json | None:
     return {"thinking": {"type": "enabled", "budget_tokens": budget}}
 
 
-def _may_think(turns: list[Turn], provider: str) -> bool:
+def _may_think(messages: Sequence[Message], provider: str) -> bool:
     """While calls are being answered, the reply that made them must hold its thinking."""
-    last = turns[-1]
+    last = repaired(messages[newest_reply(messages) :])[-1]
     if isinstance(last, UserTurn):
         return True
     return any(
@@ -107,25 +104,31 @@ def _is_ours(part: Reasoning, turn: AssistantTurn, provider: str) -> bool:
     return bool(is_its) and turn.provider in ("", provider)
 
 
-def _messages(turns: list[Turn], *, sees: bool, provider: str | None) -> list[Json]:
+def _messages(request: ModelRequest, provider: str | None) -> list[Json]:
     """``provider`` is ``None`` where thinking is not to be sent back."""
-    messages: list[Json] = []
-    for turn in turns:
+    sees = request.model.supports_attachments
+
+    def add_turn(messages: list[Any], turn: Turn) -> None:
         if isinstance(turn, UserTurn):
             blocks = [_told(told) for told in told_user(turn, sees=sees)]
             if messages and messages[-1]["role"] == "user":
                 messages[-1]["content"].extend(blocks)  # behind the results of the last calls
             else:
                 messages.append({"role": "user", "content": blocks})
-            continue
+            return
         messages.append({"role": "assistant", "content": _reply(turn, provider)})
         if turn.results:
             results = [_result(result, sees=sees) for result in turn.results]
             messages.append({"role": "user", "content": results})
-    asked = [message for message in messages if message["role"] == "user"]
+
+    messages = told_as(request, ("anthropic", provider, sees), add_turn)
     # The newest two: one is what the last request has written, the other extends it.
-    for message in asked[-2:]:
-        message["content"][-1]["cache_control"] = CACHED
+    newest = range(len(messages) - 1, max(len(messages) - READABLE, 0) - 1, -1)
+    for index in [index for index in newest if messages[index]["role"] == "user"][:2]:
+        message = messages[index]
+        *before, last = message["content"]
+        # What is kept for the next request stays as it is.
+        messages[index] = {**message, "content": [*before, {**last, "cache_control": CACHED}]}
     return messages
 
 

@@ -8,7 +8,7 @@ wake-up. It never retries and never sleeps: ``agents.llm.retries`` does.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
@@ -41,6 +41,8 @@ class ModelRequest:
     reasoning_effort: str = ""
     session_id: str = ""  # some providers keep their prompt cache by it
     working_dir: str = ""  # only the offline model looks at it
+    # Kept by who asks from one request to the next of a conversation that grows.
+    memo: dict[Hashable, Any] = field(default_factory=dict, repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

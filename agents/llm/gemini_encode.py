@@ -13,7 +13,8 @@ from typing import Any
 import orjson
 
 from agents.llm.contract import ModelRequest, ToolSpec
-from agents.llm.history import AssistantTurn, UserTurn, repaired, system_of
+from agents.llm.growing import told_as
+from agents.llm.history import AssistantTurn, Turn, UserTurn, system_of
 from agents.llm.seals import GEMINI, is_from, unsealed
 from agents.llm.told import Image, Told, told_result, told_user
 from workspaces.events.parts import Reasoning, Text, ToolCall
@@ -75,23 +76,23 @@ def _tool(tool: ToolSpec) -> Json:
 
 
 def _contents(request: ModelRequest, provider: str) -> list[Json]:
-    sees = request.model.supports_attachments
-    contents: list[Json] = []
-    for turn in repaired(request.messages):
+    sees, model = request.model.supports_attachments, request.model.id
+
+    def add_turn(contents: list[Any], turn: Turn) -> None:
         if isinstance(turn, UserTurn):
             parts = [_told(told) for told in told_user(turn, sees=sees)]
             if contents and contents[-1]["role"] == "user":
                 contents[-1]["parts"].extend(parts)  # behind the results of the last calls
             else:
                 contents.append({"role": "user", "parts": parts})
-            continue
-        is_its = is_from(turn, provider=provider, model=request.model.id)
-        needs_signature = _version(request.model.id) >= 3
-        reply = _reply(turn, is_its=is_its, needs_signature=needs_signature)
+            return
+        is_its = is_from(turn, provider=provider, model=model)
+        reply = _reply(turn, is_its=is_its, needs_signature=_version(model) >= 3)
         contents.append({"role": "model", "parts": reply})
         if turn.results:
             contents.append({"role": "user", "parts": _results(turn, sees=sees)})
-    return contents
+
+    return told_as(request, ("gemini", provider, model, sees), add_turn)
 
 
 def _told(told: Told) -> Json:

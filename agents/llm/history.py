@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict, deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import orjson
@@ -56,32 +56,88 @@ Turn = UserTurn | AssistantTurn
 
 def repaired(messages: Sequence[Message]) -> list[Turn]:
     """The turns, beginning with the user; system messages are left to ``system_of``."""
-    turns: list[Turn] = []
-    used: set[str] = set()
-    for index, message in enumerate(messages):
-        if message.role is Role.ASSISTANT:
-            results = _results_after(messages, index)
-            turn = _assistant_turn(message, results, used)
-            if turn is not None:
-                _append_reply(turns, turn)
-        elif message.role is Role.USER:
-            _append_user(turns, message.parts)
-    if not turns or _is_finished_reply(turns[-1]):
-        turns.append(UserTurn((Text("Please go on."),)))
-    return turns
+    repair = Repair()
+    repair.take(messages, 0, len(messages))
+    return repair.ended()
+
+
+class Repair:
+    """A transcript repaired piece by piece, as it grows.
+
+    What was taken is final once a reply stands behind it: only then is it known which results
+    and which words of the user follow.
+    """
+
+    def __init__(self, after: Repair | None = None) -> None:
+        """``after``: goes on where that one has come to, and leaves it as it is."""
+        self.turns: list[Turn] = []
+        self._last = after.last if after is not None else None
+        self._used: set[str] = set()  # ids of calls
+        self._used_before: Container[str] = after if after is not None else ()
+
+    def __contains__(self, call_id: object) -> bool:
+        return call_id in self._used or call_id in self._used_before
+
+    @property
+    def last(self) -> Turn | None:
+        return self.turns[-1] if self.turns else self._last
+
+    def take(self, messages: Sequence[Message], start: int, stop: int) -> None:
+        for index in range(start, stop):
+            message = messages[index]
+            if message.role is Role.ASSISTANT:
+                results = _results_after(messages, index)
+                turn = _assistant_turn(message, results, self._unique_id)
+                if turn is not None:
+                    self._append_reply(turn)
+            elif message.role is Role.USER:
+                self._append_user(message.parts)
+
+    def ended(self) -> list[Turn]:
+        """What was taken, with a last turn that a model can answer."""
+        if self.last is None or _is_finished_reply(self.last):
+            self.turns.append(UserTurn((Text("Please go on."),)))
+        return self.turns
+
+    def _append_reply(self, reply: AssistantTurn) -> None:
+        """Never first, and never behind another reply that nobody answered."""
+        if self.last is None:
+            self.turns.append(UserTurn((Text("(The conversation goes on.)"),)))
+        elif _is_finished_reply(self.last):
+            self.turns.append(UserTurn((Text("Please go on."),)))
+        self.turns.append(reply)
+
+    def _append_user(self, parts: Iterable[Part]) -> None:
+        """Prompts that were folded in one after the other become one turn."""
+        told = tuple(part for part in parts if not isinstance(part, Text) or part.text.strip())
+        if not told:
+            return
+        if self.turns and isinstance(self.turns[-1], UserTurn):
+            self.turns[-1] = UserTurn((*self.turns[-1].parts, *told))
+        else:
+            self.turns.append(UserTurn(told))
+
+    def _unique_id(self, raw: str) -> str:
+        base = re.sub(r"[^a-zA-Z0-9_-]", "_", raw)[:ID_LIMIT] or "call"
+        unique, number = base, 1
+        while unique in self:
+            number += 1
+            ending = f"_{number}"
+            unique = base[: ID_LIMIT - len(ending)] + ending
+        self._used.add(unique)
+        return unique
+
+
+def says_something(message: Message) -> bool:
+    """Whether a reply becomes a turn: reasoning alone is none."""
+    return message.role is Role.ASSISTANT and any(
+        isinstance(part, ToolCall) or (isinstance(part, Text) and part.text.strip() != "")
+        for part in message.parts
+    )
 
 
 def _is_finished_reply(turn: Turn) -> bool:
     return isinstance(turn, AssistantTurn) and not turn.results
-
-
-def _append_reply(turns: list[Turn], reply: AssistantTurn) -> None:
-    """Never first, and never behind another reply that nobody answered."""
-    if not turns:
-        turns.append(UserTurn((Text("(The conversation goes on.)"),)))
-    elif _is_finished_reply(turns[-1]):
-        turns.append(UserTurn((Text("Please go on."),)))
-    turns.append(reply)
 
 
 def system_of(system: str, messages: Iterable[Message]) -> str:
@@ -90,21 +146,11 @@ def system_of(system: str, messages: Iterable[Message]) -> str:
     return "\n\n".join(text for text in (system, *said) if text.strip())
 
 
-def _append_user(turns: list[Turn], parts: Iterable[Part]) -> None:
-    """Prompts that were folded in one after the other become one turn."""
-    told = tuple(part for part in parts if not isinstance(part, Text) or part.text.strip())
-    if not told:
-        return
-    if turns and isinstance(turns[-1], UserTurn):
-        turns[-1] = UserTurn((*turns[-1].parts, *told))
-    else:
-        turns.append(UserTurn(told))
-
-
 def _results_after(messages: Sequence[Message], index: int) -> dict[str, deque[ToolResult]]:
     """Results up to the next reply, also behind a prompt that was folded in meanwhile."""
     found: dict[str, deque[ToolResult]] = defaultdict(deque)
-    for message in messages[index + 1 :]:
+    for later in range(index + 1, len(messages)):
+        message = messages[later]
         if message.role is Role.ASSISTANT:
             break
         if message.role is Role.TOOL:
@@ -115,13 +161,13 @@ def _results_after(messages: Sequence[Message], index: int) -> dict[str, deque[T
 
 
 def _assistant_turn(
-    message: Message, found: dict[str, deque[ToolResult]], used: set[str]
+    message: Message, found: dict[str, deque[ToolResult]], unique_id: Callable[[str], str]
 ) -> AssistantTurn | None:
     parts: list[Text | Reasoning | ToolCall] = []
     results: list[ToolResult] = []
     for part in message.parts:
         if isinstance(part, ToolCall):
-            call_id = _unique_id(part.id, used)
+            call_id = unique_id(part.id)
             name = _name(part.name)
             result = (
                 found[part.id].popleft()
@@ -144,14 +190,3 @@ def _input(raw: str) -> str:
 
 def _name(raw: str) -> str:
     return re.sub(r"[^a-zA-Z0-9_-]", "_", raw)[:NAME_LIMIT] or "unknown"
-
-
-def _unique_id(raw: str, used: set[str]) -> str:
-    base = re.sub(r"[^a-zA-Z0-9_-]", "_", raw)[:ID_LIMIT] or "call"
-    unique, number = base, 1
-    while unique in used:
-        number += 1
-        ending = f"_{number}"
-        unique = base[: ID_LIMIT - len(ending)] + ending
-    used.add(unique)
-    return unique

@@ -37,7 +37,13 @@ def dump(value: object) -> bytes:
     try:
         return orjson.dumps(value)
     except TypeError:  # half of a surrogate pair, or a number beyond 64 bits
-        return json.dumps(value, ensure_ascii=False).encode("utf-8", "replace")
+        return json.dumps(value, ensure_ascii=False, default=_thawed).encode("utf-8", "replace")
+
+
+def _thawed(value: object) -> Any:
+    if isinstance(value, orjson.Fragment):
+        return json.loads(value.contents)
+    raise TypeError
 
 
 def text_or_empty(value: object) -> str:

@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from agents.llm.contract import ModelRequest, ToolSpec
-from agents.llm.history import AssistantTurn, UserTurn, repaired, system_of
+from agents.llm.growing import READABLE, told_as
+from agents.llm.history import AssistantTurn, Turn, UserTurn, system_of
 from agents.llm.openai_dialects import PLAIN, Dialect
 from agents.llm.reasoning_details import details_of
 from agents.llm.seals import is_from
@@ -74,14 +75,17 @@ def _is_anthropic(model: str) -> bool:
 
 
 def _mark(messages: list[Json]) -> None:
-    """The system prompt and the newest two that are not the model's own."""
-    marked = [message for message in messages if message["role"] == "system"]
-    marked += [message for message in messages if message["role"] in ("user", "tool")][-2:]
-    for message in marked:
+    """The system prompt and the newest two that are not the model's own. What is kept for the
+    next request stays as it is."""
+    marked = [0] if messages[0]["role"] == "system" else []
+    newest = range(len(messages) - 1, max(len(messages) - READABLE, 0) - 1, -1)
+    marked += [index for index in newest if messages[index]["role"] in ("user", "tool")][:2]
+    for index in marked:
+        message = messages[index]
         content = message["content"]
-        if isinstance(content, str):
-            content = message["content"] = [{"type": "text", "text": content}]
-        content[-1]["cache_control"] = CACHED
+        blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
+        last = {**blocks[-1], "cache_control": CACHED}
+        messages[index] = {**message, "content": [*blocks[:-1], last]}
 
 
 def _tool(tool: ToolSpec) -> Json:
@@ -96,20 +100,20 @@ def _tool(tool: ToolSpec) -> Json:
 
 
 def _messages(request: ModelRequest, provider: str, dialect: Dialect) -> list[Json]:
-    messages: list[Json] = []
     system = system_of(request.system, request.messages)
-    if system:
-        messages.append({"role": "system", "content": system})
-    sees = request.model.supports_attachments
-    for turn in repaired(request.messages):
+    first = [{"role": "system", "content": system}] if system else []
+    sees, model = request.model.supports_attachments, request.model.id
+
+    def add_turn(messages: list[Any], turn: Turn) -> None:
         if isinstance(turn, UserTurn):
             messages.append({"role": "user", "content": _content(told_user(turn, sees=sees))})
-            continue
+            return
         reply = _reply(turn)
-        if is_from(turn, provider=provider, model=request.model.id):
+        if is_from(turn, provider=provider, model=model):
             reply |= _thoughts(turn, dialect)
         messages += [reply, *_results(turn, sees=sees)]
-    return messages
+
+    return first + told_as(request, ("openai", provider, model, sees, dialect), add_turn)
 
 
 def _thoughts(turn: AssistantTurn, dialect: Dialect) -> Json:

@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from agents.llm.contract import ModelRequest, ToolSpec
-from agents.llm.history import AssistantTurn, UserTurn, repaired, system_of
+from agents.llm.growing import told_as
+from agents.llm.history import AssistantTurn, Turn, UserTurn, system_of
 from agents.llm.seals import RESPONSES, is_from, unsealed
 from agents.llm.told import Image, Told, told_result, told_user
 from workspaces.events.parts import Reasoning, Text, ToolCall, ToolResult
@@ -65,17 +66,20 @@ def _tool(tool: ToolSpec) -> Json:
 
 
 def _items(request: ModelRequest, provider: str) -> list[Json]:
-    sees = request.model.supports_attachments
-    items: list[Json] = []
-    for turn in repaired(request.messages):
+    model = request.model
+    sees = model.supports_attachments
+
+    def add_turn(items: list[Any], turn: Turn) -> None:
         if isinstance(turn, UserTurn):
             content = [_told(told) for told in told_user(turn, sees=sees)]
             items.append({"type": "message", "role": "user", "content": content})
-            continue
-        is_its = is_from(turn, provider=provider, model=request.model.id)
-        items.extend(_reply(turn, keeps_reasoning=is_its and request.model.can_reason))
+            return
+        is_its = is_from(turn, provider=provider, model=model.id)
+        items.extend(_reply(turn, keeps_reasoning=is_its and model.can_reason))
         items.extend(_result(result, sees=sees) for result in turn.results)
-    return items
+
+    key = ("responses", provider, model.id, sees, model.can_reason)
+    return told_as(request, key, add_turn)
 
 
 def _told(told: Told) -> Json:

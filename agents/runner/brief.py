@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -48,6 +48,7 @@ class Model:
         session_id: str,
         working_dir: str,
         max_tokens: int = 0,
+        memo: dict[Hashable, Any] | None = None,
     ) -> ModelRequest:
         """``max_tokens``: fewer than the model would give."""
         most = self.choice.max_tokens or self.info.default_max_tokens
@@ -63,6 +64,7 @@ class Model:
             reasoning_effort=self.choice.reasoning_effort,
             session_id=session_id,
             working_dir=working_dir,
+            memo={} if memo is None else memo,
         )
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from dataclasses import replace
+from typing import Any
 
 from agents.turn.transcript import Message
 from agents.turn.window import estimated_tokens
@@ -16,6 +17,7 @@ class Conversation:
         self.calls: dict[str, ToolCall] = {}  # of the newest reply that made any
         self.call_message_id = ""
         self.call_ids: set[str] = set()  # of every reply of the run
+        self.memo: dict[Hashable, Any] = {}  # what wires keep of it from one request to the next
         self._estimated = 0
 
     def load(self, messages: Iterable[Message], own: Iterable[Message] = ()) -> None:

@@ -370,6 +370,7 @@ class RunTask:
                 brief.tools,
                 session_id=self.held.session_id,
                 working_dir=brief.working_dir,
+                memo=self._conversation.memo,
             )
         try:
             stopped = await reply.receive(model.provider, request)
