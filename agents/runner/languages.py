@@ -19,11 +19,11 @@ from agents.actions.lsp_states import (
 from agents.runner.own_environment import server_env
 from agents.tools.contract import LanguageService, Tool
 from agents.tools.lsp.host import LanguageHost, Ports
-from agents.tools.lsp.leftover import end_leftover, is_held_elsewhere
 from agents.tools.lsp.plans import plans_of
 from agents.tools.lsp.states import ServerStatus
 from agents.tools.lsp.tools import tools_of
 from agents.tools.lsp.workspace import Planned
+from agents.tools.shell.leftover import end_leftover, is_held_elsewhere
 from workspaces.config.cache import configs
 from workspaces.queries.workspaces import read_open_workspace
 from workspaces.storage.reader import read

@@ -109,7 +109,6 @@ PERMANENT = {
     "a wrong key": ("[[status=401]]", "refused the API key"),
     "an unknown model": ("[[status=404]]", "does not know the model 'fake-large'"),
     "a refused request": ("[[status=400]]", "bad request"),
-    "a full window": ("[[overflow]]", "context window of 'fake-large'"),
     "a wait too long": ("[[status=429 retry_after=3600]]", "slow down"),
 }
 

@@ -141,7 +141,7 @@ async def test_a_window_that_stays_exhausted_is_an_error_after_one_retry(
 
     complete = await run(seat, session, f"{mark} [[overflow]]")
 
-    assert complete["error"]
+    assert "context window of 'fake-large'" in complete["error"]
     messages = await seat.workspace.messages(session)
     assert roles_and_finishes(messages)[-1] == ("assistant", "error")
     assert len(summaries(messages)) == 1

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from agents.tools.lsp.framing import HEADER_LIMIT
-from agents.tools.lsp.leftover import new_mark, recorded_start
+from agents.tools.shell.leftover import new_mark, recorded_start
 from agents.tools.shell.process import Process, ProcessFailed
 from agents.tools.shell.reaper import PROCESS_MARK
 

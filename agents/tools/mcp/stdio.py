@@ -23,9 +23,9 @@ from mcp.types import JSONRPCMessage
 from pydantic import ValidationError
 from typing_extensions import override
 
-from agents.tools.lsp.leftover import recorded_start
 from agents.tools.mcp.contract import McpFailed, ProcessIdentity
 from agents.tools.mcp.limits import MAX_MESSAGE_BYTES, MAX_STDERR_BYTES
+from agents.tools.shell.leftover import recorded_start
 from agents.tools.shell.output import readable
 from agents.tools.shell.process import Process, ProcessFailed
 from agents.tools.shell.pump import Pump

@@ -14,8 +14,8 @@ import pytest
 from agents.actions.lsp_states import forget_server, record_status
 from agents.models import LanguageServer
 from agents.runner.languages import language_host, settle_left
-from agents.tools.lsp.leftover import new_mark, recorded_start
 from agents.tools.lsp.states import ServerStatus, State
+from agents.tools.shell.leftover import new_mark, recorded_start
 from tests.integration.api.conftest import Opened
 from workspaces.models import Event
 from workspaces.storage.reader import read
