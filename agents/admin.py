@@ -13,7 +13,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 
 from agents.actions.blocking import cancel_and_wait, release_all_and_wait
-from agents.models import Run
+from agents.models import Run, SubAgent
 from workspaces.admin import SessionPages, WorkspacePages
 from workspaces.admin_pages import ReadOnlyAdmin, first_line, json_text, long_text, moment
 from workspaces.models import Session, Workspace
@@ -98,6 +98,45 @@ class RunAdmin(ReadOnlyAdmin):
         # prompt was written with it in mind.
         pairs = queryset.order_by().values_list("workspace_id", "session_id").distinct()
         _cancel(self, request, list(pairs))
+
+
+@admin.register(SubAgent)
+class SubAgentAdmin(ReadOnlyAdmin):
+    list_display = [
+        "__str__",
+        "state",
+        "ending",
+        "workspace",
+        "pid",
+        "last_event",
+        moment("last_event_at"),
+        moment("started_at"),
+        moment("ended_at"),
+    ]
+    list_filter = ["state", "ending", "role"]
+    list_select_related = ["workspace"]
+    search_fields = ["=child_id", "role", "=run__session__id"]
+    ordering = ["-started_at"]
+    actions = ["stop"]
+    shown = [
+        "run",
+        "workspace",
+        "role",
+        "child_id",
+        "endpoint",
+        "pid",
+        "state",
+        "ending",
+        "events",
+        "last_event",
+        moment("last_event_at"),
+        moment("started_at"),
+        moment("ended_at"),
+    ]
+
+    @admin.action(description="Stop", permissions=["act"])
+    def stop(self, request: HttpRequest, queryset: QuerySet[SubAgent]) -> None:
+        _cancel(self, request, list(queryset.values_list("workspace_id", "run__session_id")))
 
 
 def _cancel(

@@ -31,10 +31,11 @@ class RunKind(models.TextChoices):
     SUMMARY = "summary"
     AGENT = "agent", "agent (a tool call's own run, in a child session)"
     FETCH = "fetch", "fetch (as agent, to read the web)"
+    FLEET = "fleet", "fleet (as agent, by a sub-agent in a process of its own)"
 
 
 # Runs that a tool call of another run waits for.
-CHILD_KINDS = (RunKind.AGENT, RunKind.FETCH)
+CHILD_KINDS = (RunKind.AGENT, RunKind.FETCH, RunKind.FLEET)
 
 
 # The states in which a run holds its session: at most one such run a session.
@@ -213,3 +214,34 @@ class LanguageServer(models.Model):
     @override
     def __str__(self) -> str:
         return f"{self.name}: {self.state}"
+
+
+class SubAgentState(models.TextChoices):
+    STARTING = "starting"
+    RUNNING = "running"
+    WAITING = "waiting", "waiting (for an answer)"
+    ENDED = "ended"
+
+
+class SubAgent(models.Model):
+    """One assignment of a sub-agent, as operators see it. What it says is in its session."""
+
+    run = models.OneToOneField(Run, models.CASCADE, primary_key=True, related_name="sub_agent")
+    workspace = models.ForeignKey(Workspace, models.CASCADE, related_name="sub_agents")
+    role = models.CharField(max_length=200)
+    child_id = models.CharField(max_length=200, blank=True)
+    endpoint = models.CharField(max_length=500, blank=True)
+    pid = models.IntegerField(default=0)
+    state = models.CharField(
+        max_length=16, choices=SubAgentState.choices, default=SubAgentState.STARTING
+    )
+    ending = models.CharField(max_length=32, blank=True)
+    last_event = models.CharField(max_length=100, blank=True)
+    last_event_at = models.BigIntegerField(null=True, blank=True)
+    events = models.BigIntegerField(default=0)
+    started_at = models.BigIntegerField(default=now_ms)
+    ended_at = models.BigIntegerField(null=True, blank=True)
+
+    @override
+    def __str__(self) -> str:
+        return f"{self.role} {self.child_id}"

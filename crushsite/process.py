@@ -24,6 +24,7 @@ from agents.llm.ending import end_connections
 from agents.runner.languages import language_host, settle_left
 from agents.runner.mcp_servers import forget_last_servers, mcp_host
 from agents.runner.pool import PoolSettings, RunPool
+from agents.runner.sub_agents import fleet_host
 from agents.services import Services
 from crushsite.milestones import logging_milestones
 from workspaces.actions.config_watch import ConfigWatch
@@ -71,7 +72,14 @@ class ServerProcess:
         )
         self.config_watch = ConfigWatch(polls=settings.CRUSH_POLL_CONFIG)
         self.services = Services(
-            (self.config_watch, skill_watch(), job_host(), language_host(), mcp_host())
+            (
+                self.config_watch,
+                skill_watch(),
+                job_host(),
+                language_host(),
+                mcp_host(),
+                fleet_host(),
+            )
         )
         self.attachments = Attachments(
             self.instance_id,
@@ -146,6 +154,11 @@ class ServerProcess:
                 self.services.hear(event)
                 if event.kind == Kind.RUN_FINISHED:
                     self.pool.hear_end(event.payload["run"]["key"])
+                elif event.kind == Kind.PERMISSION_RESOLVED:
+                    answer = event.payload
+                    self.pool.hear_answer(
+                        event.session_id, answer["tool_call_id"], granted=answer["granted"]
+                    )
 
     async def _warm_up(self) -> None:
         """Loads what the first prompt would otherwise wait for."""

@@ -14,6 +14,12 @@ async def pending_frames(workspace_id: str) -> bytes:
     return await read(_frames, workspace_id)
 
 
+def state_of_request(run_key: int, tool_call_id: str) -> str:
+    """As ``RequestState`` has it; empty for one that was never asked. Synchronous."""
+    states = PermissionRequest.objects.filter(run_key=run_key, tool_call_id=tool_call_id)
+    return states.values_list("state", flat=True).first() or ""
+
+
 def _frames(workspace_id: str) -> bytes:
     requests = PermissionRequest.objects.filter(
         workspace_id=workspace_id, state=RequestState.PENDING

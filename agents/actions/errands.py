@@ -27,6 +27,7 @@ from workspaces.actions.sessions import create_session, path_of_session
 from workspaces.events.parts import Text, parts_from_wire
 from workspaces.storage.transaction import Transaction
 
+ANSWER = "answer"  # in a finished child's errand
 MOST_LEVELS = 4  # sessions below each other, the top one included
 
 
@@ -37,15 +38,17 @@ class TooDeep(Exception):
 def errand_of(tx: Transaction, held: Held, call_id: str) -> tuple[bool, ErrandEnd | None]:
     """Whether the call was sent for before, and what came of it if it has ended."""
     child = tx.fetch(
-        "SELECT state, outcome, message_id, error FROM agents_run"
+        "SELECT state, outcome, message_id, error, errand FROM agents_run"
         " WHERE parent_id = %s AND parent_call_id = %s",
         [held.key, call_id],
     )
     if child:
-        state, outcome, message_id, error = child[0]
+        state, outcome, message_id, error, kept = child[0]
         if state != RunState.FINISHED:
             return True, None
-        return True, ChildEnded(outcome, _words(tx, message_id), error)
+        # A sub-agent may give its answer beside its words.
+        answer = orjson.loads(kept).get(ANSWER) or _words(tx, message_id)
+        return True, ChildEnded(outcome, answer, error)
     batch = QuestionBatch.objects.filter(run_key=held.key, tool_call_id=call_id).first()
     if batch is None:
         return False, None
@@ -100,7 +103,12 @@ def _begin_child(
     )
     tx.execute(
         "UPDATE agents_run SET parent_id = %s, parent_call_id = %s, errand = %s WHERE id = %s",
-        [run.key, call_id, orjson.dumps({"working_dir": task.working_dir}).decode(), key],
+        [
+            run.key,
+            call_id,
+            orjson.dumps({"working_dir": task.working_dir, "role": task.role}).decode(),
+            key,
+        ],
     )
 
 

@@ -137,6 +137,11 @@ def erase_if_marked(tx: Transaction, workspace_id: str, session_id: str) -> None
             " (SELECT id FROM agents_run WHERE session_id = %s)",
             [session_id],
         )
+        tx.execute(
+            "DELETE FROM agents_subagent WHERE run_id IN"
+            " (SELECT id FROM agents_run WHERE session_id = %s)",
+            [session_id],
+        )
         tx.execute("DELETE FROM agents_run WHERE session_id = %s", [session_id])
         erase_session(tx, workspace_id, session_of_row(rows[0]))
         _erase_below(tx, workspace_id, session_id)

@@ -16,6 +16,17 @@ def queued_prompts(workspace_id: str, session_id: str) -> list[str]:
         return [row[0] for row in cursor.fetchall()]
 
 
+def has_waiting_prompts(session_id: str) -> bool:
+    """Whether a prompt waits there that asks for no run of its own."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT 1 FROM agents_run WHERE session_id = %s AND state = 'accepted'"
+            " AND run_id IS NULL AND kind = 'prompt' LIMIT 1",
+            [session_id],
+        )
+        return cursor.fetchone() is not None
+
+
 def is_workspace_busy(workspace_id: str) -> bool:
     """Whether any run of it is accepted, running or waiting."""
     with connection.cursor() as cursor:

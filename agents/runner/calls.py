@@ -67,6 +67,7 @@ class Workbench:
     data_dir: str = ""
     hooks: Sequence[HookSettings] = ()
     open_calls: frozenset[str] = frozenset()
+    agent_role: str = ""
     skills: Sequence[Skill] = ()
 
 
@@ -225,6 +226,7 @@ def _context(bench: Workbench, call: ToolCall, message_id: str) -> ToolContext:
         languages=bench.languages,
         web_allowed_hosts=bench.web_allowed_hosts,
         data_dir=bench.data_dir,
+        agent_role=bench.agent_role,
         skills=tuple(bench.skills),
     )
 

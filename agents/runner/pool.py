@@ -16,10 +16,12 @@ from typing import Any
 from agents.actions.finish import close_session_work, settle_failed
 from agents.actions.rescue import rescue_run
 from agents.actions.steps import Held, LeaseLost, hold
+from agents.models import RunKind
 from agents.queue import queries
 from agents.queue.claim import Claimed, claim_runs, renew_leases
 from agents.runner.brief import Brief, brief_of
 from agents.runner.checkpoints import Checkpoints
+from agents.runner.fleet_run import FleetRun
 from agents.runner.run import RunTask
 from workspaces.events.hub import Hub
 from workspaces.storage.errors import ShuttingDown
@@ -55,7 +57,7 @@ class RunPool:
         self._hub = hub
         self._settings = settings
         self._lease_ms = int(settings.lease_seconds * 1000)
-        self._runs: dict[int, RunTask] = {}  # by key
+        self._runs: dict[int, RunTask | FleetRun] = {}  # by key
         self._tasks: dict[int, asyncio.Task[None]] = {}
         self._side: set[asyncio.Task[None]] = set()  # titles
         self._loops: list[asyncio.Task[None]] = []
@@ -87,6 +89,12 @@ class RunPool:
                     run.cancel()
         else:
             self._wake.set()
+
+    def hear_answer(self, session_id: str, call_id: str, *, granted: bool) -> None:
+        """A sub-agent waits for it in its process; other runs are parked meanwhile."""
+        for run in self._runs.values():
+            if isinstance(run, FleetRun) and run.claimed.session_id == session_id:
+                run.hear_answer(call_id, granted=granted)
 
     def hear_end(self, key: int) -> None:
         """A run has ended, here or elsewhere: what it sent for is cancelled, who sent for it
@@ -153,14 +161,20 @@ class RunPool:
         return len(claimed) == limit
 
     def _begin(self, claimed: Claimed) -> None:
-        run = RunTask(
-            claimed,
-            hub=self._hub,
-            checkpoints=self._checkpoints,
-            server_mark=self.worker,
-            brief_of=self._brief_of,
-            side=self._begin_side,
-        )
+        run: RunTask | FleetRun
+        if claimed.kind == RunKind.FLEET:
+            run = FleetRun(
+                claimed, hub=self._hub, checkpoints=self._checkpoints, server_mark=self.worker
+            )
+        else:
+            run = RunTask(
+                claimed,
+                hub=self._hub,
+                checkpoints=self._checkpoints,
+                server_mark=self.worker,
+                brief_of=self._brief_of,
+                side=self._begin_side,
+            )
         self._runs[claimed.key] = run
         self._tasks[claimed.key] = asyncio.create_task(
             self._perform(run), name=f"run-{claimed.key}"
@@ -172,7 +186,7 @@ class RunPool:
         task.add_done_callback(self._side.discard)
         return task
 
-    async def _perform(self, run: RunTask) -> None:
+    async def _perform(self, run: RunTask | FleetRun) -> None:
         key = run.claimed.key
         log = {"workspace": run.claimed.workspace_id, "session": run.claimed.session_id, "run": key}
         logger.debug("run begins", extra=log)

@@ -68,6 +68,10 @@ class Reply:
             raise AssertionError("a stream ends with Stopped")
         return stopped
 
+    def say(self, event: ModelEvent) -> None:
+        """Words that come from elsewhere than from a model's stream."""
+        self._tell(event, now_ms() // 1000)
+
     def _tell(self, event: ModelEvent, now: int) -> None:
         added = self.assembly.apply(event, now=now)
         if added is not None:

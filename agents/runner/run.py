@@ -453,5 +453,6 @@ class RunTask:
             data_dir=brief.data_dir,
             hooks=brief.settings.pre_tool_hooks,
             open_calls=frozenset(self._conversation.calls),
+            agent_role=brief.settings.agent_role,
             skills=brief.skills,
         )

@@ -52,9 +52,11 @@ class AgentTool:
     async def question(self, args: AgentArgs, context: ToolContext) -> Question | None:  # noqa: ARG002
         return None  # what its tools need is asked by them
 
-    async def errand(self, args: AgentArgs, context: ToolContext) -> ChildTask:  # noqa: ARG002
+    async def errand(self, args: AgentArgs, context: ToolContext) -> ChildTask:
         first = args.prompt.strip().splitlines()[0]
         title = first if len(first) <= TITLE_CHARS else first[: TITLE_CHARS - 1] + "…"
+        if context.agent_role:
+            return ChildTask("fleet", title, args.prompt, role=context.agent_role)
         return ChildTask("agent", title, args.prompt)
 
     def settle(self, args: AgentArgs, end: ErrandEnd) -> ToolOutcome:  # noqa: ARG002

@@ -125,6 +125,7 @@ class ToolContext:
     languages: LanguageService = field(default_factory=NoLanguages)
     web_allowed_hosts: tuple[str, ...] = ()  # private addresses that the web tools may reach
     data_dir: str = ""  # the workspace's own data folder
+    agent_role: str = ""  # agents are sub-agents of this role, in processes of their own
     skills: tuple[Skill, ...] = ()  # their files are read without asking
     jobs: Jobs = field(default_factory=NoJobs)  # the workspace's commands in the background
 
@@ -150,10 +151,11 @@ class Tool(Protocol, Generic[Args]):
 class ChildTask:
     """A run of its own, in a child session, that the call waits for."""
 
-    kind: str  # "agent" or "fetch": which tools and prompt it has
+    kind: str  # "agent", "fetch" or "fleet": which tools and prompt it has
     title: str
     prompt: str
     working_dir: str = ""  # empty: the workspace's
+    role: str = ""  # of a sub-agent
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from workspaces.config.choose import Chosen, choose
 from workspaces.config.defaults import Discovery, asks_ollama, prefers_local
 from workspaces.config.environment import variables
 from workspaces.config.find import Fingerprint, config_home, fingerprint, home
+from workspaces.config.fleet import fleet_roles
 from workspaces.config.hooks import pre_tool_hooks
 from workspaces.config.language_servers import language_servers
 from workspaces.config.local_model import is_installed
@@ -80,6 +81,7 @@ def load_config(
         _settings(tree, options, chosen),
         mcp=mcp_servers(tree, lookup=lookup, problems=found),
         lsp=language_servers(tree, lookup=lookup, problems=found),
+        fleet=fleet_roles(tree, lookup=lookup, problems=found),
         pre_tool_hooks=pre_tool_hooks(tree, problems=found),
         skills_paths=skill_folders(path, options["skills_paths"], server_env=server),
     )
@@ -128,6 +130,7 @@ def _settings(tree: Tree, options: Tree, chosen: Chosen) -> Settings:
             trailer_style=options["attribution"]["trailer_style"],
             generated_with=options["attribution"]["generated_with"],
         ),
+        agent_role=str(((tree.get("tools") or {}).get("agent") or {}).get("role") or ""),
         disabled_skills=frozenset(options.get("disabled_skills") or ()),
         web_allowed_hosts=tuple(
             host.strip().lower()

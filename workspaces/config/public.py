@@ -53,7 +53,7 @@ def public_config(tree: Tree, *, chosen: Chosen, options: Tree, places: Places) 
             kind: [_choice(choice) for choice in choices]
             for kind, choices in tree["recent_models"].items()
         }
-    for name in ("mcp", "lsp"):
+    for name in ("mcp", "lsp", "fleet"):
         if tree.get(name):
             shown[name] = {key: _server(server) for key, server in tree[name].items()}
     shown["tools"] = _tools(tree)
@@ -119,7 +119,7 @@ def _secrets(tree: Tree, chosen: Chosen) -> Iterable[str]:
         for name in ("api_key", "extra_headers", "oauth"):
             yield from texts_in(entry.get(name))
         yield from secrets_in(entry.get("extra_body"))
-    for section in ("mcp", "lsp"):
+    for section in ("mcp", "lsp", "fleet"):
         for server in (tree.get(section) or {}).values():
             for name in _SECRET_MAPS:
                 yield from texts_in(server.get(name))

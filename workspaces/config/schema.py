@@ -158,6 +158,21 @@ _TOOLS = Fields(
     },
     others=OBJECT,
 )
+_FLEET_ROLE = Fields(
+    {
+        "description": TEXT,
+        "executor": TEXT,
+        "endpoint": TEXT,
+        "token": TEXT,
+        "found_role": TEXT,
+        "provider": TEXT,
+        "model": TEXT,
+        "disabled_tools": TEXTS,
+        "limits": Fields({"wall_clock": WHOLE, "idle": WHOLE, "steps": WHOLE}),
+        "depth": WHOLE,
+        "disabled": FLAG,
+    }
+)
 _HOOK = Fields({"name": TEXT, "matcher": TEXT, "command": TEXT, "timeout": WHOLE})
 _TUI = Fields(
     {
@@ -213,6 +228,7 @@ CONFIG = Fields(
         "permissions": Fields({"allowed_tools": TEXTS}),
         "mcp": Each(_MCP),
         "lsp": Each(_LSP),
+        "fleet": Each(_FLEET_ROLE),
         "hooks": Each(Items(_HOOK)),
         "tools": _TOOLS,
     }

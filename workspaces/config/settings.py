@@ -107,6 +107,27 @@ class HookSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class FleetRole:
+    """What a sub-agent of this role is and may use up."""
+
+    name: str
+    description: str = ""
+    executor: str = "crush"  # our own turn; others as the child knows them
+    endpoint: str = field(default="", repr=False)  # a child that runs elsewhere
+    token: str = field(default="", repr=False)
+    found_role: str = ""  # a running child of this role is taken from the fabric folder
+    provider: str = ""  # empty: the workspace's large model
+    model: str = ""
+    disabled_tools: tuple[str, ...] = ()
+    wall_clock_seconds: float = 1_800.0
+    idle_seconds: float = 300.0
+    most_steps: int = 200
+    depth: int = 1  # sub-agents below each other, itself included
+    is_disabled: bool = False
+    fault: str = ""  # why it cannot be used
+
+
+@dataclass(frozen=True, slots=True)
 class Attribution:
     """How commits and pull requests name their helper."""
 
@@ -134,3 +155,5 @@ class Settings:
     disabled_skills: frozenset[str] = frozenset()
     # Private addresses that web tools may reach: host, host:port or CIDR; "*" is all.
     web_allowed_hosts: tuple[str, ...] = ()  # ``tools.web.allowed_private_hosts``
+    fleet: Mapping[str, FleetRole] = field(default_factory=dict)
+    agent_role: str = ""  # the agent tool's children are sub-agents of this role

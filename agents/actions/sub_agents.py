@@ -1,0 +1,60 @@
+"""Every write for a sub-agent's run beside its messages: its row, its answer, what steers it."""
+
+from __future__ import annotations
+
+import orjson
+
+from agents.actions.errands import ANSWER
+from agents.actions.run_rows import read_runs
+from agents.actions.steps import Held, Step, Written, fold_prompts, hold, write_step
+from agents.models import SubAgent, SubAgentState
+from workspaces.storage.transaction import Transaction
+
+
+def begin_sub_agent(tx: Transaction, held: Held, *, role: str) -> None:
+    hold(tx, held)
+    SubAgent.objects.update_or_create(
+        run_id=held.key,
+        defaults={
+            "workspace_id": held.workspace_id,
+            "role": role,
+            "state": SubAgentState.STARTING,
+            "started_at": tx.now,
+        },
+    )
+
+
+def note_sub_agent(_: Transaction, held: Held, **facts: object) -> None:
+    """What operators see of it. A row that is gone, with its session, changes nothing."""
+    SubAgent.objects.filter(run_id=held.key).update(**facts)
+
+
+def end_sub_agent(
+    tx: Transaction, held: Held, step: Step, *, ending: str, answer: str, events: int
+) -> Written:
+    """Ends its run, and keeps what it answered for the call that waits."""
+    run = hold(tx, held)
+    if answer:
+        ((errand,),) = tx.fetch("SELECT errand FROM agents_run WHERE id = %s", [run.key])
+        kept = orjson.loads(errand) | {ANSWER: answer.replace("\x00", "\ufffd")}
+        tx.execute(
+            "UPDATE agents_run SET errand = %s WHERE id = %s",
+            [orjson.dumps(kept).decode(), run.key],
+        )
+    written = write_step(tx, held, step)
+    if not written.is_cancelled:
+        note_sub_agent(
+            tx, held, state=SubAgentState.ENDED, ending=ending, events=events, ended_at=tx.now
+        )
+    return written
+
+
+def take_prompts(tx: Transaction, held: Held) -> list[str]:
+    """The prompts that wait in its session without a run of their own: they steer it."""
+    run = hold(tx, held)
+    waiting = read_runs(
+        tx,
+        "r.session_id = %s AND r.state = 'accepted' AND r.run_id IS NULL AND r.kind = 'prompt'",
+        [run.session_id],
+    )
+    return [other.prompt for other in waiting] if waiting and fold_prompts(tx, run) else []

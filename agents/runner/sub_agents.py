@@ -1,0 +1,127 @@
+"""The sub-agents of this process: started, found or dialled, as a role says."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+from django.conf import settings as server_settings
+
+from agents.fleet.parent.child import Child
+from agents.fleet.parent.errors import FleetError
+from agents.fleet.parent.reaching import Remote, reach_recorded, reach_remote
+from agents.fleet.parent.spawning import spawn_child
+from agents.fleet.parent.warm import WarmChildren
+from agents.fleet.project_key import key_of
+from agents.fleet.provisioning import ProvisionSpec
+from agents.fleet.provisioning.spec import (
+    Capabilities,
+    Credential,
+    Executor,
+    Identity,
+    Limits,
+    ModelChoice,
+    Secrets,
+)
+from agents.queue.claim import Claimed
+from workspaces.config.settings import FleetRole, Settings
+from workspaces.storage.ids import new_id
+
+
+class NoModel(FleetError):
+    """The role's model is not configured."""
+
+
+class FleetHost:
+    """A ``WorkspaceService``: no sub-agent outlives its workspace or this process."""
+
+    def __init__(self) -> None:
+        self._started = WarmChildren(spawn_child)
+
+    async def take(self, claimed: Claimed, role: FleetRole, settings: Settings) -> Child:
+        """Raises ``FleetError``. Give it back to whom it was taken from."""
+        if role.endpoint:
+            return await reach_remote(Remote(role.endpoint, role.token or None), role=role.name)
+        if role.found_role:
+            return await reach_recorded(fabric_folder(), role=role.found_role)
+        return await self._started.take(claimed.workspace_id, _spec(claimed, role, settings))
+
+    async def give_back(self, child: Child, *, is_usable: bool) -> None:
+        if child.process is None:
+            await child.end()  # it is somebody else's: only the connection was ours
+        else:
+            self._started.give_back(child, is_usable=is_usable)
+
+    async def open(self, workspace_id: str) -> None:
+        """Nothing is started before it is needed."""
+
+    def hosted(self) -> frozenset[str]:
+        return self._started.hosted()
+
+    async def close(self, workspace_id: str) -> None:
+        await self._started.close(workspace_id)
+
+    async def stop(self) -> None:
+        await self._started.stop()
+
+
+@cache
+def fleet_host() -> FleetHost:
+    """The process's own."""
+    return FleetHost()
+
+
+def fabric_folder() -> Path:
+    """Where children put their records."""
+    return Path(server_settings.DATA_DIR) / "fabric"
+
+
+def _spec(claimed: Claimed, role: FleetRole, settings: Settings) -> ProvisionSpec:
+    choice, secrets = _model(role, settings)
+    return ProvisionSpec(
+        identity=Identity(
+            child_id=new_id(),
+            parent_id=claimed.session_id,
+            project_key=key_of(claimed.path),
+            role=role.name,
+            depth=1,
+        ),
+        executor=Executor(role.executor),
+        fabric_dir=str(fabric_folder()),
+        workspace=claimed.path,
+        model=choice,
+        disabled_tools=role.disabled_tools,
+        limits=Limits(
+            run_timeout_secs=int(role.wall_clock_seconds),
+            idle_timeout_secs=int(role.idle_seconds),
+            max_rounds=role.most_steps,
+        ),
+        secrets=secrets,
+        reusable=True,
+        capabilities=Capabilities(
+            enforce_permissions=True,
+            nested_spawn=role.depth > 1,
+            max_spawn_depth=role.depth,
+        ),
+    )
+
+
+def _model(role: FleetRole, settings: Settings) -> tuple[ModelChoice | None, Secrets]:
+    """Raises ``NoModel``. Echoes and scripts need none."""
+    if role.executor in {"echo", "script"}:
+        return None, Secrets()
+    provider_id = role.provider or settings.large.provider
+    model_id = role.model or settings.large.model
+    provider = settings.providers.get(provider_id)
+    if provider is None or provider.model(model_id) is None:
+        raise NoModel(
+            f"The model {model_id!r} of provider {provider_id!r}, which the role {role.name!r}"
+            " names, is not configured."
+        )
+    credential = Credential(
+        provider=provider_id,
+        api_key=provider.api_key,
+        base_url=provider.base_url or None,
+        provider_type=provider.kind,
+    )
+    return ModelChoice(provider_id, model_id), Secrets((credential,))

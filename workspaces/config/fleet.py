@@ -1,0 +1,48 @@
+"""``fleet`` of the merged files as typed, expanded values: the roles that sub-agents may have. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from workspaces.config.expand import Lookup
+from workspaces.config.problem import Problem
+from workspaces.config.section_entry import SectionEntry, entries_of
+from workspaces.config.settings import FleetRole
+
+WALL_CLOCK_SECONDS = 1_800
+IDLE_SECONDS = 300
+MOST_STEPS = 200
+DEEPEST = 4
+
+
+def fleet_roles(
+    tree: Mapping[str, Any], *, lookup: Lookup, problems: list[Problem]
+) -> dict[str, FleetRole]:
+    entries = entries_of(tree, "fleet", lookup=lookup, problems=problems)
+    return {entry.name: _role(entry) for entry in entries}
+
+
+def _role(entry: SectionEntry) -> FleetRole:
+    written = entry.written
+    limits = written.get("limits") or {}
+    endpoint, token = entry.text("endpoint"), entry.text("token")
+    if endpoint and not endpoint.startswith(("ws://", "wss://")):
+        entry.fail("must begin with ws:// or wss://", at="endpoint")
+    return FleetRole(
+        name=entry.name,
+        description=written.get("description") or "",
+        executor=written.get("executor") or "crush",
+        endpoint=endpoint,
+        token=token,
+        found_role=written.get("found_role") or "",
+        provider=written.get("provider") or "",
+        model=written.get("model") or "",
+        disabled_tools=tuple(written.get("disabled_tools") or ()),
+        wall_clock_seconds=float(limits.get("wall_clock") or WALL_CLOCK_SECONDS),
+        idle_seconds=float(limits.get("idle") or IDLE_SECONDS),
+        most_steps=limits.get("steps") or MOST_STEPS,
+        depth=min(written.get("depth", 1), DEEPEST),
+        is_disabled=bool(written.get("disabled") or entry.fault),
+        fault="" if written.get("disabled") else entry.fault,
+    )
