@@ -1,0 +1,196 @@
+"""The child's process from its standard input to its exit code.
+
+It is told everything by one document on standard input: nothing secret is in
+its arguments, and it reads no setting of a server's. What else than ``echo`` and
+``script`` can perform assignments is given by whoever starts it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import logging
+import os
+import signal
+import sys
+from collections.abc import Callable, Mapping, Sequence
+
+from agents.fleet.child.conversation import Tally
+from agents.fleet.child.door import Door
+from agents.fleet.child.echo import EchoExecutor
+from agents.fleet.child.executor import Executor
+from agents.fleet.child.parent_watch import watch_parent
+from agents.fleet.child.presence import Presence
+from agents.fleet.child.script import ScriptExecutor
+from agents.fleet.child.serving import (
+    ACCEPT_SECONDS,
+    IDLE_SECONDS,
+    Mode,
+    Patience,
+    Serving,
+    ServingFailed,
+)
+from agents.fleet.child.starting import Starting
+from agents.fleet.provisioning import MOST_BYTES, BadSpec, ProvisionSpec, read_spec
+from agents.fleet.records import BadRecord
+
+FAILED = 1
+UNSUPPORTED = 2
+BAD_INPUT = 101
+INTERRUPTED = 130
+
+Engine = Callable[[ProvisionSpec], Executor]
+
+
+def run_child(arguments: Sequence[str], engines: Mapping[str, Engine]) -> int:
+    """Returns the exit code; does not return after SIGTERM."""
+    parent = os.getppid()
+    options = parser().parse_args(arguments)
+    if options.print_capabilities:
+        print(json.dumps({"provision_version": 2, "capabilities": []}))  # noqa: T201
+        return 0
+    logging.basicConfig(
+        level=logging.WARNING, format="%(levelname)s %(name)s %(message)s", stream=sys.stderr
+    )
+    try:
+        spec = read_spec(sys.stdin.buffer.read(MOST_BYTES + 1))
+    except BadSpec as error:
+        return _say(f"standard input holds no provisioning document: {error}", BAD_INPUT)
+    tally = Tally()
+    executor = _executor(spec, engines, tally)
+    if executor is None:
+        return _say("the document asks for an executor that is not spoken here", UNSUPPORTED)
+    child = _Child(spec, executor, tally, options)
+    code = asyncio.run(child.live(parent))
+    if child.was_terminated:
+        # As if it had not been caught: whoever waits for this process sees the signal.
+        sys.stderr.flush()
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        os.kill(os.getpid(), signal.SIGTERM)
+    return code
+
+
+def parser() -> argparse.ArgumentParser:
+    made = argparse.ArgumentParser(
+        prog="manage.py runchild",
+        description="Serves assignments of parents over a WebSocket on 127.0.0.1. Reads one"
+        " provisioning document on standard input.",
+    )
+    add_arguments(made)
+    return made
+
+
+def add_arguments(made: argparse.ArgumentParser) -> None:
+    made.add_argument(
+        "--forever",
+        action="store_true",
+        help="serve any number of parents at once, until stopped",
+    )
+    made.add_argument(
+        "--detached",
+        action="store_true",
+        help="live on when the process that started this one ends",
+    )
+    made.add_argument(
+        "--accept-timeout",
+        type=_seconds,
+        default=ACCEPT_SECONDS,
+        metavar="SECONDS",
+        help="how long a child for one connection waits for it (default: %(default)g)",
+    )
+    made.add_argument(
+        "--print-capabilities",
+        action="store_true",
+        help="print what this program can be trusted with, as JSON, and exit",
+    )
+
+
+def _seconds(text: str) -> float:
+    seconds = float(text)
+    if not 0 < seconds <= 86_400:
+        raise argparse.ArgumentTypeError("must lie between 0 and 86400")
+    return seconds
+
+
+def _executor(spec: ProvisionSpec, engines: Mapping[str, Engine], tally: Tally) -> Executor | None:
+    match spec.executor.kind:
+        case "echo":
+            return EchoExecutor()
+        case "script":
+            return ScriptExecutor(tally)
+        case kind if kind in engines:
+            return engines[kind](spec)
+        case _:
+            return None
+
+
+class _Child:
+    def __init__(
+        self,
+        spec: ProvisionSpec,
+        executor: Executor,
+        tally: Tally,
+        options: argparse.Namespace,
+    ) -> None:
+        self._spec = spec
+        self._executor = Starting(executor)
+        self._tally = tally
+        self._options = options
+        self._mode = (
+            Mode.FOREVER if options.forever else Mode.REUSABLE if spec.reusable else Mode.ONCE
+        )
+        self._stopping = asyncio.Event()
+        self._was_interrupted = False
+        self.was_terminated = False
+
+    async def live(self, parent: int) -> int:
+        loop = asyncio.get_running_loop()
+        loop.add_signal_handler(signal.SIGTERM, self._terminate)
+        loop.add_signal_handler(signal.SIGINT, self._interrupt)
+        if not self._options.detached:
+            stop = self._stopping.set
+            watch_parent(parent, on_death=lambda: _ignore(loop.call_soon_threadsafe(stop)))
+        door = Door()
+        endpoint = await door.open()
+        presence = Presence(self._spec, endpoint, renews=self._mode is not Mode.ONCE)
+        try:
+            await presence.publish()
+        except (OSError, BadRecord) as error:
+            door.close()
+            return _say(f"the record cannot be written: {error}", FAILED)
+        # Served at once: starting takes longer than a parent takes to dial.
+        self._executor.begin()
+        try:
+            serving = Serving(door, self._executor, self._tally)
+            await serving.serve(self._mode, self._patience(), stopping=self._stopping)
+        except ServingFailed as error:
+            return _say(str(error), FAILED)
+        finally:
+            await self._executor.stop()
+            await presence.end(withdraws=not self.was_terminated)
+        return INTERRUPTED if self._was_interrupted else 0
+
+    def _patience(self) -> Patience:
+        idle = self._spec.limits.idle_timeout_secs
+        return Patience(
+            accept_seconds=self._options.accept_timeout,
+            idle_seconds=IDLE_SECONDS if idle is None else float(idle),
+        )
+
+    def _terminate(self) -> None:
+        self.was_terminated = True
+        self._stopping.set()
+
+    def _interrupt(self) -> None:
+        self._was_interrupted = True
+        self._stopping.set()
+
+
+def _ignore(_: object) -> None:
+    return
+
+
+def _say(sentence: str, code: int) -> int:
+    print(f"runchild: {sentence}", file=sys.stderr)  # noqa: T201
+    return code

@@ -1,0 +1,147 @@
+"""The executor whose behaviour the assignment dictates, word by word: for tests of parents.
+
+The words are those of the wire's description; whatever is none of them is echoed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable
+
+from agents.fleet.child.conversation import Tally
+from agents.fleet.child.desk import Desk
+from agents.fleet.child.executor import ExecutorFailed
+from agents.fleet.frames import Status, Terminal
+
+_WORD = re.compile(r"__([a-z_]+)(?::(.*))?", re.ASCII | re.DOTALL)
+_NUMBER = re.compile(r"[0-9]{1,9}", re.ASCII)
+
+
+class _Ended(Exception):
+    """The script has come to a terminal of its own."""
+
+    def __init__(self, terminal: Terminal) -> None:
+        self.terminal = terminal
+
+
+class ScriptExecutor:
+    def __init__(self, tally: Tally) -> None:
+        self._tally = tally
+
+    async def start(self) -> None:
+        return
+
+    async def stop(self) -> None:
+        return
+
+    async def run(self, desk: Desk) -> Terminal:
+        said: list[str] = []
+        try:
+            for word in desk.run.assignment.split():
+                await self._perform(word, desk, said)
+        except _Ended as ended:
+            return ended.terminal
+        await desk.emit({"type": "complete"})
+        return Terminal(Status.COMPLETED, result=f"echo: {' '.join(said)}")
+
+    async def _perform(self, word: str, desk: Desk, said: list[str]) -> None:
+        match = _WORD.fullmatch(word)
+        step = _STEPS.get(match[1]) if match is not None else None
+        if match is None or step is None or not await step(self, match[2], desk, said):
+            await desk.emit({"type": "token", "content": f"{word} "})
+            said.append(word)
+
+    # Each step says whether its argument was one; else the word is as any other.
+
+    async def _sleep(self, argument: str | None, desk: Desk, _said: list[str]) -> bool:
+        (milliseconds,) = _numbers(argument, 1) or (None,)
+        if milliseconds is not None:
+            await desk.sleep(milliseconds / 1000)
+        return milliseconds is not None
+
+    async def _stream(self, argument: str | None, desk: Desk, _said: list[str]) -> bool:
+        numbers = _numbers(argument, 2)
+        if numbers is None:
+            return False
+        count, apart = numbers
+        for number in range(count):
+            if apart and number:
+                await desk.sleep(apart / 1000)
+            await desk.emit({"type": "token", "content": f"tick{number} "})
+        return True
+
+    async def _approve(self, argument: str | None, desk: Desk, said: list[str]) -> bool:
+        if not argument:
+            return False
+        body = {
+            "tool_name": argument,
+            "permission_type": argument,
+            "resource": argument,
+            "question": f"May {argument} run?",
+        }
+        approved = await desk.approve(body)
+        said.append(f"approved={'true' if approved else 'false'}")
+        return True
+
+    async def _await_steer(self, argument: str | None, desk: Desk, said: list[str]) -> bool:
+        (count,) = (1,) if argument is None else _numbers(argument, 1) or (None,)
+        if count is None:
+            return False
+        for _ in range(count):
+            said.append(f"steer=[{await desk.next_message()}]")  # noqa: PERF401  one by one
+        return True
+
+    async def _drain_steer(self, argument: str | None, desk: Desk, said: list[str]) -> bool:
+        if argument is None:
+            said.append(f"drained={len(desk.take_messages())}")
+        return argument is None
+
+    async def _fail(self, argument: str | None, _desk: Desk, _said: list[str]) -> bool:
+        if argument is None:
+            return False
+        raise ExecutorFailed(argument)
+
+    async def _suspend(self, argument: str | None, desk: Desk, _said: list[str]) -> bool:
+        if argument is not None:
+            return False
+        asked = {"role": "user", "content": desk.run.assignment}
+        waits = {"role": "assistant", "content": "waiting on children"}
+        raise _Ended(Terminal(Status.SUSPENDED, transcript=(asked, waits)))
+
+    async def _stats(self, argument: str | None, _desk: Desk, said: list[str]) -> bool:
+        if argument is None:
+            tally = self._tally
+            said.append(
+                f"stats: started={tally.started} finished={tally.finished}"
+                f" cancelled={tally.cancelled} active={tally.active}"
+            )
+        return argument is None
+
+    async def _spec(self, argument: str | None, desk: Desk, said: list[str]) -> bool:
+        if argument is None:
+            run = desk.run
+            said.append(
+                f"spec: messages={len(run.messages)} effort={run.reasoning_effort or 'none'}"
+                f" chars={len(run.assignment)}"
+            )
+        return argument is None
+
+
+_STEPS: dict[str, Callable[[ScriptExecutor, str | None, Desk, list[str]], Awaitable[bool]]] = {
+    "sleep_ms": ScriptExecutor._sleep,
+    "stream": ScriptExecutor._stream,
+    "approve": ScriptExecutor._approve,
+    "await_steer": ScriptExecutor._await_steer,
+    "drain_steer": ScriptExecutor._drain_steer,
+    "fail": ScriptExecutor._fail,
+    "suspend": ScriptExecutor._suspend,
+    "stats": ScriptExecutor._stats,
+    "spec": ScriptExecutor._spec,
+}
+
+
+def _numbers(argument: str | None, count: int) -> tuple[int, ...] | None:
+    parts = (argument or "").split(":")
+    if len(parts) != count or not all(_NUMBER.fullmatch(part) for part in parts):
+        return None
+    return tuple(int(part) for part in parts)

@@ -1,0 +1,101 @@
+"""Every frame as a value. Opaque JSON stays opaque: nothing here looks into it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, TypeAlias
+
+Json: TypeAlias = Any
+
+
+class Status(StrEnum):
+    COMPLETED = "completed"
+    ERROR = "error"
+    CANCELLED = "cancelled"
+    SUSPENDED = "suspended"
+
+
+# -- from the parent
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """``messages``: the conversation, oldest first, with the assignment's own turn.
+
+    ``more`` holds what newer parents add, in the order in which it came. It may hold a
+    secret.
+    """
+
+    assignment: str
+    reasoning_effort: str | None = None
+    messages: tuple[Json, ...] = ()
+    more: Mapping[str, Json] = field(default_factory=dict, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Cancel:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalReply:
+    id: str
+    approved: bool
+
+
+# -- from the child
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    event: Json
+
+
+@dataclass(frozen=True, slots=True)
+class EventBatch:
+    """What a newer child sends to a parent that gave its run an epoch."""
+
+    activation_id: str
+    execution_epoch: int
+    first_seq: int
+    last_seq: int
+    qos: str  # durable, snapshot, ephemeral
+    events: tuple[Json, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalRequest:
+    id: str
+    body: Json
+
+
+@dataclass(frozen=True, slots=True)
+class Terminal:
+    status: Status
+    result: str | None = None
+    error: str | None = None
+    transcript: tuple[Json, ...] = ()
+    more: Mapping[str, Json] = field(default_factory=dict, repr=False)
+
+
+# -- either way
+
+
+@dataclass(frozen=True, slots=True)
+class Other:
+    """A frame of the newer version that is known by name and that nobody here acts on."""
+
+    kind: str
+    fields: Mapping[str, Json] = field(default_factory=dict, repr=False)
+
+
+ParentFrame: TypeAlias = Run | Cancel | Message | ApprovalReply | Other
+ChildFrame: TypeAlias = Event | EventBatch | ApprovalRequest | Terminal | Other
+Frame: TypeAlias = ParentFrame | ChildFrame

@@ -1,0 +1,1 @@
+"""A child process of our own: this server's turns behind the children's wire."""

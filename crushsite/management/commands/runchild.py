@@ -1,0 +1,33 @@
+"""``manage.py runchild`` where Django is loaded already: begins anew without it.
+
+``manage.py`` itself never comes here: it starts a child before it reads settings.
+This command is what ``help`` lists and what ``django-admin`` finds.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from argparse import ArgumentParser
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand
+from typing_extensions import override
+
+from agents.fleet.child.process import add_arguments
+
+
+class Command(BaseCommand):
+    help = "Serves assignments of parents over a WebSocket; told by a document on standard input."
+    requires_system_checks = ()
+
+    @override
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        add_arguments(parser)
+
+    @override
+    def handle(self, *args: Any, **options: Any) -> None:
+        script = str(Path(__file__).resolve().parents[3] / "manage.py")
+        given = sys.argv[sys.argv.index("runchild") + 1 :]
+        os.execv(sys.executable, [sys.executable, script, "runchild", *given])
