@@ -21,6 +21,8 @@ from agents.actions import teardown
 from agents.actions.rescue import expire_all_leases
 from agents.jobs.host import job_host
 from agents.llm.ending import end_connections
+from agents.queue.claim import Claimed
+from agents.runner.brief import Brief, brief_of
 from agents.runner.languages import language_host, settle_left
 from agents.runner.mcp_servers import forget_last_servers, mcp_host
 from agents.runner.pool import PoolSettings, RunPool
@@ -56,7 +58,13 @@ class Shape:
 
 
 class ServerProcess:
-    def __init__(self, shape: Shape, *, on_exit: Callable[[], None] | None = None) -> None:
+    def __init__(
+        self,
+        shape: Shape,
+        *,
+        on_exit: Callable[[], None] | None = None,
+        brief_of: Callable[[Claimed], Awaitable[Brief]] = brief_of,
+    ) -> None:
         self.shape = shape
         self.instance_id = new_id()
         self.is_stopping = False
@@ -69,6 +77,7 @@ class ServerProcess:
                 poll_seconds=settings.CRUSH_POLL_SECONDS,
                 max_runs=settings.CRUSH_MAX_RUNS,
             ),
+            brief_of=brief_of,
         )
         self.config_watch = ConfigWatch(polls=settings.CRUSH_POLL_CONFIG)
         self.services = Services(

@@ -81,13 +81,17 @@ class Brief:
     skills: tuple[Skill, ...] = ()
 
 
-async def brief_of(claimed: Claimed) -> Brief:
+# What a process may know better than a workspace's files: models, keys, tools left out.
+Adapt = Callable[[Claimed, Settings], Settings]
+
+
+async def brief_of(claimed: Claimed, *, adapt: Adapt | None = None) -> Brief:
     """Raises ``agents.llm.errors.ModelError`` when no model can be had."""
     workspace_id, path = claimed.workspace_id, claimed.path
     config = await configs().newest_config_of(workspace_id)
     given = await configs().env_of(workspace_id)
     env = given or server_env()
-    settings = config.settings
+    settings = adapt(claimed, config.settings) if adapt is not None else config.settings
     choice = settings.small if claimed.kind == RunKind.FETCH else settings.large
     working_dir = orjson.loads(claimed.errand).get("working_dir") or path
     model = model_for(settings, choice, env)

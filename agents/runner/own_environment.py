@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 # Of the server's own environment, what must not reach a tool.
-PRIVATE = ("DATABASE_URL", "REDIS_URL", "DJANGO_SETTINGS_MODULE")
+PRIVATE = ("DATABASE_URL", "REDIS_URL", "DJANGO_SETTINGS_MODULE", "CRUSH_FLEET_TOKEN")
 
 
 def server_env() -> dict[str, str]:

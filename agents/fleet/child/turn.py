@@ -1,0 +1,293 @@
+"""The executor that works: each assignment is a prompt in a session of its own.
+
+What the turn says and does becomes events, its questions for permission go to
+the parent, whose messages steer it. Where the database and the workers are is
+known to the ``Place`` it is given.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Mapping
+from contextlib import aclosing, suppress
+from dataclasses import dataclass
+from typing import Any, Protocol, cast
+
+from agents import wakeup
+from agents.actions.accept import Prompt, accept_prompt
+from agents.actions.answer import Answer
+from agents.actions.answer import answer as answer_request
+from agents.actions.cancel import cancel
+from agents.fleet.child.desk import Desk, RunCancelled
+from agents.fleet.child.executor import ExecutorFailed
+from agents.fleet.child.history import earlier_messages
+from agents.fleet.child.turn_events import Translation
+from agents.fleet.frames import Run, Status, Terminal
+from workspaces.actions.messages import create_message
+from workspaces.actions.sessions import create_session
+from workspaces.events.parts import Text
+from workspaces.storage.errors import Refusal
+from workspaces.storage.ids import new_id
+from workspaces.storage.transaction import Transaction
+from workspaces.storage.writer import writer
+
+logger = logging.getLogger(__name__)
+
+TITLE_CHARS = 80
+SETTLE_SECONDS = 2.5  # for a cancelled turn: less than the patience with a cancelled run
+
+
+@dataclass(frozen=True, slots=True)
+class TurnRules:
+    asks: bool = True  # the parent answers for permissions; else they are denied
+    max_rounds: int | None = None
+    timeout_seconds: float | None = None
+
+
+class Place(Protocol):
+    """Where turns are worked on."""
+
+    @property
+    def workspace_id(self) -> str: ...
+
+    @property
+    def parent_session_id(self) -> str:
+        """Above the sessions of assignments; empty where they stand alone."""
+
+    @property
+    def rules(self) -> TurnRules: ...
+
+    def feed(self, after: int | None) -> AsyncIterator[bytes]:
+        """The workspace's native stream, as WebSockets send it."""
+
+    def expect(self, session_id: str, run: Run) -> None:
+        """A session is about to be worked on. Called before its prompt is accepted."""
+
+    def forget(self, session_id: str) -> None:
+        """It is not worked on any more."""
+
+
+class TurnExecutor:
+    def __init__(self, place: Place) -> None:
+        self._place = place
+
+    async def start(self) -> None:
+        return
+
+    async def stop(self) -> None:
+        return
+
+    async def run(self, desk: Desk) -> Terminal:
+        session_id = new_id()
+        self._place.expect(session_id, desk.run)
+        turn = _Turn(self._place, desk, session_id)
+        try:
+            return await turn.perform()
+        except Refusal as refusal:
+            raise ExecutorFailed(refusal.sentence) from refusal
+        finally:
+            self._place.forget(session_id)
+
+
+class _Turn:
+    """One assignment."""
+
+    def __init__(self, place: Place, desk: Desk, session_id: str) -> None:
+        self._place = place
+        self._desk = desk
+        self._session_id = session_id
+        self._rules = place.rules
+        self._translation = Translation(session_id)
+        self._open_keys: set[int] = set()  # accepted runs of the session
+        self._ended: dict[int, Mapping[str, Any]] = {}
+        self._last_end: Mapping[str, Any] = {}
+        self._accepting = 0
+        self._over = asyncio.Event()
+        self._asking: set[asyncio.Task[None]] = set()
+        self._limit_reached = ""
+
+    async def perform(self) -> Terminal:
+        await self._create_session()
+        tasks: list[asyncio.Task[Any]] = []
+        try:
+            following = asyncio.create_task(self._follow(), name="follow")
+            tasks.append(following)
+            await self._accept(self._desk.run.assignment, run_id=new_id())
+            tasks.append(asyncio.create_task(self._steer(), name="steer"))
+            await self._until_over(following)
+            if self._limit_reached:
+                return Terminal(Status.ERROR, error=self._limit_reached)
+            return await self._terminal()
+        except RunCancelled:
+            await self._cancel(following)
+            raise
+        except BaseException:
+            await asyncio.shield(self._cancel_now())
+            raise
+        finally:
+            tasks += self._asking
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _until_over(self, following: asyncio.Task[None]) -> None:
+        over = asyncio.ensure_future(self._over.wait())
+        try:
+            await self._desk.unless_cancelled(
+                asyncio.wait(
+                    {over, following},
+                    timeout=self._rules.timeout_seconds,
+                    return_when=asyncio.FIRST_COMPLETED,
+                )
+            )
+            if following.done():
+                following.result()
+            if not over.done():
+                seconds = self._rules.timeout_seconds
+                self._limit_reached = f"The run took longer than its limit of {seconds:g} s."
+            if self._limit_reached:
+                await self._cancel(following)
+        finally:
+            over.cancel()
+
+    async def _create_session(self) -> None:
+        place, run = self._place, self._desk.run
+        title = " ".join(run.assignment.split())[:TITLE_CHARS] or "assignment"
+        earlier = earlier_messages(run.messages)
+
+        def job(tx: Transaction) -> None:
+            workspace_id = place.workspace_id
+            create_session(
+                tx,
+                workspace_id,
+                title=title,
+                session_id=self._session_id,
+                parent_session_id=place.parent_session_id,
+            )
+            for role, text in earlier:
+                create_message(tx, workspace_id, self._session_id, role=role, parts=(Text(text),))
+
+        await writer.write(place.workspace_id, job)
+
+    # -- prompts
+
+    async def _accept(self, text: str, *, run_id: str | None) -> None:
+        """Without a ``run_id`` it is folded into the turn that works already."""
+        workspace_id = self._place.workspace_id
+        prompt = Prompt(self._session_id, text, run_id)
+        self._accepting += 1
+        try:
+            key = await writer.write(
+                workspace_id, lambda tx: accept_prompt(tx, workspace_id, prompt)
+            )
+        finally:
+            self._accepting -= 1
+        if key not in self._ended:
+            self._open_keys.add(key)
+        await wakeup.nudge_accepted()
+
+    async def _steer(self) -> None:
+        with suppress(RunCancelled):
+            while True:
+                text = await self._desk.next_message()
+                if text.strip():
+                    await self._accept(text, run_id=None)
+                self._look_whether_over()
+
+    # -- what happens
+
+    async def _follow(self) -> None:
+        """Reads the workspace's feed to its end; a reader that was too slow comes back."""
+        after: int | None = None
+        while True:
+            async with aclosing(cast("Any", self._place.feed(after))) as chunks:
+                async for chunk in chunks:
+                    for item in self._translation.items_of(chunk):
+                        await self._hear(item)
+            after = self._translation.cursor
+
+    async def _hear(self, item: Any) -> None:
+        for event in self._translation.take(item):
+            try:
+                await self._desk.emit(event)
+            except RunCancelled:
+                break  # what follows is only its end
+        if not isinstance(item, dict):
+            return
+        match item["type"]:
+            case "run.finished" | "run.folded":
+                self._note_end(item["data"]["run"], is_folded=item["type"] == "run.folded")
+            case "permission.requested":
+                self._note_question(item["data"]["request"])
+            case _:
+                pass
+        rounds = self._rules.max_rounds
+        if rounds is not None and self._translation.replies > rounds and not self._limit_reached:
+            self._limit_reached = f"The run reached its limit of {rounds} rounds."
+            self._over.set()
+
+    def _note_end(self, run: Mapping[str, Any], *, is_folded: bool) -> None:
+        if run["session_id"] != self._session_id:
+            return
+        self._ended[run["key"]] = run
+        self._open_keys.discard(run["key"])
+        if not is_folded:
+            self._last_end = run
+        self._look_whether_over()
+
+    def _look_whether_over(self) -> None:
+        if not (self._open_keys or self._accepting or self._desk.has_messages) and self._last_end:
+            self._over.set()
+
+    # -- permissions
+
+    def _note_question(self, request: Mapping[str, Any]) -> None:
+        if request["session_id"] in self._translation.session_ids:
+            task = asyncio.create_task(self._relay(request), name="approval")
+            self._asking.add(task)
+            task.add_done_callback(self._asking.discard)
+
+    async def _relay(self, request: Mapping[str, Any]) -> None:
+        tool, action, path = request["tool_name"], request["action"], request["path"]
+        body = {
+            "tool_name": tool,
+            "permission_type": action,
+            "resource": path,
+            "question": request["description"] or f"May {tool} {action} {path}?",
+        }
+        with suppress(RunCancelled):
+            approved = self._rules.asks and await self._desk.approve(body)
+            await answer_request(
+                self._place.workspace_id,
+                request_id=request["id"],
+                answer=Answer.ALLOW if approved else Answer.DENY,
+            )
+
+    # -- the end
+
+    async def _cancel(self, following: asyncio.Task[None]) -> None:
+        """Returns when the turn has ended, or soon after."""
+        self._over.clear()
+        await self._cancel_now()
+        over = asyncio.ensure_future(self._over.wait())
+        if self._open_keys:
+            await asyncio.wait(
+                {over, following}, timeout=SETTLE_SECONDS, return_when=asyncio.FIRST_COMPLETED
+            )
+        over.cancel()
+
+    async def _cancel_now(self) -> None:
+        with suppress(Refusal):
+            await cancel(self._place.workspace_id, self._session_id)
+
+    async def _terminal(self) -> Terminal:
+        end = self._last_end
+        match end["outcome"]:
+            case "completed":
+                await self._desk.emit({"type": "complete"})
+                return Terminal(Status.COMPLETED, result=self._translation.answer)
+            case "cancelled":
+                return Terminal(Status.CANCELLED)
+            case _:
+                return Terminal(Status.ERROR, error=end.get("error") or "The run failed.")

@@ -1,0 +1,152 @@
+"""The executor of a spawned child: a whole server of this child's own, without sockets.
+
+Its database lies in the folder that the parent names, else in a temporary one
+that goes with the process. Everything that a turn has started ends with ``stop``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import os
+import shutil
+import tempfile
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from agents.fleet.child.desk import Desk
+from agents.fleet.child.executor import Executor, ExecutorFailed
+from agents.fleet.frames import Run, Terminal
+from agents.fleet.provisioning import ProvisionSpec
+from crushsite.child.database import hold_folder, set_up_in
+
+if TYPE_CHECKING:
+    from agents.fleet.child.turn import TurnRules
+    from crushsite.child.equipment import Equipment
+    from crushsite.process import ServerProcess
+
+LOADED = ("agents.fleet.child.turn", "crushsite.child.equipment", "crushsite.process")
+PARENT = "parent"  # of every session here: whoever dialled in. It has no row.
+
+
+class OwnTurn:
+    def __init__(self, spec: ProvisionSpec) -> None:
+        self._spec = spec
+        self._temporary: Path | None = None
+        self._lock: int | None = None
+        self._server: ServerProcess | None = None
+        self._turns: Executor | None = None
+
+    async def start(self) -> None:
+        """Raises ``ExecutorFailed``."""
+        await asyncio.to_thread(self._prepare)
+        # Loaded in a thread as well: meanwhile the parent's handshake is answered.
+        await asyncio.to_thread(_load)
+        from agents.fleet.child.turn import TurnExecutor  # noqa: PLC0415
+        from crushsite.child.equipment import Equipment  # noqa: PLC0415
+        from crushsite.process import ServerProcess, Shape, set_process  # noqa: PLC0415
+
+        equipment = Equipment(self._spec)
+        server = ServerProcess(
+            Shape(works=True, serves=False, is_alone=True), brief_of=equipment.brief_of
+        )
+        self._server = server
+        set_process(server)
+        await server.start()
+        workspace_id = await _open_workspace(self._spec)
+        self._turns = TurnExecutor(_Place(server, equipment, workspace_id, rules_of(self._spec)))
+
+    async def run(self, desk: Desk) -> Terminal:
+        if self._turns is None:
+            raise ExecutorFailed("The child has not been started.")
+        return await self._turns.run(desk)
+
+    async def stop(self) -> None:
+        if self._server is not None:
+            from crushsite.process import set_process  # noqa: PLC0415
+
+            self._server.is_stopping = True
+            await self._server.stop()
+            set_process(None)
+        if self._lock is not None:
+            os.close(self._lock)
+        if self._temporary is not None:
+            await asyncio.to_thread(shutil.rmtree, self._temporary, ignore_errors=True)
+
+    def _prepare(self) -> None:
+        if self._spec.storage_dir is not None:
+            folder = Path(self._spec.storage_dir) / self._spec.identity.child_id
+        else:
+            folder = self._temporary = Path(tempfile.mkdtemp(prefix="crush-child-"))
+        self._lock = hold_folder(folder)
+        set_up_in(folder)
+
+
+def _load() -> None:
+    for name in (*LOADED, "agents.llm.openai"):
+        importlib.import_module(name)
+
+
+def rules_of(spec: ProvisionSpec) -> TurnRules:
+    from agents.fleet.child.turn import TurnRules  # noqa: PLC0415
+
+    limits = spec.limits
+    return TurnRules(
+        asks=not spec.capabilities.no_human_approver,
+        max_rounds=limits.max_rounds,
+        timeout_seconds=limits.run_timeout_secs,
+    )
+
+
+def _skips_permissions(spec: ProvisionSpec) -> bool:
+    capabilities = spec.capabilities
+    return (
+        capabilities.bypass
+        or capabilities.auto_approve_permissions
+        or not capabilities.enforce_permissions
+    )
+
+
+async def _open_workspace(spec: ProvisionSpec) -> str:
+    from django.conf import settings  # noqa: PLC0415
+
+    from workspaces.actions.workspaces import Opening, open_workspace  # noqa: PLC0415
+    from workspaces.storage.writer import writer  # noqa: PLC0415
+
+    path = Path(spec.workspace) if spec.workspace else Path.cwd()
+    resolved = await asyncio.to_thread(path.resolve)
+    if not await asyncio.to_thread(resolved.is_dir):
+        raise ExecutorFailed("The workspace's folder is not there.")
+    opening = Opening(
+        path=str(resolved),
+        data_dir=str(settings.DATA_DIR / "workspace"),
+        skip_permissions=_skips_permissions(spec),
+    )
+    workspace = await writer.write("", lambda tx: open_workspace(tx, opening))
+    return str(workspace.pk)
+
+
+class _Place:
+    """Where the turns of this process are worked on."""
+
+    def __init__(
+        self, server: ServerProcess, equipment: Equipment, workspace_id: str, rules: TurnRules
+    ) -> None:
+        self._server = server
+        self._equipment = equipment
+        self.workspace_id = workspace_id
+        self.parent_session_id = PARENT
+        self.rules = rules
+
+    def feed(self, after: int | None) -> AsyncIterator[bytes]:
+        from workspaces.events.readers import Wire  # noqa: PLC0415
+        from workspaces.events.subscribe import stream_native  # noqa: PLC0415
+
+        return stream_native(self._server.hub, self.workspace_id, after=after, wire=Wire.WS)
+
+    def expect(self, session_id: str, run: Run) -> None:
+        self._equipment.expect(session_id, run)
+
+    def forget(self, session_id: str) -> None:
+        self._equipment.forget(session_id)
