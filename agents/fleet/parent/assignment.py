@@ -1,0 +1,282 @@
+"""One assignment on a connection, from its run frame to its outcome.
+
+Reads until the terminal, hands events to the listener in order, has questions
+answered beside it, and keeps the limits: a run that exceeds one is cancelled,
+and given up when it does not end. Always yields an outcome; only the listener's
+own failure is raised.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+
+from agents.fleet.frames import (
+    ApprovalReply,
+    ApprovalRequest,
+    BadFrame,
+    Cancel,
+    ChildFrame,
+    Event,
+    EventBatch,
+    Message,
+    ParentFrame,
+    Run,
+    Status,
+    Terminal,
+)
+from agents.fleet.parent.connection import Connection
+from agents.fleet.parent.deadlines import Deadlines
+from agents.fleet.parent.errors import ChildIsDeaf, ConnectionLost, FleetError
+from agents.fleet.parent.outcome import SENTENCES, Ending, Listener, Order, Outcome, RunLimits
+from agents.fleet.parent.produced import Produced
+from agents.fleet.parent.terminals import Terminals
+
+logger = logging.getLogger(__name__)
+
+MOST_BAD_FRAMES = 100
+MOST_QUESTIONS = 64
+
+_ENDINGS = {
+    Status.COMPLETED: Ending.COMPLETED,
+    Status.CANCELLED: Ending.CANCELLED,
+    Status.ERROR: Ending.ERROR,
+    Status.SUSPENDED: Ending.SUSPENDED,
+}
+
+
+class Assignment:
+    """``run`` once; ``steer``, ``cancel`` and ``supersede`` from any task meanwhile."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        order: Order,
+        *,
+        listener: Listener,
+        limits: RunLimits | None = None,
+    ) -> None:
+        self._connection = connection
+        self._order = order
+        self._listener = listener
+        self._limits = limits or RunLimits()
+        self._terminals = Terminals()
+        self._produced = Produced(self._limits.step_types)
+        self._loop = asyncio.get_running_loop()
+        self._deadlines = Deadlines(self._limits, self._loop.time())
+        self._changed = asyncio.Event()  # the deadlines are others now
+        self._questions: dict[str, asyncio.Task[None]] = {}
+        self._ending: Ending | None = None  # why it was told to stop
+        self._cancelling: asyncio.Task[None] | None = None
+        self._early: list[str] | None = []  # messages from before the run was sent
+
+    async def run(self) -> Outcome:
+        """If this task is cancelled, the connection is closed, which cancels the child's run."""
+        reading: asyncio.Task[Outcome] | None = None
+        watching: asyncio.Task[None] | None = None
+        if self._ending is not None:  # cancelled before it began
+            return self._outcome(self._ending, usable=True)
+        try:
+            try:
+                await self._connection.send(_run_frame(self._order))
+                await self._send_early()
+            except FleetError as error:
+                return self._lost(error)
+            except (TypeError, ValueError) as error:
+                return self._outcome(Ending.ERROR, str(error), usable=True)
+            reading = asyncio.create_task(self._read())
+            watching = asyncio.create_task(self._watch())
+            await asyncio.wait({reading, watching}, return_when=asyncio.FIRST_COMPLETED)
+            if reading.done():
+                return reading.result()
+            return self._given_up(watching)
+        except BaseException:
+            await self._connection.close()
+            raise
+        finally:
+            await self._end([*self._questions.values(), self._cancelling, reading, watching])
+
+    async def steer(self, text: str) -> None:
+        """Raises ``FleetError``. The child does not acknowledge it."""
+        if self._early is not None:  # an idle child would drop it
+            self._early.append(text)
+            return
+        await self._connection.send(Message(text))
+
+    async def cancel(self) -> None:
+        """At once, past everything that waits. Callable twice; never raises."""
+        await self._stop(Ending.CANCELLED)
+
+    async def supersede(self, order: Order) -> None:
+        """A new run in place of this one, whose outcome ``run`` then yields. Raises ``FleetError``."""
+        await self._drop_questions()
+        self._order = order
+        self._terminals.superseded()
+        self._produced = Produced(self._limits.step_types)
+        self._deadlines.restarted(self._loop.time())
+        self._changed.set()
+        await self._connection.send(_run_frame(order))
+
+    # -- reading
+
+    async def _read(self) -> Outcome:
+        bad = 0
+        while True:
+            try:
+                frame = await self._connection.next_frame()
+            except BadFrame as error:
+                bad += 1
+                if bad > MOST_BAD_FRAMES:
+                    return self._outcome(Ending.LOST, "The sub-agent sends no sense.")
+                logger.debug("a child sent no frame: %s", error)
+                continue
+            except ConnectionLost as error:
+                return self._lost(error)
+            if frame is None:
+                return self._lost(ConnectionLost("The sub-agent's connection has ended."))
+            outcome = await self._take(frame)
+            if outcome is not None:
+                return outcome
+
+    async def _take(self, frame: ChildFrame) -> Outcome | None:
+        match frame:
+            case Event(event):
+                await self._hear(event)
+            case EventBatch(events=events):
+                for event in events:
+                    await self._hear(event)
+            case ApprovalRequest(request_id, body):
+                self._ask(request_id, body)
+            case Terminal():
+                if self._terminals.take(frame):
+                    return self._ended()
+                if self._terminals.may_be_over:
+                    self._deadlines.awaiting_late_terminal(self._loop.time())
+                    self._changed.set()
+            case _:
+                pass  # a newer child's, for parents that can do more
+        return None
+
+    async def _hear(self, event: object) -> None:
+        self._produced.take(event)
+        await self._listener.on_event(event)
+        self._deadlines.heard(self._loop.time())  # only now: a slow listener is not idleness
+        most = self._limits.most_steps
+        if most is not None and self._produced.steps > most:
+            await self._stop(Ending.OUT_OF_STEPS)
+
+    # -- questions
+
+    def _ask(self, request_id: str, body: object) -> None:
+        if request_id in self._questions:
+            return
+        is_welcome = len(self._questions) < MOST_QUESTIONS and not self._deadlines.is_stopping
+        work = self._answer(request_id, body if is_welcome else None, is_welcome=is_welcome)
+        self._deadlines.asked(+1, self._loop.time())
+        self._changed.set()
+        task = asyncio.create_task(work)
+        self._questions[request_id] = task
+        task.add_done_callback(lambda _: self._answered(request_id))
+
+    def _answered(self, request_id: str) -> None:
+        del self._questions[request_id]
+        self._deadlines.asked(-1, self._loop.time())
+        self._changed.set()
+
+    async def _answer(self, request_id: str, body: object, *, is_welcome: bool) -> None:
+        approved = False
+        try:
+            if is_welcome:
+                approved = await self._listener.on_approval(request_id, body) is True
+        except Exception:
+            logger.exception("a sub-agent's question could not be answered; the answer is no")
+        await self._send_quietly(ApprovalReply(request_id, approved))
+
+    async def _send_early(self) -> None:
+        while self._early:
+            await self._connection.send(Message(self._early.pop(0)))
+        self._early = None
+
+    async def _drop_questions(self) -> None:
+        await self._end(list(self._questions.values()))
+
+    # -- ending
+
+    async def _watch(self) -> None:
+        """Returns when the run has to be given up."""
+        while True:
+            self._changed.clear()
+            now = self._loop.time()
+            if self._deadlines.is_given_up(now) or self._deadlines.is_terminal_late(now):
+                return
+            over = None if self._deadlines.is_stopping else self._deadlines.passed(now)
+            if over is not None:
+                await self._stop(over)
+                continue
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout_at(self._deadlines.next_look()):
+                    await self._changed.wait()
+
+    async def _stop(self, why: Ending) -> None:
+        if self._deadlines.is_stopping:
+            return
+        self._ending = why
+        self._deadlines.stopping(self._loop.time())
+        self._changed.set()
+        for question in self._questions.values():
+            question.cancel()
+        # In a task of its own: a child that reads nothing must not hold the caller.
+        self._cancelling = asyncio.create_task(self._send_quietly(Cancel()))
+
+    def _ended(self) -> Outcome:
+        terminal = self._terminals.chosen(was_cancelled=self._ending is Ending.CANCELLED)
+        ending = _ENDINGS[terminal.status]
+        if ending is Ending.CANCELLED and self._ending is not None:
+            ending = self._ending
+        told = terminal.error if ending is Ending.ERROR else None
+        return self._outcome(ending, told, result=terminal.result, usable=True)
+
+    def _given_up(self, watching: asyncio.Task[None]) -> Outcome:
+        watching.result()
+        if self._ending is None:  # a superseded run died without a terminal
+            return self._ended()
+        return self._outcome(self._ending)
+
+    def _lost(self, error: FleetError) -> Outcome:
+        ending = Ending.DEAF if isinstance(error, ChildIsDeaf) else Ending.LOST
+        # A child that dies of our cancel was cancelled.
+        return self._outcome(self._ending or ending, None if self._ending else error.sentence)
+
+    def _outcome(
+        self,
+        ending: Ending,
+        told: str | None = None,
+        *,
+        result: str | None = None,
+        usable: bool = False,
+    ) -> Outcome:
+        return Outcome(
+            ending=ending,
+            result=(result or "") if ending is Ending.COMPLETED else None,
+            error=told or SENTENCES[ending],
+            produced=self._produced.text,
+            events=self._produced.events,
+            steps=self._produced.steps,
+            is_child_usable=usable and self._connection.is_open,
+        )
+
+    async def _send_quietly(self, frame: ParentFrame) -> None:
+        """A lost connection is the reader's to tell."""
+        with contextlib.suppress(FleetError):
+            await self._connection.send(frame)
+
+    async def _end(self, tasks: list[asyncio.Task[None] | asyncio.Task[Outcome] | None]) -> None:
+        left = [task for task in tasks if task is not None]
+        for task in left:
+            task.cancel()
+        await asyncio.gather(*left, return_exceptions=True)
+
+
+def _run_frame(order: Order) -> Run:
+    return Run(order.assignment, order.reasoning_effort, tuple(order.messages))

@@ -1,0 +1,164 @@
+"""A child's process on this machine: started, listened to, ended.
+
+Its arguments are fixed and its environment is chosen: whatever is secret comes
+on its standard input. It is ended by its handle, or where there is none by number
+and start time, never by the number alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from agents.fleet.parent.errors import SpawnFailed
+from agents.tools.shell.identity import started
+
+TERM_SECONDS = 3.0
+_MOST_STDERR = 8 * 1024
+# What a Python program and its tools need to run; nothing that may hold a key.
+_PASSED_ON = frozenset({
+    "PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "TMPDIR", "XDG_RUNTIME_DIR",
+    "VIRTUAL_ENV", "PYTHONPATH", "PYTHONHOME", "PYTHONDONTWRITEBYTECODE", "PYTHONPYCACHEPREFIX",
+    "DJANGO_SETTINGS_MODULE", "SSL_CERT_FILE", "SSL_CERT_DIR", "NIX_SSL_CERT_FILE", "SYSTEMROOT",
+})  # fmt: skip
+
+
+def child_environment(extra: Mapping[str, str]) -> dict[str, str]:
+    own = {
+        name: value
+        for name, value in os.environ.items()
+        if name in _PASSED_ON or name.startswith("LC_")
+    }
+    return {**own, **extra}
+
+
+class ChildProcess:
+    """Made by ``start``, in the thread of the loop: the child ends with the thread that made it."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self._process = process
+        self.pid = process.pid
+        self.started = ""  # with the number, it names this process for ever
+        self._stderr = bytearray()
+        self._listening = asyncio.create_task(self._listen())
+
+    @classmethod
+    async def start(
+        cls,
+        command: Sequence[str],
+        *,
+        folder: Path | None = None,
+        environment: Mapping[str, str] | None = None,
+    ) -> ChildProcess:
+        """Raises ``SpawnFailed``."""
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *command,
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.DEVNULL,
+                stderr=asyncio.subprocess.PIPE,
+                cwd=folder,
+                env=child_environment(environment or {}),
+                start_new_session=True,  # a terminal's Ctrl-C is for the parent
+            )
+        except (OSError, ValueError) as error:
+            kind = type(error).__name__
+            raise SpawnFailed(f"The child's process could not be started ({kind}).") from None
+        child = cls(process)
+        try:
+            child.started = await asyncio.to_thread(started, process.pid)
+        except BaseException:
+            await child.end(grace_seconds=0)
+            raise
+        return child
+
+    @property
+    def exit_code(self) -> int | None:
+        return self._process.returncode
+
+    async def tell(self, document: bytes) -> None:
+        """Writes its standard input and closes it. A process that ended is told nothing."""
+        stdin = self._process.stdin
+        if stdin is None:
+            return
+        with contextlib.suppress(ConnectionError):
+            stdin.write(document)
+            await stdin.drain()
+        stdin.close()
+        with contextlib.suppress(ConnectionError):
+            await stdin.wait_closed()
+
+    async def last_words(self) -> str:
+        """The end of what it wrote to its standard error, once it has ended."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(1.0):  # its own children may hold the pipe
+                await asyncio.shield(self._listening)
+        return self._stderr.decode("utf-8", errors="replace").strip()
+
+    async def wait(self, *, within_seconds: float) -> bool:
+        """Whether it has ended by then."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(within_seconds):
+                await self._process.wait()
+        return self._process.returncode is not None
+
+    async def end(self, *, grace_seconds: float = TERM_SECONDS) -> None:
+        """Asks, then kills. Callable twice."""
+        try:
+            if self.exit_code is None and grace_seconds > 0:
+                self._signal(signal.SIGTERM)
+                await self.wait(within_seconds=grace_seconds)
+        finally:
+            # Also when we are cancelled meanwhile: no child is left behind.
+            if self.exit_code is None:
+                self._signal(signal.SIGKILL)
+        await self._process.wait()
+        await self._hang_up()
+
+    def kill(self) -> None:
+        """At once, for when there is no time to wait."""
+        self._signal(signal.SIGKILL)
+
+    def _signal(self, number: signal.Signals) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            self._process.send_signal(number)  # not waited for yet, so the number is still its own
+
+    async def _listen(self) -> None:
+        stderr = self._process.stderr
+        while stderr is not None and (chunk := await stderr.read(4096)):
+            self._stderr += chunk
+            del self._stderr[:-_MOST_STDERR]
+
+    async def _hang_up(self) -> None:
+        await self.last_words()
+        self._listening.cancel()
+        await asyncio.gather(self._listening, return_exceptions=True)
+        if self._process.stdin is not None:
+            self._process.stdin.close()
+        transport = getattr(self._process, "_transport", None)  # holds the pipe a grandchild keeps
+        if transport is not None:
+            transport.close()
+
+
+def end_stranger(pid: int, start: str, *, number: signal.Signals = signal.SIGTERM) -> bool:
+    """Signals a process that is not our child, if it is still the one that started then. Blocks."""
+    opener = getattr(os, "pidfd_open", None)
+    if opener is None or pid <= 1 or not start:
+        return False
+    try:
+        handle = opener(pid)
+    except OSError:
+        return False
+    try:
+        if started(pid) != start:
+            return False
+        signal.pidfd_send_signal(handle, number)
+        return True
+    except OSError:
+        return False
+    finally:
+        os.close(handle)

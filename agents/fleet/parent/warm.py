@@ -1,0 +1,181 @@
+"""Children that wait, connected, for their next assignment: a few a workspace and kind.
+
+A child is handed on only to who would have started such a one: the provisioning
+document must be the same, but for what names the one child. Ends those that idle, those
+of a closed workspace, and all at the end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+
+from agents.fleet.parent.child import Child
+from agents.fleet.parent.errors import TooManyChildren
+from agents.fleet.provisioning import ProvisionSpec, write_spec
+
+logger = logging.getLogger(__name__)
+
+Spawn = Callable[[ProvisionSpec], Awaitable[Child]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    workspace_id: str
+    kind: str
+    child: Child
+    since: float
+
+
+class WarmChildren:
+    """All children of this process that were started here, at work and waiting."""
+
+    def __init__(
+        self,
+        spawn: Spawn,
+        *,
+        idle_seconds: float = 120.0,
+        most_waiting: int = 2,
+        most_children: int = 32,
+    ) -> None:
+        self._spawn = spawn
+        self._idle_seconds = idle_seconds
+        self._most_waiting = most_waiting  # of one workspace and kind
+        self._most_children = most_children
+        self._waiting: list[_Kept] = []
+        self._at_work: dict[str, _Kept] = {}
+        self._spawning: dict[asyncio.Task[Child], str] = {}
+        self._ending: set[asyncio.Task[None]] = set()
+        self._reaper: asyncio.Task[None] | None = None
+
+    async def take(self, workspace_id: str, spec: ProvisionSpec) -> Child:
+        """A waiting child of that kind, or a new one. Raises as ``spawn``, and ``TooManyChildren``."""
+        kind = _kind(spec)
+        while (kept := self._pick(workspace_id, kind)) is not None:
+            self._at_work[kept.child.key] = kept  # while asked, nobody else may take it
+            if await kept.child.is_well():
+                return kept.child
+            del self._at_work[kept.child.key]
+            self._end_soon(kept.child)
+        if self._count() >= self._most_children and not self._make_room():
+            raise TooManyChildren
+        spawning = asyncio.ensure_future(self._spawn(spec))
+        self._spawning[spawning] = workspace_id
+        try:
+            child = await spawning
+        finally:
+            if not spawning.done():
+                spawning.cancel()
+            self._spawning.pop(spawning, None)
+        self._at_work[child.key] = _Kept(workspace_id, kind, child, self._now())
+        return child
+
+    def give_back(self, child: Child, *, is_usable: bool) -> None:
+        """After its assignment. It waits for the next one, or ends. Callable twice."""
+        kept = self._at_work.pop(child.key, None)
+        if kept is None:
+            return
+        alike = [
+            k for k in self._waiting if (k.workspace_id, k.kind) == (kept.workspace_id, kept.kind)
+        ]
+        if not is_usable or not child.is_reusable or len(alike) >= self._most_waiting:
+            self._end_soon(child)
+            return
+        self._waiting.append(replace(kept, since=self._now()))
+        if self._reaper is None or self._reaper.done():
+            self._reaper = asyncio.create_task(self._reap())
+
+    def hosted(self) -> frozenset[str]:
+        """The workspaces that have children here."""
+        kept = [*self._waiting, *self._at_work.values()]
+        return frozenset({each.workspace_id for each in kept} | set(self._spawning.values()))
+
+    def children(self) -> list[tuple[str, Child, bool]]:
+        """Workspace, child, and whether it is at work."""
+        at_work = [(kept.workspace_id, kept.child, True) for kept in self._at_work.values()]
+        return at_work + [(kept.workspace_id, kept.child, False) for kept in self._waiting]
+
+    async def close(self, workspace_id: str) -> None:
+        """Ends every child of a workspace, at work or not. Callable twice."""
+        for spawning, of in list(self._spawning.items()):
+            if of == workspace_id:
+                spawning.cancel()
+        for kept in self._waiting + list(self._at_work.values()):
+            if kept.workspace_id == workspace_id:
+                self._forget(kept)
+                self._end_soon(kept.child)
+        await self._ended()
+
+    async def stop(self) -> None:
+        """Ends all."""
+        for workspace_id in self.hosted():
+            await self.close(workspace_id)
+        if self._reaper is not None:
+            self._reaper.cancel()
+            await asyncio.gather(self._reaper, return_exceptions=True)
+        await self._ended()
+
+    # -- within
+
+    def _pick(self, workspace_id: str, kind: str) -> _Kept | None:
+        for kept in reversed(self._waiting):  # the warmest
+            if (kept.workspace_id, kept.kind) == (workspace_id, kind):
+                self._waiting.remove(kept)
+                return kept
+        return None
+
+    def _make_room(self) -> bool:
+        """Ends the one that has waited longest, of whatever workspace."""
+        if not self._waiting:
+            return False
+        oldest = min(self._waiting, key=lambda kept: kept.since)
+        self._waiting.remove(oldest)
+        self._end_soon(oldest.child)
+        return True
+
+    def _count(self) -> int:
+        return len(self._waiting) + len(self._at_work) + len(self._spawning)
+
+    def _forget(self, kept: _Kept) -> None:
+        self._at_work.pop(kept.child.key, None)
+        with contextlib.suppress(ValueError):
+            self._waiting.remove(kept)
+
+    async def _reap(self) -> None:
+        while self._waiting:
+            due = min(kept.since for kept in self._waiting) + self._idle_seconds
+            await asyncio.sleep(max(0.01, due - self._now()))
+            for kept in list(self._waiting):
+                if kept.since + self._idle_seconds <= self._now():
+                    self._waiting.remove(kept)
+                    self._end_soon(kept.child)
+
+    def _end_soon(self, child: Child) -> None:
+        task = asyncio.create_task(self._end(child))
+        self._ending.add(task)
+        task.add_done_callback(self._ending.discard)
+
+    async def _end(self, child: Child) -> None:
+        try:
+            await child.end()
+        except Exception:
+            logger.exception("a sub-agent could not be ended in order")
+            if child.process is not None:
+                child.process.kill()
+
+    async def _ended(self) -> None:
+        if self._ending:
+            await asyncio.wait(set(self._ending))
+
+    def _now(self) -> float:
+        return asyncio.get_running_loop().time()
+
+
+def _kind(spec: ProvisionSpec) -> str:
+    nobody = replace(spec.identity, child_id="any", parent_id=None)
+    alike = replace(spec, identity=nobody, storage_dir=None, owner={})
+    return hashlib.blake2b(write_spec(alike), digest_size=16).hexdigest()
