@@ -18,6 +18,17 @@ def bash(command: str) -> str:
     return call("bash", command=command, description="test")
 
 
+def agents(*prompts: str) -> str:
+    """One reply that sends for an agent with each of these prompts."""
+    calls = " ;; ".join(f"agent {_hidden(json.dumps({'prompt': prompt}))}" for prompt in prompts)
+    return f"[[calls={calls}]] [[n=3]]"
+
+
+def _hidden(document: str) -> str:
+    """The same JSON, in which the model's own script sees no commands."""
+    return document.replace("[", "\\u005b").replace("]", "\\u005d")
+
+
 def results(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The data of every tool result, in order."""
     return [

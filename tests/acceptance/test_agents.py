@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.acceptance.calling import asked, eventually, results
+from tests.acceptance.calling import agents, asked, eventually, results
 from tests.acceptance.conversation import Seat, roles_and_finishes, take_seat, text_of
 from tests.acceptance.harness.client import Client
 from tests.acceptance.harness.model import ScriptedModel
@@ -16,17 +16,6 @@ from tests.acceptance.harness.shapes import Server
 
 Connect = Callable[[Server], Client]
 MakeProject = Callable[..., Path]
-
-
-def agents(*prompts: str) -> str:
-    """One reply that sends for an agent with each of these prompts."""
-    calls = " ;; ".join(f"agent {_hidden(json.dumps({'prompt': prompt}))}" for prompt in prompts)
-    return f"[[calls={calls}]] [[n=3]]"
-
-
-def _hidden(document: str) -> str:
-    """The same JSON, in which the model's own script sees no commands."""
-    return document.replace("[", "\\u005b").replace("]", "\\u005d")
 
 
 async def children(seat: Seat, session: str) -> list[dict[str, Any]]:
