@@ -9,6 +9,8 @@ from typing import Any, cast
 from django.conf import settings
 
 from agents.api.stream_commands import COMMANDS
+from agents.fleet.child.consumer import ChildSocket
+from crushsite.child.server_turn import entrance_of
 from crushsite.guard import Guard
 from crushsite.handler import ApiHandler
 from crushsite.lazy_django import LazyDjango
@@ -29,6 +31,8 @@ _V1_EVENTS = re.compile(rf"/v1/workspaces/{_ID}/events/?")
 _NATIVE_EVENTS = re.compile(rf"/api/workspaces/{_ID}/events/?")
 _NATIVE_SOCKET = re.compile(rf"/api/workspaces/{_ID}/stream/?")
 
+CHILD_PATHS = frozenset({"/fleet/child", "/fleet/child/"})
+
 
 class Router:
     """Everything behind the guard."""
@@ -38,12 +42,15 @@ class Router:
         self._v1_events = V1Events.as_asgi(**streams, replay=pending_frames)
         self._native_events = NativeSse.as_asgi(**streams)
         self._native_socket = NativeSocket.as_asgi(**streams, commands=COMMANDS)
+        self._child_socket = ChildSocket.as_asgi(entrance=entrance_of(server))
         self.api = ApiHandler()
         self._pages = LazyDjango()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         kind, path = scope["type"], scope.get("path", "")
         if kind == "websocket":
+            if path in CHILD_PATHS:
+                return await self._child_socket(cast("Any", scope), receive, send)
             if match := _NATIVE_SOCKET.fullmatch(path):
                 return await self._native_socket(cast("Any", _with_id(scope, match)), receive, send)
             return await send({"type": "websocket.close", "code": 4404})

@@ -107,6 +107,10 @@ CRUSH_POLL_CONFIG = env.read_flag("CRUSH_POLL_CONFIG")
 CRUSH_MAX_RUNS = env.read_number("CRUSH_MAX_RUNS", 500, low=1, high=10_000)
 # A model that sends nothing for so long is asked again.
 CRUSH_MODEL_SILENCE_SECONDS = env.read_seconds("CRUSH_MODEL_SILENCE", 120.0)
+# Parents that dial in over the network, at /fleet/child; without a token nobody can.
+CRUSH_FLEET_TOKEN = env.read_text("CRUSH_FLEET_TOKEN")
+CRUSH_FLEET_WORKSPACE = env.read_text("CRUSH_FLEET_WORKSPACE")  # the folder they work in
+CRUSH_FLEET_EXECUTOR = env.read_text("CRUSH_FLEET_EXECUTOR", "crush")  # or echo, script
 # A folder of gate files for tests that hold a run at a named place; empty in use.
 CRUSH_GATES = env.read_text("CRUSH_GATES")
 CRUSH_LOG_LEVEL = env.read_text("CRUSH_LOG_LEVEL", "INFO").upper()

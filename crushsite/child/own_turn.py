@@ -12,6 +12,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -135,18 +136,20 @@ class _Place:
     ) -> None:
         self._server = server
         self._equipment = equipment
-        self.workspace_id = workspace_id
+        self._workspace_id = workspace_id
         self.parent_session_id = PARENT
         self.rules = rules
 
-    def feed(self, after: int | None) -> AsyncIterator[bytes]:
+    @asynccontextmanager
+    async def working(self, session_id: str, run: Run) -> AsyncIterator[str]:
+        self._equipment.expect(session_id, run)
+        try:
+            yield self._workspace_id
+        finally:
+            self._equipment.forget(session_id)
+
+    def feed(self, workspace_id: str, after: int | None) -> AsyncIterator[bytes]:
         from workspaces.events.readers import Wire  # noqa: PLC0415
         from workspaces.events.subscribe import stream_native  # noqa: PLC0415
 
-        return stream_native(self._server.hub, self.workspace_id, after=after, wire=Wire.WS)
-
-    def expect(self, session_id: str, run: Run) -> None:
-        self._equipment.expect(session_id, run)
-
-    def forget(self, session_id: str) -> None:
-        self._equipment.forget(session_id)
+        return stream_native(self._server.hub, workspace_id, after=after, wire=Wire.WS)

@@ -49,6 +49,7 @@ class Peer(asyncio.Protocol):
         self._fragments: list[bytes] = []
         self._is_text = False  # the message that the fragments belong to
         self._is_paused = False
+        self._late_pong = b""
         self._room: asyncio.Future[None] | None = None
         self._transport: asyncio.Transport | None = None
 
@@ -109,6 +110,9 @@ class Peer(asyncio.Protocol):
     @override
     def resume_writing(self) -> None:
         self._is_paused = False
+        if self._late_pong and self._transport is not None:
+            self._transport.write(self._late_pong)
+            self._late_pong = b""
         self._give_room()
 
     @override
@@ -132,7 +136,8 @@ class Peer(asyncio.Protocol):
             self.drop()  # too much, or not the protocol
             self._leave()
         elif self._is_paused:
-            wire.data_to_send()  # pongs for one who reads nothing
+            # Pongs for one who reads slowly: the newest answers all pings before it.
+            self._late_pong = (wire.data_to_send() or [self._late_pong])[-1]
         else:
             self._flush()
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Mapping
-from contextlib import aclosing, suppress
+from contextlib import AbstractAsyncContextManager, aclosing, suppress
 from dataclasses import dataclass
 from typing import Any, Protocol, cast
 
@@ -49,23 +49,20 @@ class Place(Protocol):
     """Where turns are worked on."""
 
     @property
-    def workspace_id(self) -> str: ...
-
-    @property
     def parent_session_id(self) -> str:
         """Above the sessions of assignments; empty where they stand alone."""
 
     @property
     def rules(self) -> TurnRules: ...
 
-    def feed(self, after: int | None) -> AsyncIterator[bytes]:
+    def working(self, session_id: str, run: Run) -> AbstractAsyncContextManager[str]:
+        """Around one assignment: gives the id of the workspace, which stays open meanwhile.
+
+        Raises ``Refusal``.
+        """
+
+    def feed(self, workspace_id: str, after: int | None) -> AsyncIterator[bytes]:
         """The workspace's native stream, as WebSockets send it."""
-
-    def expect(self, session_id: str, run: Run) -> None:
-        """A session is about to be worked on. Called before its prompt is accepted."""
-
-    def forget(self, session_id: str) -> None:
-        """It is not worked on any more."""
 
 
 class TurnExecutor:
@@ -80,21 +77,19 @@ class TurnExecutor:
 
     async def run(self, desk: Desk) -> Terminal:
         session_id = new_id()
-        self._place.expect(session_id, desk.run)
-        turn = _Turn(self._place, desk, session_id)
         try:
-            return await turn.perform()
+            async with self._place.working(session_id, desk.run) as workspace_id:
+                return await _Turn(self._place, desk, workspace_id, session_id).perform()
         except Refusal as refusal:
             raise ExecutorFailed(refusal.sentence) from refusal
-        finally:
-            self._place.forget(session_id)
 
 
 class _Turn:
     """One assignment."""
 
-    def __init__(self, place: Place, desk: Desk, session_id: str) -> None:
+    def __init__(self, place: Place, desk: Desk, workspace_id: str, session_id: str) -> None:
         self._place = place
+        self._workspace_id = workspace_id
         self._desk = desk
         self._session_id = session_id
         self._rules = place.rules
@@ -155,9 +150,9 @@ class _Turn:
         place, run = self._place, self._desk.run
         title = " ".join(run.assignment.split())[:TITLE_CHARS] or "assignment"
         earlier = earlier_messages(run.messages)
+        workspace_id = self._workspace_id
 
         def job(tx: Transaction) -> None:
-            workspace_id = place.workspace_id
             create_session(
                 tx,
                 workspace_id,
@@ -168,13 +163,13 @@ class _Turn:
             for role, text in earlier:
                 create_message(tx, workspace_id, self._session_id, role=role, parts=(Text(text),))
 
-        await writer.write(place.workspace_id, job)
+        await writer.write(workspace_id, job)
 
     # -- prompts
 
     async def _accept(self, text: str, *, run_id: str | None) -> None:
         """Without a ``run_id`` it is folded into the turn that works already."""
-        workspace_id = self._place.workspace_id
+        workspace_id = self._workspace_id
         prompt = Prompt(self._session_id, text, run_id)
         self._accepting += 1
         try:
@@ -201,7 +196,7 @@ class _Turn:
         """Reads the workspace's feed to its end; a reader that was too slow comes back."""
         after: int | None = None
         while True:
-            async with aclosing(cast("Any", self._place.feed(after))) as chunks:
+            async with aclosing(cast("Any", self._place.feed(self._workspace_id, after))) as chunks:
                 async for chunk in chunks:
                     for item in self._translation.items_of(chunk):
                         await self._hear(item)
@@ -259,7 +254,7 @@ class _Turn:
         with suppress(RunCancelled):
             approved = self._rules.asks and await self._desk.approve(body)
             await answer_request(
-                self._place.workspace_id,
+                self._workspace_id,
                 request_id=request["id"],
                 answer=Answer.ALLOW if approved else Answer.DENY,
             )
@@ -279,7 +274,7 @@ class _Turn:
 
     async def _cancel_now(self) -> None:
         with suppress(Refusal):
-            await cancel(self._place.workspace_id, self._session_id)
+            await cancel(self._workspace_id, self._session_id)
 
     async def _terminal(self) -> Terminal:
         end = self._last_end

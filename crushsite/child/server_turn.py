@@ -1,0 +1,71 @@
+"""The executor behind the server's own route: turns of this server, in one folder.
+
+Each assignment is a session that every client of the workspace sees; its model,
+tools and permissions are the workspace's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from typing import Any
+
+from django.conf import settings
+
+from agents.actions import teardown
+from agents.fleet.child.consumer import Entrance
+from agents.fleet.child.conversation import Tally
+from agents.fleet.child.echo import EchoExecutor
+from agents.fleet.child.executor import Executor
+from agents.fleet.child.script import ScriptExecutor
+from agents.fleet.child.turn import TurnExecutor, TurnRules
+from agents.fleet.frames import Run
+from crushsite.process import ServerProcess
+from workspaces.api.bodies import checked
+from workspaces.api.opening import OpeningForm, open_for_client
+from workspaces.events.readers import Wire
+from workspaces.events.subscribe import stream_native
+from workspaces.storage.errors import Refusal
+from workspaces.storage.ids import new_id
+
+
+def entrance_of(server: ServerProcess) -> Entrance:
+    """As the settings say; nobody is let in where they are not complete."""
+    tally = Tally()
+    executor: Executor | None = None
+    match settings.CRUSH_FLEET_EXECUTOR:
+        case "echo":
+            executor = EchoExecutor()
+        case "script":
+            executor = ScriptExecutor(tally)
+        case "crush" if settings.CRUSH_FLEET_WORKSPACE:
+            executor = TurnExecutor(_Place(server, settings.CRUSH_FLEET_WORKSPACE))
+        case _:
+            pass
+    return Entrance(settings.CRUSH_FLEET_TOKEN, executor, tally)
+
+
+class _Place:
+    def __init__(self, server: ServerProcess, path: str) -> None:
+        self._server = server
+        self._path = path
+        self.parent_session_id = ""
+        self.rules = TurnRules()
+
+    @asynccontextmanager
+    async def working(self, session_id: str, run: Run) -> AsyncIterator[str]:  # noqa: ARG002
+        """A client of the workspace as long as the assignment lasts."""
+        client_id = new_id()
+        form: dict[str, Any] = {"path": self._path, "client_id": client_id}
+        workspace_id = await open_for_client(checked(OpeningForm, form))
+        attachments = self._server.attachments
+        attachment = await attachments.attach(workspace_id, client_id, close=lambda: None)
+        try:
+            yield workspace_id
+        finally:
+            attachments.detach(attachment)
+            with suppress(Refusal):
+                await teardown.release(workspace_id, client_id)
+
+    def feed(self, workspace_id: str, after: int | None) -> AsyncIterator[bytes]:
+        return stream_native(self._server.hub, workspace_id, after=after, wire=Wire.WS)
