@@ -28,7 +28,7 @@ from agents.fleet.frames import (
 )
 from agents.fleet.parent.connection import Connection
 from agents.fleet.parent.deadlines import Deadlines
-from agents.fleet.parent.errors import ChildIsDeaf, ConnectionLost, FleetError
+from agents.fleet.parent.errors import ChildIsDeaf, ConnectionLost, FleetError, FrameTooLarge
 from agents.fleet.parent.outcome import SENTENCES, Ending, Listener, Order, Outcome, RunLimits
 from agents.fleet.parent.produced import Produced
 from agents.fleet.parent.terminals import Terminals
@@ -81,6 +81,8 @@ class Assignment:
             try:
                 await self._connection.send(_run_frame(self._order))
                 await self._send_early()
+            except FrameTooLarge as error:
+                return self._outcome(Ending.ERROR, error.sentence, usable=True)
             except FleetError as error:
                 return self._lost(error)
             except (TypeError, ValueError) as error:

@@ -243,8 +243,9 @@ async def test_two_megabytes_pass_each_way(child):
 
 async def test_too_large_an_assignment_is_refused_and_the_child_is_fine(child):
     outcome = await outcome_of(child, "y" * (17 * 1024 * 1024))
-    assert outcome.ending is Ending.LOST
+    assert outcome.ending is Ending.ERROR
     assert "16 MiB" in outcome.error
+    assert outcome.is_child_usable
     assert (await outcome_of(child, "after")).result == "echo: after"
 
 
