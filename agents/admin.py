@@ -12,12 +12,15 @@ from django.contrib import admin, messages
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
+from agents import admin_services
 from agents.actions.blocking import cancel_and_wait, release_all_and_wait
 from agents.models import Run, SubAgent
 from workspaces.admin import SessionPages, WorkspacePages
 from workspaces.admin_pages import ReadOnlyAdmin, first_line, json_text, long_text, moment
 from workspaces.models import Session, Workspace
 from workspaces.storage.errors import Refusal
+
+__all__ = ["RunAdmin", "SessionAdmin", "SubAgentAdmin", "WorkspaceAdmin", "admin_services"]
 
 
 @admin.register(Workspace)

@@ -6,7 +6,7 @@ from django.contrib import admin, messages
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
-from permissions.models import Grant, PermissionRequest
+from permissions.models import Grant, PermissionRequest, QuestionBatch
 from workspaces.admin_pages import ReadOnlyAdmin, json_text, moment
 from workspaces.storage.transaction import Transaction
 from workspaces.storage.writer import writer
@@ -40,6 +40,29 @@ class PermissionRequestAdmin(ReadOnlyAdmin):
         "description",
         json_text("params"),
         "state",
+        moment("asked_at"),
+        moment("answered_at"),
+    ]
+
+
+@admin.register(QuestionBatch)
+class QuestionBatchAdmin(ReadOnlyAdmin):
+    list_display = ["__str__", "state", "session", "workspace", moment("asked_at")]
+    list_filter = ["state"]
+    list_select_related = ["session", "workspace"]
+    search_fields = ["=id", "=session__id", "workspace__path"]
+    ordering = ["-asked_at"]
+    shown = [
+        "id",
+        "workspace",
+        "session",
+        "run_key",
+        "tool_call_id",
+        json_text("questions"),
+        "confirm_title",
+        "confirm_description",
+        "state",
+        json_text("responses"),
         moment("asked_at"),
         moment("answered_at"),
     ]

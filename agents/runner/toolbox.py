@@ -35,7 +35,7 @@ _FETCH_ONLY = frozenset({"web_search", "web_fetch"})
 async def toolbox_of(workspace_id: str, kind: str, settings: Settings) -> Mapping[str, Tool[Any]]:
     """In a stable order, so that providers can keep the request's beginning cached."""
     brought = {**await lsp_tools(workspace_id)}
-    if kind not in _CHILDRENS:
+    if kind not in _CHILDRENS and settings.mcp:  # most workspaces have none
         brought |= await mcp_tools(workspace_id)
     tools = {
         **available(settings.disabled_tools),

@@ -15,7 +15,7 @@ from yarl import URL
 from tests.acceptance.conversation import SHORT, Seat, take_seat
 from tests.acceptance.harness.client import Client
 from tests.acceptance.harness.http import Http
-from tests.acceptance.harness.native import NativeSocket
+from tests.acceptance.harness.native import NativeSocket, NativeSse
 from tests.acceptance.harness.services import Services
 from tests.acceptance.harness.shapes import Server, Shape, make_server
 from tests.acceptance.harness.wire import Reply, Wire
@@ -104,6 +104,10 @@ def still_server(
 @pytest.fixture
 async def attacker(still_server: Server, connect: Connect, project: MakeProject) -> Attacker:
     seat = await take_seat(connect(still_server), project(uuid.uuid4().hex))
+    # What an opened workspace tells by itself, soon after: nothing comes behind it.
+    log = await NativeSse(seat.workspace.client.http, seat.workspace.id, after=0).open()
+    await log.wait_for(lambda received: received.type == "skills.changed")
+    await log.close()
     return await Attacker(still_server, seat, await seat.workspace.session()).begin()
 
 

@@ -8,9 +8,9 @@ import pytest
 from django.contrib.auth.models import User
 
 from agents.actions.accept import Prompt, accept_prompt
-from agents.models import Run
+from agents.models import Job, LanguageServer, McpSecret, McpServer, Run, SubAgent
 from permissions.actions.requests import ask_permission
-from permissions.models import Grant, PermissionRequest
+from permissions.models import Grant, PermissionRequest, QuestionBatch
 from workspaces.actions.claims import claim_workspace
 from workspaces.actions.sessions import create_session
 from workspaces.actions.workspaces import Opening, open_workspace
@@ -87,6 +87,28 @@ def everything(place: Place) -> Place:
         )
 
     writer.write_and_wait(place.workspace_id, ask)
+    _add_services(place)
     models = (Workspace, ClientClaim, Event, Run, PermissionRequest)
     assert all(model.objects.exists() for model in models)
     return place
+
+
+def _add_services(place: Place) -> None:
+    """What runs beside a run."""
+    workspace = place.workspace_id
+    Job.objects.create(
+        workspace_id=workspace, session_id=place.session_id, command=HOSTILE, working_dir="/project"
+    )
+    McpServer.objects.create(workspace_id=workspace, name="files", state="error", error=HOSTILE)
+    McpSecret.objects.create(url="https://mcp.example", sealed=SEALED)
+    LanguageServer.objects.create(workspace_id=workspace, name="ruff", state=3, error=HOSTILE)
+    SubAgent.objects.create(
+        run_id=place.run_key, workspace_id=workspace, role="reader", last_event=HOSTILE
+    )
+    QuestionBatch.objects.create(
+        workspace_id=workspace,
+        session_id=place.session_id,
+        run_key=place.run_key,
+        tool_call_id="call-2",
+        questions=[{"id": "q", "type": "free_text", "question": HOSTILE}],
+    )
