@@ -101,6 +101,7 @@ class Run:
             case "__drop":
                 self.socket.transport.abort()
             case "__panic":
+                await asyncio.sleep(int(value or 0) / 1000)
                 raise Panic
             case "__fail":
                 return {"status": "error", "error": value}

@@ -11,9 +11,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+from dataclasses import replace
 
 from agents.fleet.frames import (
-    ApprovalReply,
     ApprovalRequest,
     BadFrame,
     Cancel,
@@ -21,7 +21,6 @@ from agents.fleet.frames import (
     Event,
     EventBatch,
     Message,
-    ParentFrame,
     Run,
     Status,
     Terminal,
@@ -31,12 +30,13 @@ from agents.fleet.parent.deadlines import Deadlines
 from agents.fleet.parent.errors import ChildIsDeaf, ConnectionLost, FleetError, FrameTooLarge
 from agents.fleet.parent.outcome import SENTENCES, Ending, Listener, Order, Outcome, RunLimits
 from agents.fleet.parent.produced import Produced
+from agents.fleet.parent.questions import Questions
 from agents.fleet.parent.terminals import Terminals
 
 logger = logging.getLogger(__name__)
 
 MOST_BAD_FRAMES = 100
-MOST_QUESTIONS = 64
+FAIR_EVENTS = 64
 
 _ENDINGS = {
     Status.COMPLETED: Ending.COMPLETED,
@@ -66,10 +66,11 @@ class Assignment:
         self._loop = asyncio.get_running_loop()
         self._deadlines = Deadlines(self._limits, self._loop.time())
         self._changed = asyncio.Event()  # the deadlines are others now
-        self._questions: dict[str, asyncio.Task[None]] = {}
+        self._questions = Questions(listener, connection, on_change=self._asked)
         self._ending: Ending | None = None  # why it was told to stop
         self._cancelling: asyncio.Task[None] | None = None
         self._early: list[str] | None = []  # messages from before the run was sent
+        self._is_over = False  # the connection may be another assignment's by now
 
     async def run(self) -> Outcome:
         """If this task is cancelled, the connection is closed, which cancels the child's run."""
@@ -97,10 +98,14 @@ class Assignment:
             await self._connection.close()
             raise
         finally:
-            await self._end([*self._questions.values(), self._cancelling, reading, watching])
+            self._is_over = True
+            await self._questions.drop()
+            await _end([self._cancelling, reading, watching])
 
     async def steer(self, text: str) -> None:
         """Raises ``FleetError``. The child does not acknowledge it."""
+        if self._is_over:
+            return
         if self._early is not None:  # an idle child would drop it
             self._early.append(text)
             return
@@ -111,8 +116,13 @@ class Assignment:
         await self._stop(Ending.CANCELLED)
 
     async def supersede(self, order: Order) -> None:
-        """A new run in place of this one, whose outcome ``run`` then yields. Raises ``FleetError``."""
-        await self._drop_questions()
+        """A new run in place of this one, whose outcome ``run`` then yields.
+
+        Raises ``FleetError``. Nothing happens to one that is stopping or over.
+        """
+        await self._questions.drop()
+        if self._is_over or self._deadlines.is_stopping:
+            return
         self._order = order
         self._terminals.superseded()
         self._produced = Produced(self._limits.step_types)
@@ -149,7 +159,7 @@ class Assignment:
                 for event in events:
                     await self._hear(event)
             case ApprovalRequest(request_id, body):
-                self._ask(request_id, body)
+                self._questions.ask(request_id, body, is_welcome=not self._deadlines.is_stopping)
             case Terminal():
                 if self._terminals.take(frame):
                     return self._ended()
@@ -164,44 +174,16 @@ class Assignment:
         self._produced.take(event)
         await self._listener.on_event(event)
         self._deadlines.heard(self._loop.time())  # only now: a slow listener is not idleness
+        if self._produced.events % FAIR_EVENTS == 0:
+            await asyncio.sleep(0)  # a flood that is already here must not hold the loop
         most = self._limits.most_steps
         if most is not None and self._produced.steps > most:
             await self._stop(Ending.OUT_OF_STEPS)
-
-    # -- questions
-
-    def _ask(self, request_id: str, body: object) -> None:
-        if request_id in self._questions:
-            return
-        is_welcome = len(self._questions) < MOST_QUESTIONS and not self._deadlines.is_stopping
-        work = self._answer(request_id, body if is_welcome else None, is_welcome=is_welcome)
-        self._deadlines.asked(+1, self._loop.time())
-        self._changed.set()
-        task = asyncio.create_task(work)
-        self._questions[request_id] = task
-        task.add_done_callback(lambda _: self._answered(request_id))
-
-    def _answered(self, request_id: str) -> None:
-        del self._questions[request_id]
-        self._deadlines.asked(-1, self._loop.time())
-        self._changed.set()
-
-    async def _answer(self, request_id: str, body: object, *, is_welcome: bool) -> None:
-        approved = False
-        try:
-            if is_welcome:
-                approved = await self._listener.on_approval(request_id, body) is True
-        except Exception:
-            logger.exception("a sub-agent's question could not be answered; the answer is no")
-        await self._send_quietly(ApprovalReply(request_id, approved))
 
     async def _send_early(self) -> None:
         while self._early:
             await self._connection.send(Message(self._early.pop(0)))
         self._early = None
-
-    async def _drop_questions(self) -> None:
-        await self._end(list(self._questions.values()))
 
     # -- ending
 
@@ -221,15 +203,14 @@ class Assignment:
                     await self._changed.wait()
 
     async def _stop(self, why: Ending) -> None:
-        if self._deadlines.is_stopping:
+        if self._deadlines.is_stopping or self._is_over:
             return
         self._ending = why
         self._deadlines.stopping(self._loop.time())
         self._changed.set()
-        for question in self._questions.values():
-            question.cancel()
+        self._questions.silence()
         # In a task of its own: a child that reads nothing must not hold the caller.
-        self._cancelling = asyncio.create_task(self._send_quietly(Cancel()))
+        self._cancelling = asyncio.create_task(self._send_cancel())
 
     def _ended(self) -> Outcome:
         terminal = self._terminals.chosen(was_cancelled=self._ending is Ending.CANCELLED)
@@ -242,7 +223,8 @@ class Assignment:
     def _given_up(self, watching: asyncio.Task[None]) -> Outcome:
         watching.result()
         if self._ending is None:  # a superseded run died without a terminal
-            return self._ended()
+            # Its terminal may come yet, and would be taken for the next run's.
+            return replace(self._ended(), is_child_usable=False)
         return self._outcome(self._ending)
 
     def _lost(self, error: FleetError) -> Outcome:
@@ -268,16 +250,20 @@ class Assignment:
             is_child_usable=usable and self._connection.is_open,
         )
 
-    async def _send_quietly(self, frame: ParentFrame) -> None:
-        """A lost connection is the reader's to tell."""
-        with contextlib.suppress(FleetError):
-            await self._connection.send(frame)
+    async def _send_cancel(self) -> None:
+        with contextlib.suppress(FleetError):  # a lost connection is the reader's to tell
+            await self._connection.send(Cancel())
 
-    async def _end(self, tasks: list[asyncio.Task[None] | asyncio.Task[Outcome] | None]) -> None:
-        left = [task for task in tasks if task is not None]
-        for task in left:
-            task.cancel()
-        await asyncio.gather(*left, return_exceptions=True)
+    def _asked(self, change: int) -> None:
+        self._deadlines.asked(change, self._loop.time())
+        self._changed.set()
+
+
+async def _end(tasks: list[asyncio.Task[None] | asyncio.Task[Outcome] | None]) -> None:
+    left = [task for task in tasks if task is not None]
+    for task in left:
+        task.cancel()
+    await asyncio.gather(*left, return_exceptions=True)
 
 
 def _run_frame(order: Order) -> Run:

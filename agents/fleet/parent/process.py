@@ -17,7 +17,7 @@ from pathlib import Path
 from agents.fleet.parent.errors import SpawnFailed
 from agents.tools.shell.identity import started
 
-TERM_SECONDS = 3.0
+TERM_SECONDS = 4.0  # a run that is deaf is aborted after three
 _MOST_STDERR = 8 * 1024
 # What a Python program and its tools need to run; nothing that may hold a key.
 _PASSED_ON = frozenset({

@@ -13,8 +13,8 @@ from agents.fleet.parent.outcome import Order
 from agents.fleet.parent.spawning import spawn_child
 from agents.fleet.parent.warm import WarmChildren
 from agents.tools.shell.identity import started
-from tests.integration.fleet.conftest import launch, make_spec
-from tests.integration.fleet.listening import Ears
+from tests.integration.fleet.parent.conftest import launch, make_spec
+from tests.integration.fleet.parent.listening import Ears
 
 
 @pytest.fixture

@@ -17,8 +17,8 @@ from agents.fleet.parent.process import ChildProcess, child_environment, end_str
 from agents.fleet.parent.spawning import spawn_child
 from agents.fleet.provisioning import Credential, Secrets, read_spec
 from agents.tools.shell.identity import started
-from tests.integration.fleet.conftest import launch, make_spec
-from tests.integration.fleet.listening import Ears
+from tests.integration.fleet.parent.conftest import launch, make_spec
+from tests.integration.fleet.parent.listening import Ears
 
 REPORTER = """
 import json, os, sys

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 from http import HTTPStatus
+from pathlib import Path
 
 import pytest
 from websockets.asyncio.server import serve
@@ -20,7 +21,7 @@ from agents.fleet.parent.errors import (
 )
 from agents.fleet.parent.outcome import Order
 from agents.fleet.parent.reaching import Remote, reach_recorded, reach_remote
-from tests.integration.fleet.listening import Ears
+from tests.integration.fleet.parent.listening import Ears
 
 
 @contextlib.asynccontextmanager
@@ -239,6 +240,21 @@ async def test_a_recorded_child_is_found_by_role_past_dead_ones(start, tmp_path)
         await reach_recorded(fabric, role="other")
     with pytest.raises(NoSuchChild):
         await reach_recorded(fabric, agent_id="unknown")
+
+
+async def test_a_hundred_connections_leave_no_descriptor():
+    async def child(socket):
+        await socket.wait_closed()
+
+    async with served(child) as endpoint:
+        counts = []
+        for number in range(100):
+            connection = await dial(endpoint)
+            assert await connection.is_answering(within_seconds=5)
+            await connection.close()
+            if number in {9, 99}:
+                counts.append(len(list(Path("/proc/self/fd").iterdir())))
+    assert counts[1] <= counts[0] + 5  # the server's half may close a moment later
 
 
 async def test_a_ping_is_answered_or_not():

@@ -7,7 +7,7 @@ import signal
 import pytest
 
 from agents.fleet.parent.outcome import Ending, Order, RunLimits
-from tests.integration.fleet.listening import Ears
+from tests.integration.fleet.parent.listening import Ears
 
 
 @pytest.fixture
@@ -46,10 +46,12 @@ async def test_a_connection_carries_one_run_after_another(child):
 
 
 async def test_messages_steer_in_order(child):
-    assignment, running = assign(child, "__await_steer:2")
+    ears = Ears()
+    assignment, running = assign(child, "x __await_steer:2", ears)
+    await ears.heard()
     await assignment.steer("left")
     await assignment.steer("right")
-    assert (await running).result == "echo: steer=[left] steer=[right]"
+    assert (await running).result == "echo: x steer=[left] steer=[right]"
 
 
 @pytest.mark.parametrize("answer", [True, False])
@@ -263,11 +265,31 @@ async def test_a_superseded_runs_terminal_is_not_the_new_ones(child, old):
 
 async def test_a_superseded_run_that_dies_without_a_terminal_holds_nothing(child):
     ears = Ears()
-    old = "old __deaf_ms:100 __panic"
+    old = "old __panic:100"
     assignment, running = assign(child, old, ears, late_terminal_seconds=0.5)
     await ears.heard()
     await assignment.supersede(Order("new"))
-    assert (await running).result == "echo: new"
+    outcome = await running
+    assert outcome.result == "echo: new"
+    assert not outcome.is_child_usable  # the late one would be taken for the next run's
+
+
+async def test_what_is_said_to_an_ended_assignment_does_not_reach_the_next(child):
+    ended, running = assign(child, "one")
+    await running
+    ears = Ears()
+    _, running = assign(child, "two __sleep_ms:150 three", ears)
+    await ears.heard()
+    await ended.cancel()
+    await ended.steer("x")
+    await ended.supersede(Order("four"))
+    assert (await running).result == "echo: two three"
+
+
+async def test_a_message_from_before_the_run_is_kept_for_it(child):
+    assignment = child.assignment(Order("__await_steer"), listener=Ears().listener)
+    await assignment.steer("early")
+    assert (await child.run(assignment)).result == "echo: steer=[early]"
 
 
 async def test_a_superseding_run_can_be_cancelled(child):
