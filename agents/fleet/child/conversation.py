@@ -120,6 +120,7 @@ class Conversation:
             return
         desk = Desk(run, self._line)
         if self._work is None:
+            self._active = desk  # at once: what comes with the same packet is for it
             self._work = asyncio.create_task(self._perform_all(desk), name="assignments")
             return
         if self._active is not None:

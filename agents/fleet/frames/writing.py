@@ -6,7 +6,6 @@ declaration, opaque objects with sorted keys, and nothing for what is absent.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Any, assert_never
 
@@ -108,7 +107,8 @@ def _sendable(value: Any, depth: int) -> Any:
         case bool() | None:
             return value
         case int() if not -(2**63) <= value < 2**64:
-            return float(value) if value.bit_length() < 1024 else math.copysign(1e308, value)
+            largest = -1e308 if value < 0 else 1e308
+            return float(value) if value.bit_length() < 1024 else largest
         case int() | float():
             return value
         case Mapping():
