@@ -13,7 +13,7 @@ import orjson
 
 from agents.actions.run_rows import RunRow, read_runs, run_wire, unfinished_runs
 from agents.actions.teardown_rule import close_if_left
-from agents.models import RunKind, RunOutcome, RunState
+from agents.models import RunKind, RunOutcome, RunState, SubAgentState
 from agents.turn.notes import CANCELLED_NOTE, CANCELLED_RESULT
 from permissions.actions.questions import withdraw_batches
 from permissions.actions.requests import forget_session_permissions, withdraw_requests
@@ -59,6 +59,13 @@ def end_run(
         " finished_at = %s, open_calls = '[]', lease_expires_at = 0 WHERE id = %s",
         [outcome.value, message_id, error, tx.now, run.key],
     )
+    if run.kind == RunKind.FLEET:
+        # Whoever held it says more of how it ended; a holder that died does not.
+        tx.execute(
+            "UPDATE agents_subagent SET state = %s, ending = %s, ended_at = %s"
+            " WHERE run_id = %s AND state <> %s",
+            [SubAgentState.ENDED.value, outcome.value, tx.now, run.key, SubAgentState.ENDED.value],
+        )
     if outcome in {RunOutcome.FAILED, RunOutcome.INTERRUPTED}:
         failed = {"session_id": run.session_id, "run_id": run.run_id or "", "error": error}
         if run.parent is not None:

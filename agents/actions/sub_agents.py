@@ -25,8 +25,9 @@ def begin_sub_agent(tx: Transaction, held: Held, *, role: str) -> None:
 
 
 def note_sub_agent(_: Transaction, held: Held, **facts: object) -> None:
-    """What operators see of it. A row that is gone, with its session, changes nothing."""
-    SubAgent.objects.filter(run_id=held.key).update(**facts)
+    """What operators see of it. One that has ended, or went with its session, stays so."""
+    row = SubAgent.objects.filter(run_id=held.key)
+    row.exclude(state=SubAgentState.ENDED).update(**facts)
 
 
 def end_sub_agent(
@@ -43,9 +44,8 @@ def end_sub_agent(
         )
     written = write_step(tx, held, step)
     if not written.is_cancelled:
-        note_sub_agent(
-            tx, held, state=SubAgentState.ENDED, ending=ending, events=events, ended_at=tx.now
-        )
+        # The run's end has marked it as ended; here is known how.
+        SubAgent.objects.filter(run_id=held.key).update(ending=ending, events=events)
     return written
 
 

@@ -27,6 +27,16 @@ def has_waiting_prompts(session_id: str) -> bool:
         return cursor.fetchone() is not None
 
 
+def is_held(key: int, fence: int) -> bool:
+    """Whether the claim with this fence still stands."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT 1 FROM agents_run WHERE id = %s AND fence = %s AND state = 'running'",
+            [key, fence],
+        )
+        return cursor.fetchone() is not None
+
+
 def is_workspace_busy(workspace_id: str) -> bool:
     """Whether any run of it is accepted, running or waiting."""
     with connection.cursor() as cursor:

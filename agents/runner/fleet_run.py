@@ -9,35 +9,46 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+from dataclasses import replace
 from typing import Any
 
 import orjson
 
-from agents.actions.judging import QuestionChanged, Verdict, judge_call
-from agents.actions.steps import Held, ReplyStart, ReplyWrite, Step, Written, begin_run, write_step
+from agents.actions.steps import (
+    Held,
+    LeaseLost,
+    ReplyStart,
+    ReplyWrite,
+    Step,
+    Written,
+    begin_run,
+    write_step,
+)
 from agents.actions.sub_agents import begin_sub_agent, end_sub_agent, note_sub_agent, take_prompts
-from agents.fleet.hearing import heard, name_of, words_of
+from agents.fleet.hearing import heard, name_of
 from agents.fleet.parent.assignment import Assignment
 from agents.fleet.parent.child import Child
 from agents.fleet.parent.errors import FleetError
 from agents.fleet.parent.outcome import Ending, Listener, Order, RunLimits
 from agents.fleet.parent.outcome import Outcome as Ended
 from agents.fleet.provisioning import BadSpec
+from agents.llm.errors import ReplyTooLarge
 from agents.models import SubAgentState
 from agents.queue.claim import Claimed
-from agents.queue.queries import has_waiting_prompts
+from agents.queue.queries import has_waiting_prompts, is_held
 from agents.runner.checkpoints import Checkpoints
+from agents.runner.fleet_questions import Questions
 from agents.runner.reply import Reply
 from agents.runner.sub_agents import fleet_host
-from agents.tools.contract import Question
+from agents.tools.limits import MAX_AGENT_ANSWER, cut_middle
 from agents.turn.effects import End, Outcome
 from agents.turn.notes import CANCELLED_NOTE
-from permissions.pending import state_of_request
 from workspaces.config.cache import configs
 from workspaces.config.masking import masked_address
-from workspaces.config.settings import FleetRole, Settings
+from workspaces.config.settings import FleetRole
 from workspaces.events.hub import Hub
 from workspaces.events.parts import FinishReason
+from workspaces.storage.errors import ShuttingDown
 from workspaces.storage.moments import now_ms
 from workspaces.storage.reader import read
 from workspaces.storage.transaction import Transaction
@@ -45,7 +56,8 @@ from workspaces.storage.writer import writer
 
 logger = logging.getLogger(__name__)
 
-LOOK_SECONDS = 0.5  # for prompts that steer it, and for answers whose event was lost
+LOOK_SECONDS = 0.5  # for prompts that steer it
+TELL_MS = 5_000
 
 
 class FleetRun:
@@ -59,25 +71,25 @@ class FleetRun:
         self._hub = hub
         self._checkpoints = checkpoints
         self._server_mark = server_mark
-        self._cancelled = asyncio.Event()
-        self._answers: dict[str, asyncio.Future[bool]] = {}
+        self._stop = asyncio.Event()
+        self._questions: Questions | None = None
         self._reply: Reply | None = None
-        self._settings: Settings | None = None
-        self._last_event = ""
+        self._fault: dict[str, Any] | None = None  # what its end is changed to
+        self._last_event, self._events = "", 0
+        self._told_event, self._told_events, self._told_at = "", 0, 0
 
     # -- what others may call, in the loop
 
     def cancel(self) -> None:
         """The cancel mark covers this run. Callable often."""
-        self._cancelled.set()
+        self._stop.set()
 
     def hand_over(self) -> None:
         """It is in the middle of its work, which ends with this process."""
 
     def hear_answer(self, call_id: str, *, granted: bool) -> None:
-        future = self._answers.get(call_id)
-        if future is not None and not future.done():
-            future.set_result(granted)
+        if self._questions is not None:
+            self._questions.hear_answer(call_id, granted=granted)
 
     async def perform(self) -> None:
         """Raises ``LeaseLost`` when another worker has taken over."""
@@ -103,13 +115,19 @@ class FleetRun:
     # -- the assignment
 
     async def _carry_out(self, role_name: str) -> Ended:
-        self._settings = (await configs().newest_config_of(self.held.workspace_id)).settings
-        role = self._settings.fleet.get(role_name)
+        settings = (await configs().newest_config_of(self.held.workspace_id)).settings
+        role = settings.fleet.get(role_name)
         if role is None or role.is_disabled:
-            why = role.fault if role is not None and role.fault else "it is not configured"
-            return Ended(Ending.ERROR, error=f"There is no sub-agent {role_name!r}: {why}.")
+            why = "it is not configured" if role is None else role.fault or "it is disabled"
+            return Ended(Ending.ERROR, error=f"There is no sub-agent {role_name!r}: {why}")
+        self._questions = Questions(
+            self.held,
+            path=self.claimed.path,
+            allowed_tools=settings.allowed_tools,
+            on_waiting=self._note_waiting,
+        )
         host = fleet_host()
-        taking = asyncio.create_task(host.take(self.claimed, role, self._settings))
+        taking = asyncio.create_task(host.take(self.claimed, role, settings))
         try:
             await self._unless_cancelled(taking)
             if not taking.done():
@@ -118,18 +136,16 @@ class FleetRun:
         except (FleetError, BadSpec) as error:
             return Ended(Ending.ERROR, error=str(error))
         finally:
-            if not taking.done():
-                taking.cancel()
-                await asyncio.gather(taking, return_exceptions=True)
+            await _end_all(taking)
         is_usable = False
         try:
-            ended = await self._assign(child, role)
+            ended = await self._assign(child, role, self._questions)
             is_usable = ended.is_child_usable
             return ended
         finally:
             await host.give_back(child, is_usable=is_usable)
 
-    async def _assign(self, child: Child, role: FleetRole) -> Ended:
+    async def _assign(self, child: Child, role: FleetRole, questions: Questions) -> Ended:
         await self._note(
             state=SubAgentState.RUNNING,
             child_id=child.agent_id[:200],
@@ -138,7 +154,7 @@ class FleetRun:
         )
         assignment = child.assignment(
             Order(self.claimed.prompt),
-            listener=Listener(self._hear, self._ask),
+            listener=Listener(self._hear, questions.ask),
             limits=RunLimits(
                 wall_clock_seconds=role.wall_clock_seconds,
                 idle_seconds=role.idle_seconds,
@@ -146,80 +162,69 @@ class FleetRun:
             ),
         )
         work = asyncio.create_task(child.run(assignment))
-        beside = [
-            asyncio.create_task(self._cancel_when_told(assignment)),
-            asyncio.create_task(self._look_around(assignment)),
-        ]
+        looking = asyncio.create_task(self._look_around(assignment))
+        cancelling = asyncio.create_task(self._cancel_when_told(assignment))
         try:
-            return await work
+            await asyncio.wait({work, looking}, return_when=asyncio.FIRST_COMPLETED)
+            if not work.done():
+                looking.result()  # it returns for no other reason than that the claim is lost
+            return work.result() if self._fault is None else replace(work.result(), **self._fault)
         finally:
-            for task in (work, *beside):
-                task.cancel()
-            await asyncio.gather(work, *beside, return_exceptions=True)
+            await _end_all(work, looking, cancelling)
 
     async def _hear(self, event: Any) -> None:
         self._last_event = name_of(event) or self._last_event
+        self._events += 1
         said = heard(event)
-        if said is not None and self._reply is not None:
+        if said is None or self._reply is None or self._fault is not None:
+            return
+        try:
             self._reply.say(said)
+        except ReplyTooLarge as error:
+            self._fault = {"ending": Ending.ERROR, "result": None, "error": str(error)}
+            self._stop.set()
 
     async def _cancel_when_told(self, assignment: Assignment) -> None:
-        await self._cancelled.wait()
+        await self._stop.wait()
         await assignment.cancel()
 
     async def _look_around(self, assignment: Assignment) -> None:
-        """Steers with what was prompted meanwhile; tells operators that it lives."""
-        told = ""
+        """Steers with what was prompted meanwhile; tells operators that it lives.
+
+        Raises ``LeaseLost`` when another worker has settled the run.
+        """
         while True:
             await asyncio.sleep(LOOK_SECONDS)
-            if await read(has_waiting_prompts, self.held.session_id):
-                for text in await writer.write(
-                    self.held.workspace_id, lambda tx: take_prompts(tx, self.held)
-                ):
-                    with contextlib.suppress(FleetError):  # the run ends, and says why
-                        await assignment.steer(text)
-            if self._last_event != told:
-                told = self._last_event
-                await self._note(last_event=told, last_event_at=now_ms())
+            try:
+                if not await read(is_held, self.held.key, self.held.fence):
+                    raise LeaseLost
+                if await read(has_waiting_prompts, self.held.session_id):
+                    await self._steer(assignment)
+                await self._note_events()
+            except (LeaseLost, ShuttingDown):
+                raise
+            except Exception:
+                logger.exception("looking after a sub-agent failed; the next look tries again")
 
-    # -- questions
+    async def _steer(self, assignment: Assignment) -> None:
+        texts = await writer.write(self.held.workspace_id, lambda tx: take_prompts(tx, self.held))
+        for text in texts:
+            with contextlib.suppress(FleetError):  # the run ends, and says why
+                await assignment.steer(text)
 
-    async def _ask(self, request_id: str, body: Any) -> bool:
-        question = Question(
-            tool_name=words_of(body, "tool_name", default="sub-agent", most=200),
-            action=words_of(body, "permission_type", default="execute", most=100),
-            path=words_of(body, "resource", default=self.claimed.path),
-            description=words_of(body, "question", default="A sub-agent asks for permission."),
-            params=body if isinstance(body, dict) else {"body": body},
-        )
-        allowed = self._settings.allowed_tools if self._settings is not None else frozenset()
-        future = self._answers[request_id] = asyncio.get_running_loop().create_future()
-        try:
-            verdict = await writer.write(
-                self.held.workspace_id,
-                lambda tx: judge_call(
-                    tx, self.held, question, call_id=request_id, allowed_tools=allowed
-                ),
-            )
-            if verdict is not Verdict.ASKED:
-                return verdict is Verdict.ALLOWED
-            await self._note(state=SubAgentState.WAITING)
-            granted = await self._answered(request_id, future)
-            await self._note(state=SubAgentState.RUNNING)
-            return granted
-        except QuestionChanged:
-            return False
-        finally:
-            del self._answers[request_id]
+    # -- what operators see
 
-    async def _answered(self, request_id: str, future: asyncio.Future[bool]) -> bool:
-        while not future.done():
-            with contextlib.suppress(TimeoutError):
-                return await asyncio.wait_for(asyncio.shield(future), LOOK_SECONDS)
-            state = await read(state_of_request, self.held.key, request_id)
-            if state != "pending":
-                return state == "allowed"
-        return future.result()
+    async def _note_events(self) -> None:
+        """At once for an event of another kind, else now and then: there may be thousands."""
+        now = now_ms()
+        is_new = self._last_event != self._told_event
+        if self._events == self._told_events or not (is_new or now >= self._told_at + TELL_MS):
+            return
+        self._told_event, self._told_events, self._told_at = self._last_event, self._events, now
+        await self._note(last_event=self._last_event, last_event_at=now, events=self._events)
+
+    async def _note_waiting(self, waits: bool) -> None:
+        await self._note(state=SubAgentState.WAITING if waits else SubAgentState.RUNNING)
 
     # -- the end
 
@@ -230,7 +235,7 @@ class FleetRun:
 
     async def _write_end(self, ended: Ended) -> Written:
         step = self._last_step(ended)
-        answer = ended.result or ""
+        answer = cut_middle(ended.result or "", MAX_AGENT_ANSWER)
         return await writer.write(
             self.held.workspace_id,
             lambda tx: end_sub_agent(
@@ -267,9 +272,14 @@ class FleetRun:
         await writer.write(self.held.workspace_id, job)
 
     async def _unless_cancelled(self, work: asyncio.Task[Any]) -> None:
-        seen = asyncio.ensure_future(self._cancelled.wait())
+        seen = asyncio.create_task(self._stop.wait())
         try:
             await asyncio.wait({work, seen}, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            seen.cancel()
-            await asyncio.gather(seen, return_exceptions=True)
+            await _end_all(seen)
+
+
+async def _end_all(*tasks: asyncio.Task[Any]) -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)

@@ -24,6 +24,7 @@ from agents.fleet.provisioning.spec import (
     Secrets,
 )
 from agents.queue.claim import Claimed
+from workspaces.config.fleet import DEEPEST
 from workspaces.config.settings import FleetRole, Settings
 from workspaces.storage.ids import new_id
 
@@ -32,19 +33,33 @@ class NoModel(FleetError):
     """The role's model is not configured."""
 
 
+class TooDeep(FleetError):
+    """A sub-agent that stands so deep may not have sub-agents of its own."""
+
+    code = "too_deep"
+
+
 class FleetHost:
     """A ``WorkspaceService``: no sub-agent outlives its workspace or this process."""
 
     def __init__(self) -> None:
         self._started = WarmChildren(spawn_child)
+        self._depth, self._deepest = 0, DEEPEST
+
+    def stand_at(self, depth: int, *, deepest: int | None) -> None:
+        """This process is itself a sub-agent: what it starts stands below it."""
+        self._depth = depth
+        self._deepest = min(DEEPEST, DEEPEST if deepest is None else deepest)
 
     async def take(self, claimed: Claimed, role: FleetRole, settings: Settings) -> Child:
         """Raises ``FleetError``. Give it back to whom it was taken from."""
+        if self._depth >= self._deepest:
+            raise TooDeep
         if role.endpoint:
             return await reach_remote(Remote(role.endpoint, role.token or None), role=role.name)
         if role.found_role:
             return await reach_recorded(fabric_folder(), role=role.found_role)
-        return await self._started.take(claimed.workspace_id, _spec(claimed, role, settings))
+        return await self._started.take(claimed.workspace_id, self._spec(claimed, role, settings))
 
     async def give_back(self, child: Child, *, is_usable: bool) -> None:
         if child.process is None:
@@ -64,6 +79,37 @@ class FleetHost:
     async def stop(self) -> None:
         await self._started.stop()
 
+    def _spec(self, claimed: Claimed, role: FleetRole, settings: Settings) -> ProvisionSpec:
+        depth = self._depth + 1
+        deepest = min(self._deepest, self._depth + role.depth)
+        choice, secrets = _model(role, settings)
+        return ProvisionSpec(
+            identity=Identity(
+                child_id=new_id(),
+                parent_id=claimed.session_id,
+                project_key=key_of(claimed.path),
+                role=role.name,
+                depth=depth,
+            ),
+            executor=Executor(role.executor),
+            fabric_dir=str(fabric_folder()),
+            workspace=claimed.path,
+            model=choice,
+            disabled_tools=role.disabled_tools,
+            limits=Limits(
+                run_timeout_secs=int(role.wall_clock_seconds),
+                idle_timeout_secs=int(role.idle_seconds),
+                max_rounds=role.most_steps,
+            ),
+            secrets=secrets,
+            reusable=True,
+            capabilities=Capabilities(
+                enforce_permissions=True,
+                nested_spawn=depth < deepest,
+                max_spawn_depth=deepest,
+            ),
+        )
+
 
 @cache
 def fleet_host() -> FleetHost:
@@ -74,36 +120,6 @@ def fleet_host() -> FleetHost:
 def fabric_folder() -> Path:
     """Where children put their records."""
     return Path(server_settings.DATA_DIR) / "fabric"
-
-
-def _spec(claimed: Claimed, role: FleetRole, settings: Settings) -> ProvisionSpec:
-    choice, secrets = _model(role, settings)
-    return ProvisionSpec(
-        identity=Identity(
-            child_id=new_id(),
-            parent_id=claimed.session_id,
-            project_key=key_of(claimed.path),
-            role=role.name,
-            depth=1,
-        ),
-        executor=Executor(role.executor),
-        fabric_dir=str(fabric_folder()),
-        workspace=claimed.path,
-        model=choice,
-        disabled_tools=role.disabled_tools,
-        limits=Limits(
-            run_timeout_secs=int(role.wall_clock_seconds),
-            idle_timeout_secs=int(role.idle_seconds),
-            max_rounds=role.most_steps,
-        ),
-        secrets=secrets,
-        reusable=True,
-        capabilities=Capabilities(
-            enforce_permissions=True,
-            nested_spawn=role.depth > 1,
-            max_spawn_depth=role.depth,
-        ),
-    )
 
 
 def _model(role: FleetRole, settings: Settings) -> tuple[ModelChoice | None, Secrets]:

@@ -17,7 +17,7 @@ from agents.tools.contract import (
     ToolOutcome,
 )
 from agents.tools.description import beside
-from agents.tools.limits import MAX_AGENT_PROMPT
+from agents.tools.limits import MAX_AGENT_ANSWER, MAX_AGENT_PROMPT, cut_middle
 
 TITLE_CHARS = 60
 
@@ -69,12 +69,13 @@ class AgentTool:
 
 def child_outcome(end: ChildEnded) -> ToolOutcome:
     """A child's last words as the result of the call that sent for it."""
-    if end.outcome == "completed" and end.text.strip():
-        return ToolOutcome(end.text)
+    text = cut_middle(end.text, MAX_AGENT_ANSWER)
+    if end.outcome == "completed" and text.strip():
+        return ToolOutcome(text)
     why = {
         "completed": "The agent ended without an answer: what it needed may have been denied.",
         "cancelled": "The agent was cancelled by the user.",
         "interrupted": "The agent was interrupted: the server stopped in the middle of its work.",
     }.get(end.outcome, f"The agent failed: {end.error or 'no reason is known'}.")
-    said = f"\n\nWhat it had said:\n{end.text}" if end.text.strip() else ""
+    said = f"\n\nWhat it had said:\n{text}" if text.strip() else ""
     return ToolOutcome(why + said, is_error=True)

@@ -45,9 +45,13 @@ class OwnTurn:
         # Loaded in a thread as well: meanwhile the parent's handshake is answered.
         await asyncio.to_thread(_load)
         from agents.fleet.child.turn import TurnExecutor  # noqa: PLC0415
+        from agents.runner.sub_agents import fleet_host  # noqa: PLC0415
         from crushsite.child.equipment import Equipment  # noqa: PLC0415
         from crushsite.process import ServerProcess, Shape, set_process  # noqa: PLC0415
 
+        fleet_host().stand_at(
+            self._spec.identity.depth, deepest=self._spec.capabilities.max_spawn_depth
+        )
         equipment = Equipment(self._spec)
         server = ServerProcess(
             Shape(works=True, serves=False, is_alone=True), brief_of=equipment.brief_of

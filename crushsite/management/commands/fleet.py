@@ -6,16 +6,20 @@ from argparse import ArgumentParser
 from typing import Any
 
 import orjson
+from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
+from django.db import connection
 from typing_extensions import override
 
-from agents.models import SubAgent, SubAgentState
+from agents.models import RunState, SubAgent, SubAgentState
 from crushsite.cancelling import cancel_wherever_it_runs
 from crushsite.own_database import require_database
+from crushsite.running_server import find_running_server
 from crushsite.tables import aligned
 from workspaces.storage.moments import as_rfc3339, now_ms
 
 LIMIT = 200
+LOST = "lost"  # whoever was its parent is gone, and it with it; the next start settles it
 
 
 class Command(BaseCommand):
@@ -39,7 +43,8 @@ class Command(BaseCommand):
         found = SubAgent.objects.select_related("run__session").order_by("-started_at")
         if not options["all"]:
             found = found.exclude(state=SubAgentState.ENDED)
-        rows = [shown(sub_agent, now=now_ms()) for sub_agent in found[:LIMIT]]
+        is_served = is_anybody_there()
+        rows = [shown(one, now=now_ms(), is_served=is_served) for one in found[:LIMIT]]
         if options["json"]:
             self.stdout.write(orjson.dumps(rows, option=orjson.OPT_INDENT_2).decode())
         elif not rows:
@@ -72,13 +77,26 @@ class Command(BaseCommand):
         self.stdout.write(f"Stopped {sub_agent.child_id}.")
 
 
-def shown(sub_agent: SubAgent, *, now: int) -> dict[str, Any]:
+def is_anybody_there() -> bool:
+    """Whether any process may drive sub-agents. A shared database's processes may be elsewhere:
+    of those the leases tell."""
+    return connection.vendor != "sqlite" or find_running_server(settings.DATA_DIR) is not None
+
+
+def is_lost(sub_agent: SubAgent, *, now: int, is_served: bool) -> bool:
+    run = sub_agent.run
+    if sub_agent.state == SubAgentState.ENDED:
+        return False
+    return not is_served or run.state != RunState.RUNNING or run.lease_expires_at < now
+
+
+def shown(sub_agent: SubAgent, *, now: int, is_served: bool) -> dict[str, Any]:
     end = sub_agent.ended_at or now
     last = sub_agent.last_event_at
     return {
         "id": sub_agent.child_id or f"run-{sub_agent.pk}",
         "role": sub_agent.role,
-        "state": sub_agent.state,
+        "state": LOST if is_lost(sub_agent, now=now, is_served=is_served) else sub_agent.state,
         "ending": sub_agent.ending,
         "age_seconds": round((end - sub_agent.started_at) / 1000, 1),
         "pid": sub_agent.pid,
