@@ -58,7 +58,13 @@ def dismiss_batch(tx: Transaction, batch: QuestionBatch) -> bool:
 
 def withdraw_batches(tx: Transaction, run_key: int) -> None:
     """The run has ended: its open questions close for whoever draws them."""
-    for batch in QuestionBatch.objects.filter(run_key=run_key, state=BatchState.PENDING):
+    open_ids = tx.fetch(
+        "SELECT id FROM permissions_questionbatch WHERE run_key = %s AND state = 'pending'",
+        [run_key],
+    )
+    if not open_ids:  # at the end of almost every run
+        return
+    for batch in QuestionBatch.objects.filter(pk__in=[row[0] for row in open_ids]):
         _resolve(tx, batch, BatchState.WITHDRAWN)
 
 
