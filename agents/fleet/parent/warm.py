@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 
 from agents.fleet.parent.child import Child
-from agents.fleet.parent.errors import TooManyChildren
+from agents.fleet.parent.errors import SpawnFailed, TooManyChildren
 from agents.fleet.provisioning import ProvisionSpec, write_spec
 
 logger = logging.getLogger(__name__)
@@ -57,22 +57,38 @@ class WarmChildren:
         kind = _kind(spec)
         while (kept := self._pick(workspace_id, kind)) is not None:
             self._at_work[kept.child.key] = kept  # while asked, nobody else may take it
-            if await kept.child.is_well():
+            is_well = False
+            try:
+                is_well = await kept.child.is_well()
+            finally:
+                if not is_well:
+                    self._forget(kept)
+                    self._end_soon(kept.child)
+            if is_well:
                 return kept.child
-            del self._at_work[kept.child.key]
-            self._end_soon(kept.child)
         if self._count() >= self._most_children and not self._make_room():
             raise TooManyChildren
-        spawning = asyncio.ensure_future(self._spawn(spec))
-        self._spawning[spawning] = workspace_id
-        try:
-            child = await spawning
-        finally:
-            if not spawning.done():
-                spawning.cancel()
-            self._spawning.pop(spawning, None)
+        child = await self._started(workspace_id, spec)
         self._at_work[child.key] = _Kept(workspace_id, kind, child, self._now())
         return child
+
+    async def _started(self, workspace_id: str, spec: ProvisionSpec) -> Child:
+        spawning = asyncio.ensure_future(self._spawn(spec))
+        self._spawning[spawning] = workspace_id
+        spawning.add_done_callback(self._spawning.pop)
+        try:
+            return await asyncio.shield(spawning)
+        except asyncio.CancelledError:
+            if spawning.cancelled():
+                raise SpawnFailed("The workspace was closed while its child started.") from None
+            # Nobody waits any longer. It may have come to be all the same.
+            spawning.add_done_callback(self._unwanted)
+            spawning.cancel()
+            raise
+
+    def _unwanted(self, spawned: asyncio.Task[Child]) -> None:
+        if not spawned.cancelled() and spawned.exception() is None:
+            self._end_soon(spawned.result())
 
     def give_back(self, child: Child, *, is_usable: bool) -> None:
         """After its assignment. It waits for the next one, or ends. Callable twice."""
@@ -101,9 +117,11 @@ class WarmChildren:
 
     async def close(self, workspace_id: str) -> None:
         """Ends every child of a workspace, at work or not. Callable twice."""
-        for spawning, of in list(self._spawning.items()):
-            if of == workspace_id:
-                spawning.cancel()
+        spawning = [task for task, of in self._spawning.items() if of == workspace_id]
+        for task in spawning:
+            task.cancel()
+        if spawning:
+            await asyncio.wait(spawning)
         for kept in self._waiting + list(self._at_work.values()):
             if kept.workspace_id == workspace_id:
                 self._forget(kept)

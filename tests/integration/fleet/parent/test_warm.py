@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from agents.fleet.parent.errors import TooManyChildren
+from agents.fleet.parent.errors import SpawnFailed, TooManyChildren
 from agents.fleet.parent.outcome import Order
 from agents.fleet.parent.spawning import spawn_child
 from agents.fleet.parent.warm import WarmChildren
@@ -146,9 +146,48 @@ async def test_a_workspace_that_closes_ends_a_child_that_just_starts(warm, tmp_p
     while not pool.hosted():
         await asyncio.sleep(0)
     await pool.close("w")
-    with pytest.raises(asyncio.CancelledError):
+    with pytest.raises(SpawnFailed, match="was closed"):
         await taking
     assert pool.hosted() == frozenset()
+
+
+async def test_who_stops_waiting_for_a_child_leaves_none(tmp_path):
+    """Whether it is told before the child is there, or in the very moment."""
+    spawned = asyncio.Event()
+    child = None
+
+    async def spawn(spec):
+        nonlocal child
+        child = await spawn_child(spec, launch())
+        spawned.set()
+        return child
+
+    pool = WarmChildren(spawn)
+    taking = asyncio.create_task(pool.take("w", make_spec(tmp_path, reusable=True)))
+    await spawned.wait()
+    taking.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await taking
+    await pool.stop()
+    assert alive(child) == [False]
+    assert pool.children() == []
+
+
+async def test_who_stops_waiting_for_a_warm_child_leaves_none(warm, tmp_path):
+    pool = warm()
+    spec = make_spec(tmp_path, reusable=True)
+    child = await pool.take("w", spec)
+    pool.give_back(child, is_usable=True)
+    os.kill(child.process.pid, signal.SIGSTOP)  # it will not answer
+    taking = asyncio.create_task(pool.take("w", spec))
+    while not pool.children()[0][2]:
+        await asyncio.sleep(0)
+    taking.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await taking
+    assert pool.children() == []
+    await pool.stop()
+    assert alive(child) == [False]
 
 
 def renamed(spec, child_id):
