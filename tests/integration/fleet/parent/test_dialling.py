@@ -2,10 +2,17 @@
 
 import asyncio
 import contextlib
+import ipaddress
+import ssl
+from datetime import UTC, datetime, timedelta
 from http import HTTPStatus
 from pathlib import Path
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
 from websockets.asyncio.server import serve
 
 from agents.fleet import records
@@ -141,6 +148,48 @@ async def test_a_token_opens_and_a_wrong_one_is_told_without_it():
             await dial(endpoint, token="wr0ng")
         assert "wr0ng" not in str(told.value)
         assert told.value.__cause__ is None
+
+
+async def test_a_certificate_that_nobody_signed_is_refused_and_a_known_one_is_not(tmp_path):
+    async def child(socket):
+        await socket.wait_closed()
+
+    certificate = self_signed(tmp_path)
+    theirs = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    theirs.load_cert_chain(certificate)
+    async with served(child, ssl=theirs) as endpoint:
+        secure = endpoint.replace("ws:", "wss:")
+        with pytest.raises(DialFailed):
+            await dial(secure, token="s3cret")
+        ours = ssl.create_default_context(cafile=certificate)
+        async with dialled(secure, tls=ours) as connection:
+            assert await connection.is_answering(within_seconds=5)
+
+
+def self_signed(folder):
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "127.0.0.1")])
+    now = datetime.now(UTC)
+    address = x509.IPAddress(ipaddress.ip_address("127.0.0.1"))
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(1)
+        .not_valid_before(now - timedelta(hours=1))
+        .not_valid_after(now + timedelta(hours=1))
+        .add_extension(x509.SubjectAlternativeName([address]), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    path = folder / "certificate.pem"
+    encoding = serialization.Encoding.PEM
+    key_format = serialization.PrivateFormat.PKCS8
+    path.write_bytes(
+        key.private_bytes(encoding, key_format, serialization.NoEncryption())
+        + certificate.public_bytes(encoding)
+    )
+    return path
 
 
 async def test_a_redirect_is_not_followed():
