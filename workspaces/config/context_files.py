@@ -101,6 +101,8 @@ class _Collected:
     def _add(self, path: str, *, within: str | None) -> None:
         """A file, or every file of a folder."""
         try:
+            if not os.path.lexists(path):
+                return  # most are not there, and each run looks for all of them
             if os.path.isdir(path):  # noqa: PTH112
                 if within is None or _is_within(path, within):
                     for file in self._walk(path, _DEPTH_LIMIT):
