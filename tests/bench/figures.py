@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import cast
 
-from tests.bench import scenarios, searching
+from tests.bench import scenarios, searching, sub_agents
 from tests.bench.distribution import Distribution, distribution
 from tests.bench.scenarios import Outcome
 from tests.bench.subjects import Crush, Running, Subject
@@ -122,6 +122,26 @@ FIGURES = (
             Row("  CPU per word", "µs", _cpu),
         ),
         _native(scenarios.words, 20),
+        own_only=True,
+    ),
+    Figure(
+        "fleet-20",
+        (
+            Row("sub-agent's word → subscriber, 20", "ms", _lag, 10),
+            Row("  words lost", "", _lost, 0, 0),
+            Row("  CPU per word", "µs", _cpu),
+        ),
+        _v1(sub_agents.streaming, 20),
+        own_only=True,
+    ),
+    Figure(
+        "fleet-native",
+        (
+            Row("sub-agent's word → native, 20", "ms", _lag, 10),
+            Row("  words lost", "", _lost, 0, 0),
+            Row("  CPU per word", "µs", _cpu),
+        ),
+        _native(sub_agents.streaming, 20),
         own_only=True,
     ),
     Figure(

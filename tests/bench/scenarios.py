@@ -43,13 +43,13 @@ class Outcome:
 async def turns(wire: Wire, running: Running, count: int = 50) -> Outcome:
     """One turn after another: how soon accepted, how soon the first word."""
     out, watch = Outcome(), Watch()
-    await _begin(wire, running, [watch])
+    await begin(wire, running, [watch])
     for _ in range(count):
         session = await wire.session()
         await asyncio.sleep(0.01)
         asked = time.time()
         out.accept_ms.append(await wire.prompt(session, _words(WORDS, 0)) * 1000)
-        await _done(watch, [session])
+        await done(watch, [session])
         out.first_word_ms.append((watch.first[session] - asked) * 1000)
     return out
 
@@ -59,18 +59,18 @@ async def words(
 ) -> Outcome:
     """`runs` at a time, all prompted at once, every word's way to every subscriber."""
     watches = [Watch() for _ in range(subscribers)]
-    await _begin(wire, running, watches)
+    await begin(wire, running, watches)
     sessions = [await wire.session() for _ in range(runs)]
     await wire.warm(runs)
     before = usage(running.pids)
     async with Pacemaker() as pacemaker:
         accepted = await asyncio.gather(*(wire.prompt(s, _words(WORDS, pace_ms)) for s in sessions))
         for watch in watches:
-            await _done(watch, sessions)
+            await done(watch, sessions)
     await asyncio.sleep(0.3)  # what follows a run's end belongs to its cost
     after = usage(running.pids, memory=True)
     expected = runs * WORDS
-    out = _seen(watches, before, after)
+    out = seen(watches, before, after)
     out.accept_ms = [seconds * 1000 for seconds in accepted]
     out.words_lost = sum(max(0, expected - _of(watch, sessions)) for watch in watches)
     out.words = runs * WORDS
@@ -81,14 +81,14 @@ async def words(
 async def cancels(wire: Wire, running: Running, count: int = 30) -> Outcome:
     """From the cancel of a streaming run to its end."""
     out, watch = Outcome(), Watch()
-    await _begin(wire, running, [watch])
+    await begin(wire, running, [watch])
     for _ in range(count):
         session = await wire.session()
         await wire.prompt(session, _words(2000, PACE_MS))
         await _first(watch, session)
         asked = time.time()
         await wire.cancel(session)
-        await _done(watch, [session])
+        await done(watch, [session])
         out.cancel_ms.append((watch.done[session] - asked) * 1000)
     return out
 
@@ -96,7 +96,7 @@ async def cancels(wire: Wire, running: Running, count: int = 30) -> Outcome:
 async def polls(wire: CrushV1, running: Running, count: int = 500) -> Outcome:
     """What interactive clients ask many times a second."""
     out = Outcome()
-    await _begin(wire, running, [Watch()])
+    await begin(wire, running, [Watch()])
     for what in ("agent", "permissions/skip"):
         out.poll_ms[what] = [await wire.poll(what) * 1000 for _ in range(count)]
     return out
@@ -107,7 +107,7 @@ async def catching_up(
 ) -> Outcome:
     """A reader with a cursor at the beginning: until it has read `events` of the log."""
     out = Outcome()
-    await _begin(wire, running, [])
+    await begin(wire, running, [])
     session = await wire.session()
     # A renamed session is the cheapest event. Some at a time, so that they share commits.
     for start in range(0, events, 50):
@@ -134,7 +134,7 @@ async def _catch_up(wire: CrushNative, events: int) -> float:
         return (await finished - asked) * 1000
 
 
-async def _begin(wire: Wire, running: Running, watches: list[Watch]) -> None:
+async def begin(wire: Wire, running: Running, watches: list[Watch]) -> None:
     await wire.open(running.folder)
     # The first turns import, connect and fill caches: not what a long-lived server feels like.
     warm = Watch()
@@ -142,7 +142,7 @@ async def _begin(wire: Wire, running: Running, watches: list[Watch]) -> None:
     sessions = [await wire.session() for _ in range(3)]
     for session in sessions:
         await wire.prompt(session, _words(5, 0))
-        await _done(warm, [session])
+        await done(warm, [session])
     for number, watch in enumerate(watches):
         step = max(1, len(watches) // _SAMPLED_SUBSCRIBERS)
         await wire.subscribe(watch, sampled=number % step == 0)
@@ -156,7 +156,7 @@ async def _first(watch: Watch, session: str) -> None:
     await _soon(watch.wait(lambda w: session in w.first, _GRACE_SECONDS), "no word came")
 
 
-async def _done(watch: Watch, sessions: list[str]) -> None:
+async def done(watch: Watch, sessions: list[str]) -> None:
     await _soon(
         watch.wait(lambda w: all(s in w.done for s in sessions), _GRACE_SECONDS),
         "runs did not end",
@@ -172,7 +172,7 @@ def _of(watch: Watch, sessions: list[str]) -> int:
     return sum(watch.words.get(session, 0) for session in sessions)
 
 
-def _seen(watches: list[Watch], before: Usage, after: Usage) -> Outcome:
+def seen(watches: list[Watch], before: Usage, after: Usage) -> Outcome:
     return Outcome(
         lag_ms=[lag for watch in watches for lag in watch.lags_ms],
         payload_bytes=sum(watch.payload_bytes for watch in watches),
