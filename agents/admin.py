@@ -7,6 +7,7 @@ the admin gives ``WorkspaceAdmin`` the way to end a released client's.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from datetime import timedelta
 
 from django.contrib import admin, messages
 from django.db.models import QuerySet
@@ -19,6 +20,7 @@ from workspaces.admin import SessionPages, WorkspacePages
 from workspaces.admin_pages import ReadOnlyAdmin, first_line, json_text, long_text, moment
 from workspaces.models import Session, Workspace
 from workspaces.storage.errors import Refusal
+from workspaces.storage.moments import now_ms
 
 __all__ = ["RunAdmin", "SessionAdmin", "SubAgentAdmin", "WorkspaceAdmin", "admin_services"]
 
@@ -109,6 +111,8 @@ class SubAgentAdmin(ReadOnlyAdmin):
         "__str__",
         "state",
         "ending",
+        "parent",
+        "age",
         "workspace",
         "pid",
         "last_event",
@@ -117,12 +121,13 @@ class SubAgentAdmin(ReadOnlyAdmin):
         moment("ended_at"),
     ]
     list_filter = ["state", "ending", "role"]
-    list_select_related = ["workspace"]
-    search_fields = ["=child_id", "role", "=run__session__id"]
+    list_select_related = ["workspace", "run__session"]
+    search_fields = ["=child_id", "role", "=run__session__id", "=run__session__parent_session_id"]
     ordering = ["-started_at"]
     actions = ["stop"]
     shown = [
         "run",
+        "parent",
         "workspace",
         "role",
         "child_id",
@@ -136,6 +141,15 @@ class SubAgentAdmin(ReadOnlyAdmin):
         moment("started_at"),
         moment("ended_at"),
     ]
+
+    @admin.display(description="parent session")
+    def parent(self, sub_agent: SubAgent) -> str:
+        return sub_agent.run.session.parent_session_id
+
+    @admin.display(ordering="-started_at")
+    def age(self, sub_agent: SubAgent) -> timedelta:
+        end = sub_agent.ended_at or now_ms()
+        return timedelta(seconds=max(0, end - sub_agent.started_at) // 1000)
 
     @admin.action(description="Stop", permissions=["act"])
     def stop(self, request: HttpRequest, queryset: QuerySet[SubAgent]) -> None:

@@ -6,11 +6,12 @@ import pytest
 from django.contrib.auth.models import Permission, User
 from django.test import Client
 
-from agents.models import Run
+from agents.models import Run, SubAgent, SubAgentState
 from permissions.models import Grant
 from tests.integration.admin.conftest import Place
 from tests.integration.admin.test_pages import address
 from workspaces.models import ClientClaim, Event, Message, Session, Workspace
+from workspaces.storage.moments import now_ms
 
 
 def act(client: Client, model: type, action: str, *keys: object) -> str:
@@ -85,3 +86,28 @@ def test_who_may_only_look_is_offered_no_action(reader: Client, place: Place) ->
         address(Session, "changelist"), {"action": "cancel", "_selected_action": place.session_id}
     )
     assert Run.objects.get().state == "accepted"
+
+
+def test_a_sub_agent_is_listed_with_its_parent_and_age_and_stopped_by_a_cancel(
+    admin_client: Client, place: Place
+) -> None:
+    Session.objects.update(parent_session_id="the-parents-session")
+    SubAgent.objects.create(
+        run_id=place.run_key,
+        workspace_id=place.workspace_id,
+        role="reader",
+        child_id="child-1",
+        state=SubAgentState.RUNNING,
+        last_event="tool_start",
+        started_at=now_ms() - 65_000,
+    )
+    Run.objects.update(kind="fleet")
+    page = admin_client.get(address(SubAgent, "changelist")).content.decode()
+    for shown in ("the-parents-session", "0:01:", "tool_start", "reader child-1"):
+        assert shown in page
+
+    assert "1 prompt cancelled" in act(admin_client, SubAgent, "stop", place.run_key)
+
+    stopped = SubAgent.objects.get()
+    assert (stopped.state, stopped.ending) == ("ended", "cancelled")
+    assert stopped.ended_at is not None
