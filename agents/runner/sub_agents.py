@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
 from functools import cache
 from pathlib import Path
 
@@ -23,10 +25,13 @@ from agents.fleet.provisioning.spec import (
     ModelChoice,
     Secrets,
 )
+from agents.fleet.records import collect_expired
 from agents.queue.claim import Claimed
 from workspaces.config.fleet import DEEPEST
 from workspaces.config.settings import FleetRole, Settings
 from workspaces.storage.ids import new_id
+
+COLLECT_SECONDS = 60.0
 
 
 class NoModel(FleetError):
@@ -44,6 +49,7 @@ class FleetHost:
 
     def __init__(self) -> None:
         self._started = WarmChildren(spawn_child)
+        self._collected_at = -COLLECT_SECONDS
         self._depth, self._deepest = 0, DEEPEST
 
     def stand_at(self, depth: int, *, deepest: int | None) -> None:
@@ -59,7 +65,15 @@ class FleetHost:
             return await reach_remote(Remote(role.endpoint, role.token or None), role=role.name)
         if role.found_role:
             return await reach_recorded(fabric_folder(), role=role.found_role)
+        await self._collect()
         return await self._started.take(claimed.workspace_id, self._spec(claimed, role, settings))
+
+    async def _collect(self) -> None:
+        """Takes away what dead children left in the folder, now and then."""
+        now = time.monotonic()
+        if now - self._collected_at >= COLLECT_SECONDS:
+            self._collected_at = now
+            await asyncio.to_thread(collect_expired, fabric_folder(), time.time_ns())
 
     async def give_back(self, child: Child, *, is_usable: bool) -> None:
         if child.process is None:
