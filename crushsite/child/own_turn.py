@@ -26,9 +26,11 @@ if TYPE_CHECKING:
     from agents.fleet.child.turn import TurnRules
     from crushsite.child.equipment import Equipment
     from crushsite.process import ServerProcess
+    from workspaces.storage.transaction import Transaction
 
 LOADED = ("agents.fleet.child.turn", "crushsite.child.equipment", "crushsite.process")
 PARENT = "parent"  # of every session here: whoever dialled in. It has no row.
+HELD_SECONDS = 365 * 86_400  # longer than any child lives
 
 
 class OwnTurn:
@@ -116,6 +118,7 @@ def _skips_permissions(spec: ProvisionSpec) -> bool:
 async def _open_workspace(spec: ProvisionSpec) -> str:
     from django.conf import settings  # noqa: PLC0415
 
+    from workspaces.actions.claims import claim_workspace  # noqa: PLC0415
     from workspaces.actions.workspaces import Opening, open_workspace  # noqa: PLC0415
     from workspaces.storage.writer import writer  # noqa: PLC0415
 
@@ -128,8 +131,14 @@ async def _open_workspace(spec: ProvisionSpec) -> str:
         data_dir=str(settings.DATA_DIR / "workspace"),
         skip_permissions=_skips_permissions(spec),
     )
-    workspace = await writer.write("", lambda tx: open_workspace(tx, opening))
-    return str(workspace.pk)
+
+    def job(tx: Transaction) -> str:
+        workspace = open_workspace(tx, opening)
+        # It has no clients, and would close at the end of its first assignment.
+        claim_workspace(tx, workspace.pk, PARENT, grace_seconds=HELD_SECONDS)
+        return str(workspace.pk)
+
+    return await writer.write("", job)
 
 
 class _Place:
