@@ -14,7 +14,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -157,10 +157,10 @@ class Parent:
 
 
 @contextlib.asynccontextmanager
-async def dialled(endpoint: str) -> AsyncIterator[Parent]:
+async def dialled(endpoint: str, headers: Mapping[str, str] | None = None) -> AsyncIterator[Parent]:
     async with (
         aiohttp.ClientSession() as session,
-        session.ws_connect(endpoint, max_msg_size=0, autoping=True) as ws,
+        session.ws_connect(endpoint, max_msg_size=0, headers=headers) as ws,
     ):
         yield Parent(ws)
 
