@@ -65,7 +65,7 @@ class Person:
         self._note(f"{told(question)}\n")
         while True:
             self._note("  allow? [y]es, yes for this [s]ession, [n]o: ")
-            line = await _line_of(sys.stdin.fileno())
+            line = await line_of(sys.stdin.fileno())
             if not line:
                 return Answer.DENY  # the terminal is closed
             choice = CHOICES.get(line.strip().lower())
@@ -73,7 +73,7 @@ class Person:
                 return choice
 
 
-async def _line_of(descriptor: int) -> str:
+async def line_of(descriptor: int) -> str:
     """One line, without a thread that would outlive a question answered elsewhere."""
     loop = asyncio.get_running_loop()
     while True:

@@ -43,6 +43,11 @@ class Conversation(Protocol):
     async def answer(self, request_id: str, answer: Answer) -> bool:
         """``False`` when somebody else was first."""
 
+    async def answer_batch(
+        self, batch_id: str, responses: Sequence[Mapping[str, Any]] | None
+    ) -> bool:
+        """``None`` dismisses the questions. ``False`` when somebody else was first."""
+
     async def cancel(self, session_id: str) -> None:
         """Everything accepted in the session until now."""
 

@@ -7,7 +7,7 @@ Where several processes share the data, the workers elsewhere do the work.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import aclosing, contextmanager, suppress
 from typing import Any, cast
 
@@ -16,6 +16,7 @@ import orjson
 from agents.actions import accept, cancel, teardown
 from agents.actions.answer import Answer
 from agents.actions.answer import answer as answer_request
+from agents.actions.questions import answer_questions, dismiss_questions
 from crushsite.process import ServerProcess, Shape, set_process
 from crushsite.prompting.conversation import FeedBroken, Item, PromptRefused
 from workspaces.actions.sessions import create_session, rename_session
@@ -90,6 +91,14 @@ class InProcess:
     async def answer(self, request_id: str, answer: Answer) -> bool:
         with _told():
             return await answer_request(self._workspace_id, request_id=request_id, answer=answer)
+
+    async def answer_batch(
+        self, batch_id: str, responses: Sequence[Mapping[str, Any]] | None
+    ) -> bool:
+        with _told():
+            if responses is None:
+                return await dismiss_questions(self._workspace_id, batch_id)
+            return await answer_questions(self._workspace_id, batch_id, responses)
 
     async def cancel(self, session_id: str) -> None:
         with _told():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -93,6 +93,15 @@ class OverHttp:
     async def answer(self, request_id: str, answer: Answer) -> bool:
         body = {"permission": {"id": request_id}, "action": answer.value}
         return bool((await self._call("POST", f"{self._v1}/permissions/grant", body))["resolved"])
+
+    async def answer_batch(
+        self, batch_id: str, responses: Sequence[Mapping[str, Any]] | None
+    ) -> bool:
+        body: dict[str, Any] = {"batch_request_id": batch_id}
+        path = f"{self._v1}/questions/{'cancel' if responses is None else 'answer'}"
+        if responses is not None:
+            body["responses"] = list(responses)
+        return bool((await self._call("POST", path, body))["resolved"])
 
     async def cancel(self, session_id: str) -> None:
         await self._call("POST", f"{self._v1}/agent/sessions/{in_path(session_id)}/cancel")

@@ -34,8 +34,16 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
+class Survey:
+    """Questions of a tool that the run waits for. As clients draw them."""
+
+    batch_id: str
+    questions: tuple[Mapping[str, Any], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Answered:
-    """The question is closed, by whomever."""
+    """The question, or the batch of questions, is closed, by whomever."""
 
     request_id: str
 
@@ -61,7 +69,7 @@ class TooSlow:
     """The feed ends; it goes on from the cursor."""
 
 
-News = Question | Answered | Started | Ended | Opened | TooSlow | None
+News = Question | Survey | Answered | Started | Ended | Opened | TooSlow | None
 
 
 @dataclass(slots=True)
@@ -108,7 +116,9 @@ class Telling:
         if self.cursor is not None and item["number"] <= self.cursor:
             return None  # told before the feed was cut
         self.cursor = item["number"]
-        if _session_of(data) != self._session_id:
+        if kind == "permission.resolved":  # also of an agent below: it may be one of ours
+            return Answered(data["request_id"])
+        if self._session_id not in _sessions_of(data):
             return None
         return self._event(kind, item["number"], data)
 
@@ -121,8 +131,10 @@ class Telling:
             return Ended(data["run"]["outcome"], data["run"].get("error", ""))
         elif kind == "permission.requested" and self._is_ours:
             return _question(data["request"])
-        elif kind == "permission.resolved":
-            return Answered(data["request_id"])
+        elif kind == "question.asked" and self._is_ours:
+            return Survey(data["batch"]["id"], tuple(data["batch"]["questions"]))
+        elif kind == "question.resolved":
+            return Answered(data["batch_id"])
         elif kind.startswith("message.") and self._is_ours:
             self._message(kind, number, data["message"])
         return None
@@ -203,11 +215,13 @@ class Telling:
             self._line_is_open = False
 
 
-def _session_of(data: Mapping[str, Any]) -> str:
-    for name in ("message", "run", "request"):
+def _sessions_of(data: Mapping[str, Any]) -> set[str]:
+    """Whose event it is: an agent's question is also of the sessions above its own."""
+    for name in ("message", "run", "request", "batch"):
         if name in data:
-            return str(data[name]["session_id"])
-    return str(data.get("session_id", ""))
+            above = data[name].get("agent_path") or () if name == "request" else ()
+            return {data[name]["session_id"], *(step["session_id"] for step in above)}
+    return {str(data.get("session_id", ""))}
 
 
 def _question(request: Mapping[str, Any]) -> Question:

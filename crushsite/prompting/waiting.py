@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from contextlib import aclosing, suppress
 from typing import Any, assert_never, cast
 
 from crushsite.prompting.asking import Asker
 from crushsite.prompting.conversation import Conversation, FeedBroken, PromptRefused
+from crushsite.prompting.surveying import Surveyor
 from crushsite.prompting.telling import (
     Answered,
     Ended,
     Opened,
     Question,
     Started,
+    Survey,
     Telling,
     TooSlow,
 )
@@ -31,6 +33,7 @@ class Waiting:
         conversation: Conversation,
         telling: Telling,
         asker: Asker,
+        surveyor: Surveyor,
         *,
         send: Callable[[], Any],
         session_id: str,
@@ -40,6 +43,7 @@ class Waiting:
         self._conversation = conversation
         self._telling = telling
         self._asker = asker
+        self._surveyor = surveyor
         self._send = send
         self._session_id = session_id
         self._title = title
@@ -99,7 +103,9 @@ class Waiting:
                     case Started():
                         await self._name()
                     case Question():
-                        self._begin(news)
+                        self._begin(news.request_id, self._answer(news))
+                    case Survey():
+                        self._begin(news.batch_id, self._survey(news))
                     case Answered():
                         if task := self._questions.pop(news.request_id, None):
                             task.cancel()
@@ -123,8 +129,14 @@ class Waiting:
         if self._title:
             await self._conversation.rename(self._session_id, title=self._title)
 
-    def _begin(self, question: Question) -> None:
-        self._questions[question.request_id] = asyncio.create_task(self._answer(question))
+    def _begin(self, request_id: str, answering: Coroutine[Any, Any, None]) -> None:
+        self._questions[request_id] = asyncio.create_task(answering)
+
+    async def _survey(self, survey: Survey) -> None:
+        async with self._asking:
+            responses = await self._surveyor.survey(survey)
+        with suppress(PromptRefused):
+            await asyncio.shield(self._conversation.answer_batch(survey.batch_id, responses))
 
     async def _answer(self, question: Question) -> None:
         async with self._asking:

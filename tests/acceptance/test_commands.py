@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.acceptance.calling import agents, call
 from tests.acceptance.conftest import MakeProject
 from tests.acceptance.harness.client import Client
 from tests.acceptance.harness.commands import Typed, command
@@ -96,6 +97,27 @@ def test_a_question_is_denied_where_nobody_can_answer(
     assert "denied: bash wants to execute" in done.err
     assert "--yolo" in done.err
     assert not (path / "made.txt").exists()
+
+
+def test_questions_of_a_tool_are_dismissed_where_nobody_can_answer(
+    shared_server: Server, project: MakeProject
+) -> None:
+    ask = call("question", questions=[{"type": "yes_no", "question": "Really go?"}])
+    done = command(shared_server.env, "prompt", ask, "--path", str(project()), "--wait")
+    assert done.code == 0, done.err
+    assert "Really go?" in done.err
+    assert done.out.split() == ["word0", "word1", "word2"]
+
+
+def test_what_an_agent_asks_is_denied_where_nobody_can_answer(
+    shared_server: Server, project: MakeProject, tmp_path: Path
+) -> None:
+    (tmp_path / "far.txt").write_text("x\n")
+    look = f"[[tool=view {json.dumps({'file_path': str(tmp_path / 'far.txt')})}]] [[n=1]]"
+    done = command(shared_server.env, "prompt", agents(look), "--path", str(project()), "--wait")
+    assert done.code == 1
+    assert "denied: view wants to read" in done.err
+    assert done.out.split() == ["word0", "word1", "word2"]
 
 
 def test_yolo_allows_what_this_prompt_asks(shared_server: Server, project: MakeProject) -> None:

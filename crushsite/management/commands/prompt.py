@@ -17,10 +17,11 @@ from django.core.management.base import BaseCommand, CommandError
 from typing_extensions import override
 
 from crushsite.logs import set_up_logging
-from crushsite.prompting.asking import Asker, Everybody, Nobody, Person
+from crushsite.prompting.asking import Asker, Everybody, Nobody, Person, line_of
 from crushsite.prompting.conversation import Conversation, PromptRefused
 from crushsite.prompting.in_process import InProcess
 from crushsite.prompting.over_http import OverHttp
+from crushsite.prompting.surveying import NobodyToAsk, PersonToAsk
 from crushsite.prompting.telling import Ended, Telling, plain
 from crushsite.prompting.waiting import Waiting
 from crushsite.running import ensure_data_dir, ensure_migrated, sole_server
@@ -116,6 +117,7 @@ class Command(BaseCommand):
                 conversation,
                 telling,
                 asker,
+                PersonToAsk(self._note, _typed) if sys.stdin.isatty() else NobodyToAsk(self._note),
                 send=send,
                 session_id=session_id,
                 title=options["title"],
@@ -195,3 +197,7 @@ class _signals:  # noqa: N801  used as a statement
 
     def __exit__(self, *_: object) -> None:
         asyncio.get_running_loop().remove_signal_handler(signal.SIGINT)
+
+
+async def _typed() -> str:
+    return await line_of(sys.stdin.fileno())

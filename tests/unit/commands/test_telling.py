@@ -11,6 +11,7 @@ from crushsite.prompting.telling import (
     Ended,
     Opened,
     Question,
+    Survey,
     Telling,
     TooSlow,
     plain,
@@ -172,3 +173,35 @@ def test_a_feed_that_was_too_slow_goes_on_from_the_cursor(screen: Screen) -> Non
 
 def test_escapes_do_not_reach_a_terminal() -> None:
     assert plain("a\x1b]0;title\x07b\n\tc") == "a�]0;title�b\n\tc"
+
+
+def test_questions_of_a_tool_are_to_be_answered() -> None:
+    screen = Screen()
+    screen.begin()
+    questions = [{"id": "q", "type": "yes_no", "question": "Go?"}]
+    batch = {"id": "b", "session_id": SESSION, "tool_call_id": "c", "questions": questions}
+
+    assert screen.event("question.asked", batch=batch) == Survey("b", tuple(questions))
+    assert screen.event("question.resolved", batch_id="b", session_id=SESSION) == Answered("b")
+
+
+def test_what_an_agent_below_asks_is_ours_to_answer() -> None:
+    screen = Screen()
+    screen.begin()
+    asked = {
+        "id": "p",
+        "session_id": "below",
+        "tool_name": "view",
+        "action": "read",
+        "path": "/x",
+        "description": "",
+        "params": {},
+        "agent_path": [{"session_id": SESSION, "title": ""}, {"session_id": "below", "title": ""}],
+    }
+
+    question = screen.event("permission.requested", request=asked)
+
+    assert isinstance(question, Question)
+    assert screen.event(
+        "permission.resolved", request_id="p", session_id="below", granted=True
+    ) == Answered("p")

@@ -1,0 +1,91 @@
+"""Answers the questions that a tool asks the user: at the terminal, or not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+from crushsite.prompting.telling import Survey, plain
+
+Response = dict[str, Any]
+YES = {"y": True, "yes": True, "n": False, "no": False}
+
+
+class Surveyor(Protocol):
+    async def survey(self, survey: Survey) -> Sequence[Response] | None:
+        """``None`` dismisses. May be cancelled, when somebody else has answered."""
+
+
+class NobodyToAsk:
+    """No terminal: the model is told that nobody answers, and goes on."""
+
+    def __init__(self, note: Callable[[str], None]) -> None:
+        self._note = note
+
+    async def survey(self, survey: Survey) -> Sequence[Response] | None:
+        for question in survey.questions:
+            self._note(f"not answered, nobody is at a terminal: {plain(question['question'])}\n")
+        return None
+
+
+class PersonToAsk:
+    """At the terminal. ``line_of`` reads a line; an empty one at its end is a closed terminal."""
+
+    def __init__(self, note: Callable[[str], None], line_of: Callable[[], Awaitable[str]]) -> None:
+        self._note = note
+        self._line_of = line_of
+
+    async def survey(self, survey: Survey) -> Sequence[Response] | None:
+        responses: list[Response] = []
+        for question in survey.questions:
+            answer = await self._answer(question)
+            if answer is None:
+                return None
+            if answer:
+                responses.append({"request_id": question["id"], **answer})
+        return responses
+
+    async def _answer(self, question: Mapping[str, Any]) -> Response | None:
+        """Empty for a question that is passed over, ``None`` for a closed terminal."""
+        choices = question.get("choices") or ()
+        self._note(f"{plain(question['question'])}\n")
+        if question.get("description"):
+            self._note(f"  {plain(question['description'])}\n")
+        for number, choice in enumerate(choices, start=1):
+            about = f": {choice['description']}" if choice.get("description") else ""
+            self._note(f"  {number}. {plain(choice['label'] + about)}\n")
+        while True:
+            self._note(_HINTS.get(question["type"], "  answer: "))
+            line = await self._line_of()
+            if not line:
+                return None
+            said = line.strip()
+            if not said:
+                return {}
+            answer = answer_of(question["type"], said, [choice["id"] for choice in choices])
+            if answer is not None:
+                return answer
+
+
+_HINTS = {
+    "yes_no": "  [y]es, [n]o, or Enter to pass it over: ",
+    "single_choice": "  a number, or words of your own: ",
+    "multi_choice": "  numbers with commas between them, or words of your own: ",
+}
+
+
+def answer_of(kind: str, said: str, choices: Sequence[str]) -> Response | None:
+    """``None`` for what does not fit. Pure."""
+    if kind == "yes_no":
+        yes = YES.get(said.lower())
+        return None if yes is None else {"yes": yes}
+    if kind == "free_text":
+        return {"fill_in_text": said}
+    numbers = [word.strip() for word in said.split(",") if word.strip()]
+    if not all(number.isdecimal() for number in numbers):
+        return {"fill_in_text": said}
+    if not all(0 < int(number) <= len(choices) for number in numbers):
+        return None
+    if kind == "single_choice" and len(numbers) != 1:
+        return None
+    return {"selected_ids": list(dict.fromkeys(choices[int(number) - 1] for number in numbers))}
