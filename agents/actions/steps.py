@@ -41,11 +41,12 @@ from workspaces.events.parts import (
     parts_to_wire,
 )
 from workspaces.events.types import Kind
+from workspaces.storage.errors import Overtaken
 from workspaces.storage.moments import as_seconds
 from workspaces.storage.transaction import Transaction
 
 
-class LeaseLost(Exception):
+class LeaseLost(Overtaken):
     """Another worker holds the run now, or it has ended: stop without a word."""
 
 

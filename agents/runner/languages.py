@@ -26,6 +26,7 @@ from agents.tools.lsp.workspace import Planned
 from agents.tools.shell.leftover import end_leftover, is_held_elsewhere
 from workspaces.config.cache import configs
 from workspaces.queries.workspaces import read_open_workspace
+from workspaces.storage.errors import WorkspaceUnknown
 from workspaces.storage.reader import read
 from workspaces.storage.writer import writer
 
@@ -43,6 +44,10 @@ async def lsp_tools(workspace_id: str) -> Mapping[str, Tool[Any]]:
     try:
         servers = language_host().servers_of(workspace_id)
         await servers.refresh()
+    except (
+        WorkspaceUnknown
+    ):  # it closed while its last run was ending: that run writes nothing more
+        return {}
     except Exception:
         logger.exception("looking for language servers failed; the turn goes on without them")
         return {}

@@ -193,7 +193,7 @@ class RunPool:
         try:
             await run.perform()
         except LeaseLost:
-            logger.warning("run is held by another worker now", extra=log)
+            logger.info("run has ended, or is held by another worker now", extra=log)
         except ShuttingDown:
             logger.info("run is left for the next start", extra=log)
         except Exception:

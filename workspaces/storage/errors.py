@@ -18,6 +18,10 @@ class Refusal(Exception):
         super().__init__(self.sentence)
 
 
+class Overtaken(Exception):
+    """What a write was to change is no longer its asker's: it wrote nothing, and nothing is broken."""
+
+
 class BadField(Refusal):
     """A field of the request is missing or wrong."""
 

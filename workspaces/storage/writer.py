@@ -18,7 +18,7 @@ from typing import Any, Generic, TypeVar
 
 from django.db import DatabaseError, connection, transaction
 
-from workspaces.storage.errors import Refusal, ShuttingDown
+from workspaces.storage.errors import Overtaken, Refusal, ShuttingDown
 from workspaces.storage.transaction import Counters, Recorded, Transaction, store_events
 
 logger = logging.getLogger(__name__)
@@ -154,7 +154,7 @@ class Writer:
         try:
             value, recorded = run_alone(asked.workspace_id, asked.job)
         except BaseException as error:
-            if not isinstance(error, Refusal):
+            if not isinstance(error, Refusal | Overtaken):
                 logger.exception("a write failed")
             self._refuse(asked, _tellable(error))
         else:

@@ -1,5 +1,6 @@
 """What is written and told of language servers, and what dead servers left of them."""
 
+import logging
 import os
 import signal
 import subprocess
@@ -13,7 +14,7 @@ import pytest
 
 from agents.actions.lsp_states import forget_server, record_status
 from agents.models import LanguageServer
-from agents.runner.languages import language_host, settle_left
+from agents.runner.languages import language_host, lsp_tools, settle_left
 from agents.tools.lsp.states import ServerStatus, State
 from agents.tools.shell.leftover import new_mark, recorded_start
 from tests.integration.api.conftest import Opened
@@ -148,3 +149,13 @@ async def test_starting_and_stopping_answer_with_nothing(workspace: Opened) -> N
         answer = await workspace.api.call("POST", workspace.url + path, body)
         assert (answer.status, answer.body) == (200, b"")
     await language_host().stop()
+
+
+async def test_a_workspace_that_has_closed_meanwhile_brings_no_tools_and_no_fault(
+    workspace: Opened, caplog: pytest.LogCaptureFixture
+) -> None:
+    await workspace.api.call("DELETE", f"{workspace.url}?client_id={workspace.client_id}")
+
+    assert await lsp_tools(workspace.id) == {}
+
+    assert not [record for record in caplog.records if record.levelno > logging.INFO]

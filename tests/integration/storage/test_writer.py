@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from django.db import IntegrityError, OperationalError, connection
 
+from agents.actions.steps import LeaseLost
 from tests.integration.storage.conftest import NewWriter, logged
 from workspaces.models import Event, Workspace
 from workspaces.storage.errors import Refusal, SessionUnknown, ShuttingDown, WorkspaceUnknown
@@ -224,6 +225,20 @@ async def test_a_refusal_is_not_logged_as_a_fault(
 
     with pytest.raises(WorkspaceUnknown):
         await writer.write("nowhere", lambda tx: None)
+
+    assert not [record for record in caplog.records if record.levelno > logging.INFO]
+
+
+async def test_a_job_that_comes_too_late_is_not_logged_as_a_fault(
+    new_writer: NewWriter, caplog: pytest.LogCaptureFixture
+) -> None:
+    writer = start(new_writer)
+
+    def lose(tx: Transaction) -> None:
+        raise LeaseLost
+
+    with pytest.raises(LeaseLost):
+        await writer.write("", lose)
 
     assert not [record for record in caplog.records if record.levelno > logging.INFO]
 
