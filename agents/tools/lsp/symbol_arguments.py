@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from agents.tools import arguments
+from agents.tools.contract import BadArguments
 from agents.tools.limits import MAX_PATH_BYTES
 
 MAX_SYMBOL_BYTES = 500
@@ -30,7 +31,10 @@ class SymbolArgs:
 
 
 def symbol(given: Mapping[str, Any], name: str = "symbol") -> str:
-    return arguments.text(given, name, max_bytes=MAX_SYMBOL_BYTES, blank=False)
+    written = arguments.text(given, name, max_bytes=MAX_SYMBOL_BYTES, blank=False)
+    if "\n" in written or "\r" in written:  # searches go line by line
+        raise BadArguments(f"{name} must stand on one line.")
+    return written
 
 
 def parse(given: Mapping[str, Any]) -> SymbolArgs:

@@ -1,5 +1,7 @@
 import pytest
 
+from agents.tools.contract import BadArguments
+from agents.tools.lsp import symbol_arguments
 from agents.tools.lsp.answers import Symbol
 from agents.tools.lsp.naming import SymbolName, matching, name_position, occurrences
 from agents.tools.lsp.positions import Position, Span, Text
@@ -63,3 +65,11 @@ def test_words_that_seem_to_be_defined_come_first() -> None:
 def test_columns_of_words_are_in_the_servers_units() -> None:
     (place,) = occurrences(Text("'\N{GRINNING FACE}' + run"), SymbolName("run"), most=5)
     assert place == Position(0, 7)
+
+
+@pytest.mark.parametrize("written", ["run\nstop", "run\r\n", "run\rstop"])
+def test_a_name_of_several_lines_is_refused_by_its_field(written: str) -> None:
+    with pytest.raises(BadArguments, match=r"^symbol must stand on one line\.$"):
+        symbol_arguments.parse({"symbol": written})
+    with pytest.raises(BadArguments, match=r"^new_name must"):
+        symbol_arguments.symbol({"new_name": written}, "new_name")
