@@ -53,6 +53,10 @@ def _is_number(value: Any) -> bool:
 
 
 TEXT = Leaf("text", lambda value: isinstance(value, str))
+MODEL_NAME = Leaf(
+    f"text of at most {NAME_LIMIT} characters",
+    lambda value: isinstance(value, str) and len(value) <= NAME_LIMIT,
+)
 FLAG = Leaf("true or false", lambda value: isinstance(value, bool))
 WHOLE = Leaf("a whole number, 0 or more", _is_whole)
 NUMBER = Leaf("a number", _is_number)
@@ -69,7 +73,7 @@ TEXT_MAP = Each(TEXT)
 
 _CHOICE = Fields(
     {
-        "model": TEXT,
+        "model": MODEL_NAME,
         "provider": TEXT,
         "reasoning_effort": TEXT,
         "think": FLAG,
@@ -84,7 +88,7 @@ _CHOICE = Fields(
 )
 _MODEL = Fields(
     {
-        "id": TEXT,
+        "id": MODEL_NAME,
         "name": TEXT,
         "context_window": WHOLE,
         "default_max_tokens": WHOLE,
@@ -269,6 +273,9 @@ def _fitting(value: Any, spec: Spec, key: str, misfits: list[Misfit]) -> Any:
         case Leaf():
             if type(value) is float and value.is_integer() and not spec.accepts(value):
                 value = int(value)  # 2e5 is a whole number to whoever writes it
+            if isinstance(value, str) and "\0" in value:  # no database, path or command takes it
+                misfits.append(Misfit(key, "must not hold a NUL character"))
+                return _DROPPED
             if spec.accepts(value):
                 return value
             misfits.append(Misfit(key, f"must be {spec.what}"))

@@ -49,6 +49,8 @@ def keys_of(tree) -> list[str]:
             "options.tui.completions.max_depth",
         ),
         ({"models": {"large": {"max_tokens": True}}}, "models.large.max_tokens"),
+        ({"models": {"large": {"model": "m" * 201}}}, "models.large.model"),
+        ({"providers": {"x": {"models": [{"id": "m" * 201}]}}}, "providers.x.models[0].id"),
         ({"models": {"large": {"temperature": 3}}}, "models.large.temperature"),
         ({"models": {"large": {"top_p": -0.1}}}, "models.large.top_p"),
         ({"providers": []}, "providers"),
@@ -115,3 +117,19 @@ def test_what_is_kept_fits_and_nothing_raises(tree):
     again, misfits = check(kept)
     assert not misfits
     assert json.dumps(again) == json.dumps(kept)
+
+
+@pytest.mark.parametrize(
+    ("tree", "key"),
+    [
+        ({"models": {"large": {"model": "a\0b"}}}, "models.large.model"),
+        ({"mcp": {"x": {"args": ["a", "\0"]}}}, "mcp.x.args[1]"),
+        ({"mcp": {"x": {"env": {"A": "\0"}}}}, "mcp.x.env.A"),
+        ({"options": {"data_directory": "\0"}}, "options.data_directory"),
+        ({"hooks": {"PreToolUse": [{"command": "a\0"}]}}, "hooks.PreToolUse[0].command"),
+    ],
+)
+def test_a_text_with_a_nul_character_is_dropped_and_named(tree, key: str) -> None:
+    kept, misfits = check(tree)
+    assert [(m.key, m.message) for m in misfits] == [(key, "must not hold a NUL character")]
+    assert "x00" not in repr(kept)

@@ -237,6 +237,12 @@ def test_calls_without_end_are_a_broken_stream() -> None:
         reading.feed(json.dumps(call(256, "c256", "x", "")).encode())
 
 
+@pytest.mark.parametrize(("said", "kept"), [("x" * 128, "x" * 128), ("x" * 129, "made-1")])
+def test_an_id_that_is_too_long_becomes_one_of_ours(said: str, kept: str) -> None:
+    started = decode(call(0, said, "ls", "{}"))[0]
+    assert started == ToolCallStarted(kept, "ls")
+
+
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
