@@ -204,6 +204,8 @@ class _Turn:
 
     async def _hear(self, item: Any) -> None:
         for event in self._translation.take(item):
+            if self._limit_reached:
+                break  # of a reply beyond the limit nothing is told
             try:
                 await self._desk.emit(event)
             except RunCancelled:
