@@ -1,0 +1,128 @@
+"""What is written of a sub-agent's run beside its messages."""
+
+from __future__ import annotations
+
+import pytest
+
+from agents.actions.accept import Prompt, accept_prompt
+from agents.actions.errands import begin_errand, errand_of
+from agents.actions.rescue import expire_all_leases, rescue_run
+from agents.actions.steps import Held, ReplyStart, ReplyWrite, Step, begin_run, write_step
+from agents.actions.sub_agents import begin_sub_agent, end_sub_agent, note_sub_agent, take_prompts
+from agents.models import Run, RunKind, SubAgent, SubAgentState
+from agents.queue.claim import claim_runs
+from agents.queue.queries import is_held
+from agents.tools.contract import ChildEnded, ChildTask
+from agents.turn.effects import End, Outcome
+from workspaces.actions.sessions import create_session
+from workspaces.actions.workspaces import Opening, open_workspace
+from workspaces.events.parts import FinishReason, Text
+from workspaces.models import Message
+from workspaces.storage.moments import now_ms
+from workspaces.storage.transaction import Transaction
+from workspaces.storage.writer import writer
+
+
+def write(job):
+    return writer.write_and_wait("", job)
+
+
+def claimed(kind: RunKind) -> Held:
+    def job(tx: Transaction) -> Held:
+        (run,) = claim_runs(tx, worker="w", lease_ms=60_000, limit=9)
+        assert run.kind == kind
+        return Held(run.key, run.fence, run.workspace_id, run.session_id)
+
+    return write(job)
+
+
+@pytest.fixture
+def parent(db: None) -> Held:
+    """A run at work."""
+
+    def job(tx: Transaction) -> None:
+        workspace = open_workspace(tx, Opening("/project", "/data"))
+        session_id = create_session(tx, workspace.pk, title="The first")["id"]
+        accept_prompt(tx, workspace.pk, Prompt(session_id, "go", "run-1"))
+
+    write(job)
+    held = claimed(RunKind.PROMPT)
+    write(lambda tx: begin_run(tx, held))
+    return held
+
+
+@pytest.fixture
+def child(parent: Held) -> Held:
+    """The sub-agent that its call has sent for, at work, with its reply open."""
+    task = ChildTask("fleet", "title", "do it", role="reader")
+    write(lambda tx: begin_errand(tx, parent, task, message_id="m", call_id="c"))
+    held = claimed(RunKind.FLEET)
+    write(lambda tx: begin_run(tx, held))
+    write(lambda tx: write_step(tx, held, Step(start=ReplyStart("reader", "fleet"))))
+    write(lambda tx: begin_sub_agent(tx, held, role="reader"))
+    write(lambda tx: note_sub_agent(tx, held, state=SubAgentState.RUNNING, child_id="child-1"))
+    return held
+
+
+def said(held: Held, words: str) -> ReplyWrite:
+    message = Message.objects.get(run_key=held.key, role="assistant")
+    return ReplyWrite(message.pk, (Text(words),), FinishReason.END_TURN)
+
+
+def end(held: Held, *, answer: str) -> None:
+    step = Step(reply=said(held, "words"), end=End(Outcome.COMPLETED))
+    write(lambda tx: end_sub_agent(tx, held, step, ending="completed", answer=answer, events=7))
+
+
+def test_its_answer_is_its_calls_and_its_words_are_its_sessions(parent: Held, child: Held) -> None:
+    end(child, answer="the \x00answer")
+
+    sent, ended = write(lambda tx: errand_of(tx, parent, "c"))
+    assert (sent, ended) == (True, ChildEnded("completed", "the \ufffdanswer", ""))
+    assert "words" in Message.objects.get(run_key=child.key, role="assistant").parts
+
+
+def test_without_an_answer_its_words_are(parent: Held, child: Held) -> None:
+    end(child, answer="")
+    assert write(lambda tx: errand_of(tx, parent, "c"))[1] == ChildEnded("completed", "words", "")
+
+
+def test_what_is_told_after_its_end_does_not_revive_it(child: Held) -> None:
+    end(child, answer="x")
+    write(lambda tx: note_sub_agent(tx, child, state=SubAgentState.WAITING, last_event="token"))
+
+    row = SubAgent.objects.get()
+    assert (row.state, row.ending, row.events) == ("ended", "completed", 7)
+    assert row.last_event == ""
+    assert row.ended_at is not None
+
+
+def test_one_whose_worker_died_is_marked_when_its_run_is_settled(child: Held) -> None:
+    write(expire_all_leases)
+    outcome = write(lambda tx: rescue_run(tx, child.key, expired_before=now_ms()))
+
+    assert outcome == "interrupted"
+    row = SubAgent.objects.get()
+    assert (row.state, row.ending) == ("ended", "interrupted")
+    assert row.ended_at is not None
+    assert Run.objects.get(pk=child.key).state == "finished"
+
+
+def test_a_claim_that_was_taken_over_is_no_longer_held(child: Held) -> None:
+    assert is_held(child.key, child.fence)
+    assert not is_held(child.key, child.fence - 1)
+    write(expire_all_leases)
+    write(lambda tx: rescue_run(tx, child.key, expired_before=now_ms()))
+    assert not is_held(child.key, child.fence)
+
+
+def test_prompts_to_its_session_steer_it_once_and_in_order(child: Held) -> None:
+    for text in ("left", "right"):
+        prompt = Prompt(child.session_id, text)
+        write(lambda tx, prompt=prompt: accept_prompt(tx, child.workspace_id, prompt))
+    own = Prompt(child.session_id, "a turn of its own", "run-2")
+    write(lambda tx: accept_prompt(tx, child.workspace_id, own))
+
+    assert write(lambda tx: take_prompts(tx, child)) == ["left", "right"]
+    assert write(lambda tx: take_prompts(tx, child)) == []
+    assert Run.objects.get(run_id="run-2").state == "accepted"
