@@ -395,6 +395,33 @@ async def test_a_worker_that_dies_takes_its_own_with_it_and_another_settles_them
             process.kill9()  # so that the server's end does not ask it
 
 
+@pytest.mark.server_env(CRUSH_LEASE="2", CRUSH_POLL="0.2")
+@pytest.mark.server_workers(2)
+async def test_a_worker_that_slept_past_its_lease_ends_the_sub_agent_that_is_no_longer_its_own(
+    scaled_server: Server, connect: Connect, fleet: Fleet
+) -> None:
+    seat = await take_seat(connect(scaled_server), fleet("slept", executor="script"))
+    session = await seat.workspace.session()
+    await seat.workspace.prompt(session, agents("said __stream:9000:10"))
+    await seat.stream.wait_for(lambda e: e.type == "message" and "tick" in e.text)
+    (row,) = await asyncio.to_thread(listed, scaled_server)
+    child = psutil.Process(row["pid"])
+    worker = next(p for p in child.parents() if "runworker" in p.cmdline())
+
+    worker.suspend()
+    try:
+        await seat.stream.run_complete(session, timeout=60)  # the other one has settled it
+        assert lives(child)
+    finally:
+        worker.resume()
+    await all_end([child])
+
+    (result,) = results(await seat.workspace.messages(session))
+    assert "interrupted" in result["content"]
+    (ended,) = await asyncio.to_thread(listed, scaled_server, "--all")
+    assert ended["ending"] == "interrupted"
+
+
 async def test_each_of_two_hears_of_its_answer_that_another_process_took(
     scaled_server: Server, connect: Connect, fleet: Fleet
 ) -> None:
