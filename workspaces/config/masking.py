@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
@@ -104,6 +105,26 @@ def secrets_in(value: Any) -> Iterator[str]:
                 yield from secrets_in(item)
         case _:
             return
+
+
+def secrets_in_arguments(items: Iterable[str]) -> Iterator[str]:
+    """Every text that is masked where a command line is shown."""
+    written = list(items)
+    for item, shown in zip(written, _arguments(written), strict=True):
+        if shown == MASK:
+            yield item
+        elif shown != item:
+            yield from _secrets_within(item)
+
+
+def _secrets_within(text: str) -> Iterator[str]:
+    """What ``masked_within`` takes out."""
+    for found in _ASSIGNED.finditer(text):
+        if is_secret_name(found["name"]):
+            yield found["value"]
+    for address in _URL.findall(text):
+        with suppress(ValueError):
+            yield from urlsplit(address).netloc.rpartition("@")[0].split(":", 1)
 
 
 def _arguments(items: list[Any]) -> list[Any]:

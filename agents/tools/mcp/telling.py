@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from agents.tools.mcp.limits import MAX_ERROR_CHARS
-from workspaces.config.masking import Scrubber, is_secret_name, masked_within
+from workspaces.config.masking import (
+    Scrubber,
+    is_secret_name,
+    masked_within,
+    secrets_in_arguments,
+)
 from workspaces.config.settings import McpSettings
+
+_OPAQUE_CHARS = 16
+_SPACE = re.compile(r"\s")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,4 +46,10 @@ def _secrets(settings: McpSettings, env: Mapping[str, str]) -> Iterable[str]:
         yield value
         yield value.rpartition(" ")[2]  # without "Bearer"
     yield settings.oauth_client_secret
-    yield from (value for name, value in env.items() if is_secret_name(name))
+    yield from secrets_in_arguments((*settings.args, settings.url))
+    yield from (value for name, value in env.items() if is_secret_name(name) or _is_opaque(value))
+
+
+def _is_opaque(value: str) -> bool:
+    """Long, one word, no folder: a secret, whatever its variable is called."""
+    return len(value) >= _OPAQUE_CHARS and "/" not in value and not _SPACE.search(value)

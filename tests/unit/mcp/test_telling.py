@@ -7,14 +7,21 @@ from workspaces.config.settings import McpSettings
 SETTINGS = McpSettings(
     "s",
     "http",
+    args=("--token", "value-after-a-flag", "--api-key=value-in-a-flag", "--level", "information"),
     url="https://user:p4ssw0rd-in-url@example.org/mcp?api_key=in-the-query",
     env={"DATABASE": "value-of-a-variable"},
     headers={"Authorization": "Bearer value-of-a-header"},
     oauth_client_secret="value-of-a-client",
 )
-TELLING = Telling.of(
-    SETTINGS, {"MY_TOKEN": "value-of-the-workspace", "HOME": "/home/dev"}, path="/home/dev/project"
-)
+ENV = {
+    "MY_TOKEN": "value-of-the-workspace",
+    "PLAIN": "opaque-value-of-the-workspace",
+    "HOME": "/home/dev",
+    "SHELL": "/usr/local/bin/zsh",
+    "LANG": "C.UTF-8",
+    "GREETING": "several words of no secret",
+}
+TELLING = Telling.of(SETTINGS, ENV, path="/home/dev/project")
 
 
 def test_values_that_it_was_given_are_masked_wherever_they_stand() -> None:
@@ -23,6 +30,11 @@ def test_values_that_it_was_given_are_masked_wherever_they_stand() -> None:
         "value-of-a-header",
         "value-of-a-client",
         "value-of-the-workspace",
+        "opaque-value-of-the-workspace",
+        "value-after-a-flag",
+        "value-in-a-flag",
+        "p4ssw0rd-in-url",
+        "in-the-query",
     ):
         assert TELLING.sentence(f"failed with {secret}!") == "failed with ********!"
 
@@ -36,6 +48,11 @@ def test_addresses_and_assignments_lose_their_secrets() -> None:
 
 def test_folders_stay_readable() -> None:
     assert TELLING.sentence("no file /home/dev/project/x") == "no file /home/dev/project/x"
+
+
+def test_what_is_no_secret_stays_readable() -> None:
+    for text in ("level information", "/usr/local/bin/zsh", "C.UTF-8", ENV["GREETING"]):
+        assert TELLING.sentence(text) == text
 
 
 def test_a_long_text_keeps_its_beginning_and_its_end() -> None:
