@@ -10,7 +10,7 @@ from pathlib import Path
 from agents.fleet import records
 from agents.fleet.parent.child import Child
 from agents.fleet.parent.connection import PING_SECONDS
-from agents.fleet.parent.dialling import DIAL_SECONDS, dial
+from agents.fleet.parent.dialling import DIAL_SECONDS, check_endpoint, dial
 from agents.fleet.parent.errors import DialFailed, NoSuchChild
 
 
@@ -56,6 +56,7 @@ async def reach_recorded(
         if role is not None and record.role != role:
             continue
         try:
+            check_endpoint(record.endpoint, must_be_here=True)
             connection = await dial(record.endpoint, within_seconds=within_seconds)
         except DialFailed:
             continue

@@ -10,7 +10,7 @@ from workspaces.config.catalogue import known_providers
 
 TEXT = (Path(__file__).parents[3] / "docs" / "configuration.md").read_text()
 EXAMPLES = re.findall(r"^```json\n(.+?)^```", TEXT, re.DOTALL | re.MULTILINE)
-ENV = {"WORK_ANTHROPIC_KEY": "k", "MY_LLM_KEY": "k"}
+ENV = {"WORK_ANTHROPIC_KEY": "k", "MY_LLM_KEY": "k", "FLEET_TOKEN": "k"}
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=range(len(EXAMPLES)))
