@@ -37,6 +37,8 @@ COLLECT_SECONDS = 60.0
 class NoModel(FleetError):
     """The role's model is not configured."""
 
+    code = "no_model"
+
 
 class TooDeep(FleetError):
     """A sub-agent that stands so deep may not have sub-agents of its own."""
