@@ -25,6 +25,7 @@ from agents.actions.steps import (
     write_step,
 )
 from agents.actions.sub_agents import begin_sub_agent, end_sub_agent, note_sub_agent, take_prompts
+from agents.fleet.calls_heard import CallsHeard
 from agents.fleet.hearing import heard, name_of
 from agents.fleet.parent.assignment import Assignment
 from agents.fleet.parent.child import Child
@@ -74,6 +75,7 @@ class FleetRun:
         self._stop = asyncio.Event()
         self._questions: Questions | None = None
         self._reply: Reply | None = None
+        self._calls = CallsHeard()
         self._fault: dict[str, Any] | None = None  # what its end is changed to
         self._last_event, self._events = "", 0
         self._told_event, self._told_events, self._told_at = "", 0, 0
@@ -175,14 +177,18 @@ class FleetRun:
     async def _hear(self, event: Any) -> None:
         self._last_event = name_of(event) or self._last_event
         self._events += 1
-        said = heard(event)
-        if said is None or self._reply is None or self._fault is not None:
+        if self._reply is None or self._fault is not None:
             return
+        said = heard(event)
         try:
-            self._reply.say(said)
+            for words in self._calls.begun(event) if said is None else (said,):
+                self._reply.say(words)
         except ReplyTooLarge as error:
             self._fault = {"ending": Ending.ERROR, "result": None, "error": str(error)}
             self._stop.set()
+        if (result := self._calls.ended(event)) is not None:
+            step = Step(results=[result])
+            await writer.write(self.held.workspace_id, lambda tx: write_step(tx, self.held, step))
 
     async def _cancel_when_told(self, assignment: Assignment) -> None:
         await self._stop.wait()

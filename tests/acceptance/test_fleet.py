@@ -289,6 +289,14 @@ async def test_our_own_turn_works_in_a_process_of_its_own(
 
     assert not result["is_error"], result
     assert "own-0" in result["content"]
+    # Its own calls are drawn in its session, with what came of them.
+    (child,) = await children(seat, session)
+    shown = await seat.workspace.messages(child["id"])
+    made = [part["data"] for part in shown[1]["parts"] if part["type"] == "tool_call"]
+    assert [(call["name"], call["finished"]) for call in made] == [("view", True)]
+    (seen,) = results(shown)
+    assert seen["tool_call_id"] == made[0]["id"]
+    assert "the contents" in seen["content"]
 
 
 async def eventually_two(seat: Seat, session: str) -> None:
