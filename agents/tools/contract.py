@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Generic, Protocol, TypeAlias, TypeVar
+from typing import Any, Generic, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from agents.llm.contract import ToolSpec
 from agents.tools.shell.jobs import Jobs, NoJobs
@@ -189,6 +189,7 @@ class QuestionsAnswered:
 ErrandEnd: TypeAlias = ChildEnded | QuestionsAnswered
 
 
+@runtime_checkable
 class ErrandTool(Tool[Args], Protocol[Args]):
     """A tool that does nothing by itself: it sends for something and makes a result of it.
 
