@@ -5,6 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 
 from agents import wakeup
+from agents.actions.answers import let_go_on
 from permissions.actions.requests import answer_request
 from permissions.models import PermissionRequest, RequestState
 from workspaces.storage.transaction import Transaction
@@ -53,12 +54,5 @@ def resolve(
         for_session=answer is Answer.ALLOW_SESSION,
     )
     if resolved:
-        _let_go_on(tx, request.run_key)
+        let_go_on(tx, request.run_key)
     return resolved
-
-
-def _let_go_on(tx: Transaction, run_key: int) -> None:
-    # A run that is not parked yet finds the answer when it wants to park.
-    tx.execute(
-        "UPDATE agents_run SET state = 'ready' WHERE id = %s AND state = 'parked'", [run_key]
-    )

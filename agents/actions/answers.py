@@ -1,4 +1,4 @@
-"""What calls of a run wait for, and whether it has come."""
+"""What calls of a run wait for, whether it has come, and that the run goes on then."""
 
 from __future__ import annotations
 
@@ -22,3 +22,10 @@ def answered_calls(tx: Transaction, run: RunRow, waiting: Sequence[str]) -> list
         for call_id, is_over in tx.fetch(statement, [run.key]):
             has_come[call_id] = has_come.get(call_id, True) and bool(is_over)
     return [call_id for call_id in waiting if has_come.get(call_id, False)]
+
+
+def let_go_on(tx: Transaction, run_key: int) -> None:
+    """What a run waited for has come. One that is not parked yet finds it when it wants to park."""
+    tx.execute(
+        "UPDATE agents_run SET state = 'ready' WHERE id = %s AND state = 'parked'", [run_key]
+    )

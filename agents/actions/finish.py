@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import orjson
 
+from agents.actions.answers import let_go_on
 from agents.actions.run_rows import RunRow, read_runs, run_wire, unfinished_runs
 from agents.actions.teardown_rule import close_if_left
 from agents.models import RunKind, RunOutcome, RunState, SubAgentState
@@ -105,10 +106,7 @@ def _return_to(tx: Transaction, run: RunRow, parent_key: int) -> None:
     ((cost,),) = tx.fetch("SELECT cost FROM workspaces_session WHERE id = %s", [run.session_id])
     add_usage(tx, parent.session_id, prompt_tokens=0, completion_tokens=0, cost=cost)
     tell_session(tx, parent.workspace_id, parent.session_id)
-    # A parent that is not parked yet finds out when it wants to park.
-    tx.execute(
-        "UPDATE agents_run SET state = 'ready' WHERE id = %s AND state = 'parked'", [parent_key]
-    )
+    let_go_on(tx, parent_key)
 
 
 def close_session_work(tx: Transaction, workspace_id: str, session_id: str) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from agents import wakeup
+from agents.actions.answers import let_go_on
 from permissions.actions.questions import answer_batch, dismiss_batch
 from permissions.models import BatchState, QuestionBatch
 from workspaces.storage.errors import BadField
@@ -48,13 +49,19 @@ def resolve_batch(
             continue
         for response in responses:
             _require_fitting(questions.get(response["request_id"]), response)
-        return answer_batch(tx, batch, responses) and _let_go_on(tx, batch)
+        is_first = answer_batch(tx, batch, responses)
+        if is_first:
+            let_go_on(tx, batch.run_key)
+        return is_first
     return False
 
 
 def dismiss_open_batch(tx: Transaction, workspace_id: str, batch_id: str) -> bool:
     batch = next(iter(_open_batches(workspace_id, batch_id)), None)
-    return batch is not None and dismiss_batch(tx, batch) and _let_go_on(tx, batch)
+    if batch is None or not dismiss_batch(tx, batch):
+        return False
+    let_go_on(tx, batch.run_key)
+    return True
 
 
 def _open_batches(workspace_id: str, batch_id: str) -> Sequence[QuestionBatch]:
@@ -73,12 +80,3 @@ def _require_fitting(question: Mapping[str, Any] | None, response: Response) -> 
         raise BadField(f"responses: {unknown!r:.80} is no choice of {question['id']}")
     if question["type"] == "single_choice" and len(selected) > 1:
         raise BadField(f"responses: {question['id']} takes one choice")
-
-
-def _let_go_on(tx: Transaction, batch: QuestionBatch) -> bool:
-    # A run that is not parked yet finds the answer when it wants to park.
-    tx.execute(
-        "UPDATE agents_run SET state = 'ready' WHERE id = %s AND state = 'parked'",
-        [batch.run_key],
-    )
-    return True

@@ -26,12 +26,11 @@ from agents.llm.contract import (
 from agents.llm.errors import BrokenStream, ModelError
 from agents.llm.gemini_encode import ON_CALL
 from agents.llm.json_text import count_or_zero, parse_object, text_or_empty
-from agents.llm.seals import GEMINI, sealed
+from agents.llm.seals import GEMINI, LONGEST_SEAL, sealed
 from workspaces.events.parts import FinishReason
 
 Json = dict[str, Any]
 
-LONGEST_SEAL = 1_000_000
 REASONS = {
     "STOP": FinishReason.END_TURN,
     "MAX_TOKENS": FinishReason.MAX_TOKENS,

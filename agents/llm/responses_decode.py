@@ -24,12 +24,11 @@ from agents.llm.contract import (
 )
 from agents.llm.errors import BrokenStream, ModelError
 from agents.llm.json_text import count_or_zero, parse_object, text_or_empty
-from agents.llm.seals import RESPONSES, sealed
+from agents.llm.seals import LONGEST_SEAL, RESPONSES, sealed
 from workspaces.events.parts import FinishReason
 
 Json = dict[str, Any]
 
-LONGEST_SEAL = 1_000_000
 REASONS = {
     "max_output_tokens": FinishReason.MAX_TOKENS,
     "max_tokens": FinishReason.MAX_TOKENS,

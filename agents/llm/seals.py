@@ -13,6 +13,7 @@ from workspaces.events.parts import Reasoning
 RESPONSES = "openai-responses"
 GEMINI = "gemini"
 DETAILS = "reasoning-details"
+LONGEST_SEAL = 1_000_000  # characters; more than that is no provider's
 REDACTED = "redacted"  # Anthropic's: thinking that the provider has encrypted
 
 

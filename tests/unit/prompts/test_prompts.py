@@ -12,7 +12,6 @@ from agents.prompts.init import init_prompt
 from agents.prompts.main import agent_prompt, fetch_prompt, main_prompt
 from agents.prompts.sections import SKILLS_LIMIT, attribution_section, skills_section
 from agents.prompts.summary import summary_prompt
-from agents.prompts.system import system_prompt
 from agents.prompts.template import filled
 from agents.prompts.title import title_prompt
 from agents.tools.contract import Todo
@@ -213,7 +212,9 @@ def test_every_template_has_words_and_no_open_ends(path: Path) -> None:
 
 
 def test_a_prompt_of_a_folder_and_its_context_files(tmp_path: Path) -> None:
-    (tmp_path / ".git").mkdir()
-    prompt = system_prompt(str(tmp_path), [ContextFile("/AGENTS.md", "Be kind.")])
+    context = [ContextFile("/AGENTS.md", "Be kind.")]
+    prompt = main_prompt(
+        PromptFacts(str(tmp_path), "linux", "2030-01-02", git=GitFacts(), context=context)
+    )
     assert "Be kind." in prompt
     assert f"Working directory: {tmp_path}\nIs a git repository: yes" in prompt
