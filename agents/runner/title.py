@@ -1,9 +1,14 @@
-"""A session's title, by the small model, from its first prompt."""
+"""A session's title, by the small model, from its first prompt.
+
+It is asked for beside the session's first run, and may outlive it.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable, Coroutine
+from typing import Any
 
 from agents.llm.contract import ModelRequest, Stopped, TextDelta, Usage
 from agents.llm.errors import ModelError
@@ -24,6 +29,35 @@ logger = logging.getLogger(__name__)
 TITLE_CHARS = 80
 PROMPT_CHARS = 4_000
 LONGEST_SECONDS = 60.0
+WAIT_SECONDS = 1.0
+
+# Begins work that may outlive the run.
+Side = Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]]
+
+
+class FirstTitle:
+    """The title that a run gives its session, if it is the first."""
+
+    def __init__(self, claimed: Claimed, side: Side) -> None:
+        self._claimed = claimed
+        self._side = side
+        self._task: asyncio.Task[None] | None = None
+
+    def begin(self) -> None:
+        """Not before the first words of the answer: somebody waits for those."""
+        if self._task is None and self._claimed.is_first and self._claimed.kind == "prompt":
+            self._task = self._side(give_title(self._claimed))
+
+    async def wait(self, cancelled: asyncio.Event) -> None:
+        """A session's first run ends with its title known, unless that takes long."""
+        if self._task is not None and not self._task.done():
+            seen = asyncio.ensure_future(cancelled.wait())
+            await asyncio.wait(
+                {self._task, seen},
+                timeout=WAIT_SECONDS,
+                return_when=asyncio.FIRST_COMPLETED,
+            )
+            seen.cancel()
 
 
 async def give_title(claimed: Claimed) -> None:

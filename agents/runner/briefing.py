@@ -1,0 +1,43 @@
+"""What a run was given to work with, or why there is nothing: its configuration may be broken."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from agents.llm.errors import ModelError
+from agents.queue.claim import Claimed
+from agents.runner.brief import Brief
+from agents.turn.window import is_nearly_full
+from workspaces.config.settings import ModelChoice
+
+
+class Briefing:
+    def __init__(self) -> None:
+        self.brief: Brief | None = None
+        self.fault = ""
+
+    async def read(self, claimed: Claimed, brief_of: Callable[[Claimed], Awaitable[Brief]]) -> None:
+        try:
+            self.brief = await brief_of(claimed)
+        except ModelError as error:
+            self.fault = error.sentence
+
+    @property
+    def choice(self) -> ModelChoice | None:
+        return self.brief.model.choice if self.brief is not None else None
+
+    @property
+    def parallel(self) -> frozenset[str]:
+        """The tools that only read: their calls may run beside each other."""
+        tools = self.brief.tools if self.brief is not None else {}
+        return frozenset(name for name, tool in tools.items() if tool.parallel)
+
+    def is_parallel(self, name: str) -> bool:
+        tool = self.brief.tools.get(name) if self.brief is not None else None
+        return tool is not None and tool.parallel
+
+    def is_full(self, tokens: int) -> bool:
+        """Whether a conversation of this size nearly fills the window, and a summary may help."""
+        if self.brief is None or not self.brief.settings.auto_summarize:
+            return False
+        return is_nearly_full(tokens, self.brief.model.info.context_window)
