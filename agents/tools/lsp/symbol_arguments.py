@@ -23,6 +23,9 @@ PROPERTIES: Mapping[str, Any] = {
     },
 }
 
+# Of a tool that takes nothing else.
+SCHEMA: Mapping[str, Any] = {"type": "object", "properties": PROPERTIES, "required": ["symbol"]}
+
 
 @dataclass(frozen=True, slots=True)
 class SymbolArgs:

@@ -8,18 +8,13 @@ from typing import Any
 
 from agents.llm.contract import ToolSpec
 from agents.tools import arguments
-from agents.tools.contract import (
-    BadArguments,
-    Question,
-    ToolContext,
-    ToolOutcome,
-    ToolRefusal,
-)
+from agents.tools.contract import BadArguments, Question, ToolContext, ToolOutcome
 from agents.tools.description import beside
 from agents.tools.lsp import symbol_arguments
 from agents.tools.lsp.answers import CallEnd
-from agents.tools.lsp.locating import candidates
-from agents.tools.lsp.peer import RequestFailed
+from agents.tools.lsp.asking import first_answer
+from agents.tools.lsp.locating import Candidate
+from agents.tools.lsp.symbol_arguments import SymbolArgs
 from agents.tools.lsp.workspace import WorkspaceServers
 from agents.tools.paths import shown
 
@@ -30,9 +25,8 @@ _NAME_CHARS = 200
 
 @dataclass(frozen=True, slots=True)
 class CallsArgs:
-    symbol: str
+    about: SymbolArgs
     direction: str
-    path: str
 
 
 class CallHierarchy:
@@ -58,44 +52,40 @@ class CallHierarchy:
         self._servers = servers
 
     def parse(self, given: Mapping[str, Any]) -> CallsArgs:
-        both = symbol_arguments.parse(given)
+        about = symbol_arguments.parse(given)
         direction = arguments.text(given, "direction", default="", max_bytes=50) or DIRECTIONS[0]
         if direction not in DIRECTIONS:
             raise BadArguments(f"direction must be incoming or outgoing, not {direction!r:.60}.")
-        return CallsArgs(both.symbol, direction, both.path)
+        return CallsArgs(about, direction)
 
     async def question(self, args: CallsArgs, context: ToolContext) -> Question | None:  # noqa: ARG002
         return None  # it only looks
 
     async def run(self, args: CallsArgs, context: ToolContext) -> ToolOutcome:
-        failed: RequestFailed | None = None
         incoming = args.direction == "incoming"
-        async for at in candidates(
-            args.symbol,
-            args.path,
+
+        async def ask(at: Candidate) -> Sequence[CallEnd] | None:
+            return await at.client.calls(at.path, at.position, incoming=incoming)
+
+        found = await first_answer(
+            ask,
+            args.about,
             context,
             self._servers,
             provider="callHierarchyProvider",
             method="textDocument/prepareCallHierarchy",
-        ):
-            try:
-                found = await at.client.calls(at.path, at.position, incoming=incoming)
-            except RequestFailed as error:
-                failed = error
-                continue
-            if found is not None:
-                return ToolOutcome(_told(args, found, context))
-        if failed is not None:
-            raise ToolRefusal(str(failed))
-        return ToolOutcome(f"{args.symbol} is nothing that is called.")
+        )
+        if found is None:
+            return ToolOutcome(f"{args.about.symbol} is nothing that is called.")
+        return ToolOutcome(_told(args, found, context))
 
 
 def _told(args: CallsArgs, found: Sequence[CallEnd], context: ToolContext) -> str:
-    incoming = args.direction == "incoming"
+    symbol, incoming = args.about.symbol, args.direction == "incoming"
     if not found:
-        return f"Nothing calls {args.symbol}." if incoming else f"{args.symbol} calls nothing."
+        return f"Nothing calls {symbol}." if incoming else f"{symbol} calls nothing."
     noun = ("caller" if incoming else "callee") + ("" if len(found) == 1 else "s")
-    lines = [f"{args.symbol} has {len(found)} {noun}:"]
+    lines = [f"{symbol} has {len(found)} {noun}:"]
     for end in found[:_SHOWN]:
         place = f"{shown(end.place.path, context)}:{end.place.span.start.line + 1}"
         times = f" ({end.calls} times)" if end.calls > 1 else ""

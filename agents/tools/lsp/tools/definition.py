@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from agents.llm.contract import ToolSpec
-from agents.tools.contract import Question, ToolContext, ToolOutcome, ToolRefusal
+from agents.tools.contract import Question, ToolContext, ToolOutcome
 from agents.tools.description import beside
 from agents.tools.lsp import symbol_arguments
 from agents.tools.lsp.answers import Place
-from agents.tools.lsp.locating import candidates
-from agents.tools.lsp.peer import RequestFailed
+from agents.tools.lsp.asking import first_answer
+from agents.tools.lsp.locating import Candidate
 from agents.tools.lsp.showing import Quotes
 from agents.tools.lsp.symbol_arguments import SymbolArgs
 from agents.tools.lsp.workspace import WorkspaceServers
@@ -27,42 +27,32 @@ class Definition:
     spec = ToolSpec(
         name="lsp_definition",
         description=beside(__file__),
-        schema={
-            "type": "object",
-            "properties": symbol_arguments.PROPERTIES,
-            "required": ["symbol"],
-        },
+        schema=symbol_arguments.SCHEMA,
     )
+    parse = staticmethod(symbol_arguments.parse)
 
     def __init__(self, servers: WorkspaceServers) -> None:
         self._servers = servers
-
-    def parse(self, given: Mapping[str, Any]) -> SymbolArgs:
-        return symbol_arguments.parse(given)
 
     async def question(self, args: SymbolArgs, context: ToolContext) -> Question | None:  # noqa: ARG002
         return None  # it only looks
 
     async def run(self, args: SymbolArgs, context: ToolContext) -> ToolOutcome:
-        failed: RequestFailed | None = None
-        async for at in candidates(
-            args.symbol,
-            args.path,
+        found = await first_answer(
+            _ask,
+            args,
             context,
             self._servers,
             provider="definitionProvider",
             method="textDocument/definition",
-        ):
-            try:
-                found = await at.client.definition(at.path, at.position)
-            except RequestFailed as error:
-                failed = error
-                continue
-            if found:
-                return await asyncio.to_thread(_told, found, context)
-        if failed is not None:
-            raise ToolRefusal(str(failed))
-        return ToolOutcome(f"No definition of {args.symbol} was found.")
+        )
+        if found is None:
+            return ToolOutcome(f"No definition of {args.symbol} was found.")
+        return await asyncio.to_thread(_told, found, context)
+
+
+async def _ask(at: Candidate) -> Sequence[Place] | None:
+    return await at.client.definition(at.path, at.position) or None
 
 
 def _told(found: Sequence[Place], context: ToolContext) -> ToolOutcome:

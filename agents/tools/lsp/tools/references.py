@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Sequence
 
 from agents.llm.contract import ToolSpec
-from agents.tools.contract import Question, ToolContext, ToolOutcome, ToolRefusal
+from agents.tools.contract import Question, ToolContext, ToolOutcome
 from agents.tools.description import beside
 from agents.tools.lsp import symbol_arguments
-from agents.tools.lsp.locating import candidates
-from agents.tools.lsp.peer import RequestFailed
+from agents.tools.lsp.answers import Place
+from agents.tools.lsp.asking import first_answer
+from agents.tools.lsp.locating import Candidate
 from agents.tools.lsp.showing import by_file
 from agents.tools.lsp.symbol_arguments import SymbolArgs
 from agents.tools.lsp.workspace import WorkspaceServers
@@ -24,44 +24,34 @@ class References:
     spec = ToolSpec(
         name="references",
         description=beside(__file__),
-        schema={
-            "type": "object",
-            "properties": symbol_arguments.PROPERTIES,
-            "required": ["symbol"],
-        },
+        schema=symbol_arguments.SCHEMA,
     )
+    parse = staticmethod(symbol_arguments.parse)
 
     def __init__(self, servers: WorkspaceServers) -> None:
         self._servers = servers
-
-    def parse(self, given: Mapping[str, Any]) -> SymbolArgs:
-        return symbol_arguments.parse(given)
 
     async def question(self, args: SymbolArgs, context: ToolContext) -> Question | None:  # noqa: ARG002
         return None  # it only looks
 
     async def run(self, args: SymbolArgs, context: ToolContext) -> ToolOutcome:
-        failed: RequestFailed | None = None
-        async for at in candidates(
-            args.symbol,
-            args.path,
+        found = await first_answer(
+            _ask,
+            args,
             context,
             self._servers,
             provider="referencesProvider",
             method="textDocument/references",
-        ):
-            try:
-                found = await at.client.references(at.path, at.position)
-            except RequestFailed as error:
-                failed = error
-                continue
-            if found:
-                files = len({place.path for place in found})
-                told = await asyncio.to_thread(by_file, found, context, most=_SHOWN)
-                return ToolOutcome(
-                    f"Found {len(found)} {'reference' if len(found) == 1 else 'references'}"
-                    f" in {files} {'file' if files == 1 else 'files'}\n\n{told}"
-                )
-        if failed is not None:
-            raise ToolRefusal(str(failed))
-        return ToolOutcome(f"No references of {args.symbol} were found.")
+        )
+        if found is None:
+            return ToolOutcome(f"No references of {args.symbol} were found.")
+        files = len({place.path for place in found})
+        told = await asyncio.to_thread(by_file, found, context, most=_SHOWN)
+        return ToolOutcome(
+            f"Found {len(found)} {'reference' if len(found) == 1 else 'references'}"
+            f" in {files} {'file' if files == 1 else 'files'}\n\n{told}"
+        )
+
+
+async def _ask(at: Candidate) -> Sequence[Place] | None:
+    return await at.client.references(at.path, at.position) or None

@@ -13,12 +13,13 @@ from agents.tools.changes import Change
 from agents.tools.contract import Question, ToolContext, ToolOutcome, ToolRefusal
 from agents.tools.description import beside
 from agents.tools.lsp import rewriting, symbol_arguments
+from agents.tools.lsp.asking import first_answer
 from agents.tools.lsp.documents import MOST_OPEN
-from agents.tools.lsp.locating import Candidate, candidates
+from agents.tools.lsp.locating import Candidate
 from agents.tools.lsp.naming import SymbolName
-from agents.tools.lsp.peer import RequestFailed
 from agents.tools.lsp.positions import Edit
 from agents.tools.lsp.service import report_changes
+from agents.tools.lsp.symbol_arguments import SymbolArgs
 from agents.tools.lsp.workspace import WorkspaceServers
 from agents.tools.paths import is_inside, shown
 
@@ -27,9 +28,8 @@ _NAMED = 50
 
 @dataclass(frozen=True, slots=True)
 class RenameArgs:
-    symbol: str
+    about: SymbolArgs
     new_name: str
-    path: str
 
 
 class Rename:
@@ -51,9 +51,9 @@ class Rename:
         self._servers = servers
 
     def parse(self, given: Mapping[str, Any]) -> RenameArgs:
-        both = symbol_arguments.parse(given)
+        about = symbol_arguments.parse(given)
         new_name = symbol_arguments.symbol(given, "new_name").strip()
-        return RenameArgs(both.symbol, new_name, both.path)
+        return RenameArgs(about, new_name)
 
     async def question(self, args: RenameArgs, context: ToolContext) -> Question | None:
         planned = await self._plan(args, context)
@@ -61,14 +61,14 @@ class Rename:
             self.spec.name,
             planned,
             context,
-            description=f"Rename {args.symbol} to {args.new_name} in {_named(planned, context)}",
+            description=f"Rename {args.about.symbol} to {args.new_name} in {_named(planned, context)}",
         )
 
     async def run(self, args: RenameArgs, context: ToolContext) -> ToolOutcome:
         planned = await self._plan(args, context)
         metadata = rewriting.contents(planned, context)
         await changes.commit_all(planned, context)
-        told = f"Renamed {args.symbol} to {args.new_name} in {_named(planned, context)}."
+        told = f"Renamed {args.about.symbol} to {args.new_name} in {_named(planned, context)}."
         said = await report_changes(self._servers, [change.path for change in planned])
         return ToolOutcome(
             "\n\n".join(part for part in (told, said) if part),
@@ -77,26 +77,22 @@ class Rename:
 
     async def _plan(self, args: RenameArgs, context: ToolContext) -> list[Change]:
         """Raises ``ToolRefusal`` when nothing would change."""
-        failed: RequestFailed | None = None
-        async for at in candidates(
-            args.symbol,
-            args.path,
+
+        async def ask(at: Candidate) -> list[Change] | None:
+            edits = await _edits(at, args.new_name, context)
+            return await self._planned(edits, at, context, args) or None
+
+        planned = await first_answer(
+            ask,
+            args.about,
             context,
             self._servers,
             provider="renameProvider",
             method="textDocument/rename",
-        ):
-            try:
-                edits = await _edits(at, args.new_name, context)
-            except RequestFailed as error:
-                failed = error
-                continue
-            planned = await self._planned(edits, at, context, args)
-            if planned:
-                return planned
-        raise ToolRefusal(
-            str(failed) if failed else f"Nothing that can be renamed is called {args.symbol}."
         )
+        if planned is None:
+            raise ToolRefusal(f"Nothing that can be renamed is called {args.about.symbol}.")
+        return planned
 
     async def _planned(
         self,
@@ -106,7 +102,7 @@ class Rename:
         args: RenameArgs,
     ) -> list[Change]:
         planned = await rewriting.plan(edits, at.client.abilities.encoding, context, first=at.path)
-        name = SymbolName.parse(args.symbol).name
+        name = SymbolName.parse(args.about.symbol).name
         for change in planned:
             # A server that looked at an older text would cut through other words.
             is_less = change.after.count(name) < change.old_content.count(name)
