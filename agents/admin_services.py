@@ -42,8 +42,15 @@ class JobAdmin(ReadOnlyAdmin):
     ]
 
 
+class _ServerAdmin(ReadOnlyAdmin):
+    list_filter = ["state"]
+    list_select_related = ["workspace"]
+    search_fields = ["name", "workspace__path"]
+    ordering = ["name"]
+
+
 @admin.register(McpServer)
-class McpServerAdmin(ReadOnlyAdmin):
+class McpServerAdmin(_ServerAdmin):
     list_display = [
         "name",
         "state",
@@ -53,10 +60,6 @@ class McpServerAdmin(ReadOnlyAdmin):
         "resource_count",
         moment("connected_at"),
     ]
-    list_filter = ["state"]
-    list_select_related = ["workspace"]
-    search_fields = ["name", "workspace__path"]
-    ordering = ["name"]
     shown = [
         "workspace",
         "name",
@@ -81,7 +84,7 @@ class McpSecretAdmin(ReadOnlyAdmin):
 
 
 @admin.register(LanguageServer)
-class LanguageServerAdmin(ReadOnlyAdmin):
+class LanguageServerAdmin(_ServerAdmin):
     list_display = [
         "name",
         "state",
@@ -90,10 +93,6 @@ class LanguageServerAdmin(ReadOnlyAdmin):
         "pid",
         moment("connected_at"),
     ]
-    list_filter = ["state"]
-    list_select_related = ["workspace"]
-    search_fields = ["name", "workspace__path"]
-    ordering = ["name"]
     shown = [
         "workspace",
         "name",
