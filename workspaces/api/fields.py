@@ -7,10 +7,14 @@ sends such a thing is mistaken, and is told so.
 from __future__ import annotations
 
 import binascii
-from typing import Any
+from collections.abc import Collection, Iterable, Sized
+from itertools import chain
+from typing import Any, TypeVar
 
 from rest_framework import serializers
 from typing_extensions import override
+
+Several = TypeVar("Several", bound=Collection[str])
 
 WORDS: dict[str, Any] = {"required": "is required", "null": "must not be null"}
 
@@ -59,11 +63,10 @@ class Flag(serializers.Field[bool, Any, bool, Any]):
         return value
 
 
-class Texts(serializers.Field[list[str], Any, list[str], Any]):
-    """A list of texts, counted before any of them is looked at."""
+class _Bounded(serializers.Field[Several, Any, Several, Any]):
+    """Several texts, counted before any of them is looked at."""
 
     default_error_messages = WORDS | {
-        "invalid": "must be a list of strings",
         "many": "must have at most {count} items",
         "long": "must have items of at most {limit} characters",
         "nul": "must not hold a NUL character",
@@ -74,59 +77,43 @@ class Texts(serializers.Field[list[str], Any, list[str], Any]):
         self.limit = limit
         super().__init__(**options)
 
-    @override
-    def to_internal_value(self, data: Any) -> list[str]:
-        if not isinstance(data, list):
-            self.fail("invalid")
-        if len(data) > self.count:
+    def check(self, given: Sized, texts: Iterable[Any]) -> None:
+        """``texts`` are the texts in what was given."""
+        if len(given) > self.count:
             self.fail("many", count=self.count)
-        for item in data:
-            if not isinstance(item, str):
-                self.fail("invalid")
-            if len(item) > self.limit:
-                self.fail("long", limit=self.limit)
-            if "\0" in item:
-                self.fail("nul")
-        return list(data)
-
-    @override
-    def to_representation(self, value: list[str]) -> list[str]:
-        return value
-
-
-class TextMap(serializers.Field[dict[str, str], Any, dict[str, str], Any]):
-    """An object of texts, counted before any of them is looked at."""
-
-    default_error_messages = WORDS | {
-        "invalid": "must be an object of strings",
-        "many": "must have at most {count} items",
-        "long": "must have items of at most {limit} characters",
-        "nul": "must not hold a NUL character",
-    }
-
-    def __init__(self, *, count: int, limit: int, **options: Any) -> None:
-        self.count = count
-        self.limit = limit
-        super().__init__(**options)
-
-    @override
-    def to_internal_value(self, data: Any) -> dict[str, str]:
-        if not isinstance(data, dict):
-            self.fail("invalid")
-        if len(data) > self.count:
-            self.fail("many", count=self.count)
-        for text in (*data.keys(), *data.values()):
+        for text in texts:
             if not isinstance(text, str):
                 self.fail("invalid")
             if len(text) > self.limit:
                 self.fail("long", limit=self.limit)
             if "\0" in text:
                 self.fail("nul")
-        return dict(data)
 
     @override
-    def to_representation(self, value: dict[str, str]) -> dict[str, str]:
+    def to_representation(self, value: Several) -> Several:
         return value
+
+
+class Texts(_Bounded[list[str]]):
+    default_error_messages = {"invalid": "must be a list of strings"}
+
+    @override
+    def to_internal_value(self, data: Any) -> list[str]:
+        if not isinstance(data, list):
+            self.fail("invalid")
+        self.check(data, data)
+        return list(data)
+
+
+class TextMap(_Bounded[dict[str, str]]):
+    default_error_messages = {"invalid": "must be an object of strings"}
+
+    @override
+    def to_internal_value(self, data: Any) -> dict[str, str]:
+        if not isinstance(data, dict):
+            self.fail("invalid")
+        self.check(data, chain(data.keys(), data.values()))
+        return dict(data)
 
 
 class Base64Text(Text):
