@@ -49,7 +49,7 @@ class AgentTool:
             arguments.text(given, "prompt", max_bytes=MAX_AGENT_PROMPT, blank=False),
         )
 
-    async def question(self, args: AgentArgs, context: ToolContext) -> Question | None:  # noqa: ARG002
+    async def question(self, _args: AgentArgs, _context: ToolContext) -> Question | None:
         return None  # what its tools need is asked by them
 
     async def errand(self, args: AgentArgs, context: ToolContext) -> ChildTask:
@@ -59,11 +59,11 @@ class AgentTool:
             return ChildTask("fleet", title, args.prompt, role=context.agent_role)
         return ChildTask("agent", title, args.prompt)
 
-    def settle(self, args: AgentArgs, end: ErrandEnd) -> ToolOutcome:  # noqa: ARG002
+    def settle(self, _args: AgentArgs, end: ErrandEnd) -> ToolOutcome:
         assert isinstance(end, ChildEnded)  # noqa: S101  it sent for nothing else
         return child_outcome(end)
 
-    async def run(self, args: AgentArgs, context: ToolContext) -> ToolOutcome:  # noqa: ARG002
+    async def run(self, _args: AgentArgs, _context: ToolContext) -> ToolOutcome:
         raise AssertionError("an errand is not run")
 
 

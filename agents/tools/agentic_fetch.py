@@ -83,7 +83,7 @@ class AgenticFetch:
             kind="fetch", title="Fetch Analysis", prompt=prompt, working_dir=str(folder)
         )
 
-    def settle(self, args: AgenticFetchArgs, end: ErrandEnd) -> ToolOutcome:  # noqa: ARG002
+    def settle(self, _args: AgenticFetchArgs, end: ErrandEnd) -> ToolOutcome:
         if not isinstance(end, ChildEnded):
             return ToolOutcome("The helper was lost.", is_error=True)
         if end.outcome == "completed":
@@ -93,7 +93,7 @@ class AgenticFetch:
         reason = f": {end.error}" if end.error else "."
         return ToolOutcome(f"The helper could not finish{reason}", is_error=True)
 
-    async def run(self, args: AgenticFetchArgs, context: ToolContext) -> ToolOutcome:  # noqa: ARG002
+    async def run(self, _args: AgenticFetchArgs, _context: ToolContext) -> ToolOutcome:
         raise ToolRefusal("agentic_fetch is done by a child session, never by itself.")
 
 

@@ -105,7 +105,7 @@ class NoLanguages:
     def touch(self, path: str) -> None:
         pass
 
-    async def after_change(self, path: str) -> str:  # noqa: ARG002
+    async def after_change(self, _path: str) -> str:
         return ""
 
 

@@ -36,7 +36,7 @@ class JobKill:
             arguments.text(given, "shell_id", max_bytes=limits.MAX_NAME_BYTES, blank=False)
         )
 
-    async def question(self, args: JobKillArgs, context: ToolContext) -> Question | None:  # noqa: ARG002
+    async def question(self, _args: JobKillArgs, _context: ToolContext) -> Question | None:
         return None
 
     async def run(self, args: JobKillArgs, context: ToolContext) -> ToolOutcome:

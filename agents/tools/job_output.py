@@ -44,7 +44,7 @@ class JobOutput:
             wait=arguments.flag(given, "wait"),
         )
 
-    async def question(self, args: JobOutputArgs, context: ToolContext) -> Question | None:  # noqa: ARG002
+    async def question(self, _args: JobOutputArgs, _context: ToolContext) -> Question | None:
         return None
 
     async def run(self, args: JobOutputArgs, context: ToolContext) -> ToolOutcome:

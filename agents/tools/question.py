@@ -96,13 +96,13 @@ class QuestionTool:
             _words(given, "confirm_description", ""),
         )
 
-    async def question(self, args: QuestionArgs, context: ToolContext) -> Question | None:  # noqa: ARG002
+    async def question(self, _args: QuestionArgs, _context: ToolContext) -> Question | None:
         return None  # it is one
 
-    async def errand(self, args: QuestionArgs, context: ToolContext) -> QuestionsAsked:  # noqa: ARG002
+    async def errand(self, args: QuestionArgs, _context: ToolContext) -> QuestionsAsked:
         return QuestionsAsked(args.questions, args.confirm_title, args.confirm_description)
 
-    def settle(self, args: QuestionArgs, end: ErrandEnd) -> ToolOutcome:  # noqa: ARG002
+    def settle(self, _args: QuestionArgs, end: ErrandEnd) -> ToolOutcome:
         assert isinstance(end, QuestionsAnswered)  # noqa: S101  it sent for nothing else
         if end.is_dismissed:
             return ToolOutcome(DISMISSED, is_error=True)
@@ -111,7 +111,7 @@ class QuestionTool:
             "\n\n".join(_told(question, given.get(question["id"])) for question in end.questions)
         )
 
-    async def run(self, args: QuestionArgs, context: ToolContext) -> ToolOutcome:  # noqa: ARG002
+    async def run(self, _args: QuestionArgs, _context: ToolContext) -> ToolOutcome:
         raise AssertionError("an errand is not run")
 
 

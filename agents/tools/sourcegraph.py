@@ -86,7 +86,7 @@ class Sourcegraph:
             count("timeout", limits.FETCH_SECONDS, limits.MAX_FETCH_SECONDS),
         )
 
-    async def question(self, args: SourcegraphArgs, context: ToolContext) -> Question | None:  # noqa: ARG002
+    async def question(self, _args: SourcegraphArgs, _context: ToolContext) -> Question | None:
         return None  # it asks one known service, and sends nothing but the query
 
     async def run(self, args: SourcegraphArgs, context: ToolContext) -> ToolOutcome:

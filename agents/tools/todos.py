@@ -58,7 +58,7 @@ class Todos:
             )
         )
 
-    async def question(self, args: TodosArgs, context: ToolContext) -> Question | None:  # noqa: ARG002
+    async def question(self, _args: TodosArgs, _context: ToolContext) -> Question | None:
         return None  # the list is the session's own
 
     async def run(self, args: TodosArgs, context: ToolContext) -> ToolOutcome:

@@ -38,7 +38,7 @@ class WebFetch:
         url = arguments.text(given, "url", max_bytes=limits.MAX_URL_BYTES, blank=False)
         return WebFetchArgs(url.strip())
 
-    async def question(self, args: WebFetchArgs, context: ToolContext) -> Question | None:  # noqa: ARG002
+    async def question(self, _args: WebFetchArgs, _context: ToolContext) -> Question | None:
         return None  # leave was given for the whole errand
 
     async def run(self, args: WebFetchArgs, context: ToolContext) -> ToolOutcome:

@@ -48,7 +48,7 @@ class WebSearch:
         count = arguments.count(given, "max_results", default=0, most=most) or limits.WEB_RESULTS
         return WebSearchArgs(" ".join(query.split()), count)
 
-    async def question(self, args: WebSearchArgs, context: ToolContext) -> Question | None:  # noqa: ARG002
+    async def question(self, _args: WebSearchArgs, _context: ToolContext) -> Question | None:
         return None  # leave was given for the whole errand
 
     async def run(self, args: WebSearchArgs, context: ToolContext) -> ToolOutcome:

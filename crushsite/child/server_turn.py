@@ -53,7 +53,7 @@ class _Place:
         self.rules = TurnRules()
 
     @asynccontextmanager
-    async def working(self, session_id: str, run: Run) -> AsyncIterator[str]:  # noqa: ARG002
+    async def working(self, _session_id: str, _run: Run) -> AsyncIterator[str]:
         """A client of the workspace as long as the assignment lasts."""
         client_id = new_id()
         form: dict[str, Any] = {"path": self._path, "client_id": client_id}

@@ -58,7 +58,7 @@ class CallHierarchy:
             raise BadArguments(f"direction must be incoming or outgoing, not {direction!r:.60}.")
         return CallsArgs(about, direction)
 
-    async def question(self, args: CallsArgs, context: ToolContext) -> Question | None:  # noqa: ARG002
+    async def question(self, _args: CallsArgs, _context: ToolContext) -> Question | None:
         return None  # it only looks
 
     async def run(self, args: CallsArgs, context: ToolContext) -> ToolOutcome:

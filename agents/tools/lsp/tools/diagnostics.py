@@ -54,7 +54,7 @@ class Diagnostics:
             arguments.text(given, "file_path", default="", max_bytes=MAX_PATH_BYTES)
         )
 
-    async def question(self, args: DiagnosticsArgs, context: ToolContext) -> Question | None:  # noqa: ARG002
+    async def question(self, _args: DiagnosticsArgs, _context: ToolContext) -> Question | None:
         return None  # it only looks
 
     async def run(self, args: DiagnosticsArgs, context: ToolContext) -> ToolOutcome:

@@ -31,7 +31,7 @@ class References:
     def __init__(self, servers: WorkspaceServers) -> None:
         self._servers = servers
 
-    async def question(self, args: SymbolArgs, context: ToolContext) -> Question | None:  # noqa: ARG002
+    async def question(self, _args: SymbolArgs, _context: ToolContext) -> Question | None:
         return None  # it only looks
 
     async def run(self, args: SymbolArgs, context: ToolContext) -> ToolOutcome:

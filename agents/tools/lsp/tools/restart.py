@@ -42,10 +42,10 @@ class Restart:
     def parse(self, given: Mapping[str, Any]) -> RestartArgs:
         return RestartArgs(arguments.text(given, "name", default="", max_bytes=500).strip())
 
-    async def question(self, args: RestartArgs, context: ToolContext) -> Question | None:  # noqa: ARG002
+    async def question(self, _args: RestartArgs, _context: ToolContext) -> Question | None:
         return None  # only what runs already, or was to run, is started
 
-    async def run(self, args: RestartArgs, context: ToolContext) -> ToolOutcome:  # noqa: ARG002
+    async def run(self, args: RestartArgs, _context: ToolContext) -> ToolOutcome:
         known = {server.plan.name: server for server in self._servers.servers()}
         if args.name:
             if args.name not in known:

@@ -46,7 +46,7 @@ class Symbols:
             arguments.text(given, "file_path", max_bytes=MAX_PATH_BYTES, blank=False)
         )
 
-    async def question(self, args: SymbolsArgs, context: ToolContext) -> Question | None:  # noqa: ARG002
+    async def question(self, _args: SymbolsArgs, _context: ToolContext) -> Question | None:
         return None  # it only looks
 
     async def run(self, args: SymbolsArgs, context: ToolContext) -> ToolOutcome:
