@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from agents import wakeup
 from agents.actions.cancel import cancel_session
-from agents.actions.finish import erase_if_marked
+from agents.actions.erasing import erase_if_marked
 from workspaces.actions.sessions import read_session
 from workspaces.models import Session
 from workspaces.storage.transaction import Transaction

@@ -10,8 +10,8 @@ from __future__ import annotations
 import orjson
 
 from agents.actions.accept import Prompt, accept_prompt
+from agents.actions.holding import Held, hold
 from agents.actions.run_rows import RunRow
-from agents.actions.steps import Held, hold
 from agents.models import RunKind, RunState
 from agents.tools.contract import (
     ChildEnded,

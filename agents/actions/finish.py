@@ -6,34 +6,21 @@ holds, and by the rescue for runs whose holder died.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-
-import orjson
-
 from agents.actions.answers import let_go_on
+from agents.actions.erasing import erase_if_marked
+from agents.actions.run_messages import finish_reply, give_results, open_call_ids
+from agents.actions.run_prompts import store_prompt
 from agents.actions.run_rows import RunRow, read_runs, run_wire, unfinished_runs
 from agents.actions.teardown_rule import close_if_left
 from agents.models import RunKind, RunOutcome, RunState, SubAgentState
 from agents.turn.notes import CANCELLED_NOTE, CANCELLED_RESULT
 from permissions.actions.questions import withdraw_batches
-from permissions.actions.requests import forget_session_permissions, withdraw_requests
-from workspaces.actions import messages
-from workspaces.actions.sessions import add_usage, erase_session, tell_session
+from permissions.actions.requests import withdraw_requests
+from workspaces.actions.sessions import add_usage, tell_session
 from workspaces.events.parts import (
     Finish,
     FinishReason,
-    Parts,
-    Role,
-    ToolCall,
-    ToolResult,
-    finish_of,
-    parts_from_wire,
-    tool_calls,
-    with_finish,
 )
-from workspaces.events.session_rows import COLUMNS as SESSION_COLUMNS
-from workspaces.events.session_rows import session_of_row
 from workspaces.events.types import Kind
 from workspaces.storage.moments import as_seconds
 from workspaces.storage.transaction import Transaction
@@ -100,9 +87,10 @@ def _end_children(tx: Transaction, run: RunRow) -> None:
 
 def _return_to(tx: Transaction, run: RunRow, parent_key: int) -> None:
     """The parent's session pays for the run, and the parent goes on."""
-    parent = read_run(tx, parent_key)
-    if parent is None:
+    parents = read_runs(tx, "r.id = %s", [parent_key])
+    if not parents:
         return
+    parent = parents[0]
     ((cost,),) = tx.fetch("SELECT cost FROM workspaces_session WHERE id = %s", [run.session_id])
     add_usage(tx, parent.session_id, prompt_tokens=0, completion_tokens=0, cost=cost)
     tell_session(tx, parent.workspace_id, parent.session_id)
@@ -122,58 +110,6 @@ def close_session_work(tx: Transaction, workspace_id: str, session_id: str) -> N
     if not runs:
         erase_if_marked(tx, workspace_id, session_id)
         close_if_left(tx, workspace_id)
-
-
-def erase_if_marked(tx: Transaction, workspace_id: str, session_id: str) -> None:
-    """A session that was deleted while it ran goes when its last run has ended."""
-    rows = tx.fetch(
-        f"SELECT {SESSION_COLUMNS} FROM workspaces_session WHERE id = %s AND is_deleting = %s",
-        [session_id, True],
-    )
-    if rows:
-        forget_session_permissions(tx, session_id)
-        tx.execute(
-            "UPDATE agents_run SET parent_id = NULL WHERE parent_id IN"
-            " (SELECT id FROM agents_run WHERE session_id = %s)",
-            [session_id],
-        )
-        tx.execute(
-            "UPDATE agents_run SET folded_into_id = NULL WHERE folded_into_id IN"
-            " (SELECT id FROM agents_run WHERE session_id = %s)",
-            [session_id],
-        )
-        tx.execute(
-            "DELETE FROM agents_subagent WHERE run_id IN"
-            " (SELECT id FROM agents_run WHERE session_id = %s)",
-            [session_id],
-        )
-        tx.execute("DELETE FROM agents_run WHERE session_id = %s", [session_id])
-        erase_session(tx, workspace_id, session_of_row(rows[0]))
-        _erase_below(tx, workspace_id, session_id)
-
-
-def _erase_below(tx: Transaction, workspace_id: str, session_id: str) -> None:
-    """What the session's calls sent for goes with it; what still runs goes at its end."""
-    children = tx.fetch(
-        "SELECT id FROM workspaces_session WHERE parent_session_id = %s", [session_id]
-    )
-    for (child_id,) in children:
-        tx.execute("UPDATE workspaces_session SET is_deleting = %s WHERE id = %s", [True, child_id])
-        if not unfinished_runs(tx, child_id):
-            erase_if_marked(tx, workspace_id, child_id)
-
-
-def store_prompt(tx: Transaction, run: RunRow, *, run_key: int | None = None) -> str:
-    """The user message of a run; returns its id."""
-    message = messages.create_message(
-        tx,
-        run.workspace_id,
-        run.session_id,
-        role=Role.USER,
-        parts=run.user_parts,
-        run_key=run_key or run.key,
-    )
-    return str(message["id"])
 
 
 def settle_cancelled(tx: Transaction, run: RunRow) -> None:
@@ -205,109 +141,3 @@ def _settle(
     message_id = finish_reply(tx, run, finish)
     give_results(tx, run, dict.fromkeys(open_call_ids(tx, run), result))
     end_run(tx, run, outcome=outcome, message_id=message_id, error=error)
-
-
-def _last_reply(tx: Transaction, run: RunRow) -> tuple[str, Parts, bool] | None:
-    """The run's newest assistant message: its id, its parts, whether it is finished."""
-    rows = tx.fetch(
-        "SELECT id, parts, is_finished FROM workspaces_message"
-        " WHERE session_id = %s AND run_key = %s AND role = 'assistant'"
-        " ORDER BY position DESC LIMIT 1",
-        [run.session_id, run.key],
-    )
-    if not rows:
-        return None
-    message_id, parts, is_finished = rows[0]
-    return message_id, parts_from_wire(orjson.loads(parts)), bool(is_finished)
-
-
-@dataclass(frozen=True, slots=True)
-class LastWords:
-    message_id: str
-    reason: FinishReason | None
-
-
-def last_words(tx: Transaction, run: RunRow) -> LastWords | None:
-    """The run's newest reply, as its end tells it."""
-    last = _last_reply(tx, run)
-    if last is None:
-        return None
-    finish = finish_of(last[1])
-    return LastWords(last[0], finish.reason if finish else None)
-
-
-def open_call_ids(tx: Transaction, run: RunRow) -> list[str]:
-    """The calls of the run's newest reply that have no result yet."""
-    last = _last_reply(tx, run)
-    if last is None:
-        return []
-    done = {part.tool_call_id for part in _results(tx, run)}
-    return [call.id for call in tool_calls(last[1]) if call.id not in done]
-
-
-def _results(tx: Transaction, run: RunRow) -> list[ToolResult]:
-    rows = tx.fetch(
-        "SELECT parts FROM workspaces_message WHERE session_id = %s AND run_key = %s"
-        " AND role = 'tool'",
-        [run.session_id, run.key],
-    )
-    parts = [part for (raw,) in rows for part in parts_from_wire(orjson.loads(raw))]
-    return [part for part in parts if isinstance(part, ToolResult)]
-
-
-def give_results(tx: Transaction, run: RunRow, contents: Mapping[str, str]) -> None:
-    """Writes errors as the results of calls whose tools did not come to their end."""
-    if not contents:
-        return
-    last = _last_reply(tx, run)
-    names = {call.id: call.name for call in tool_calls(last[1])} if last else {}
-    for call_id, content in contents.items():
-        result = ToolResult(call_id, names.get(call_id, ""), content, is_error=True)
-        messages.create_message(
-            tx,
-            run.workspace_id,
-            run.session_id,
-            role=Role.TOOL,
-            parts=(result, Finish(FinishReason.STOP)),
-            run_key=run.key,
-        )
-
-
-def finish_reply(
-    tx: Transaction, run: RunRow, finish: Finish, *, model: str = "", provider: str = ""
-) -> str:
-    """Gives the run's newest reply this finish, or adds an empty reply that has it.
-
-    Returns the message's id. A reply that had ended regularly takes the
-    new finish: the turn stopped behind it.
-    """
-    last = _last_reply(tx, run)
-    if last is not None:
-        message_id, parts, is_finished = last
-        if is_finished:
-            changed = with_finish(parts, finish)
-            messages.change_message(tx, run.workspace_id, message_id, parts=changed)
-        else:
-            closed = with_finish(whole_calls(parts), finish)
-            messages.finish_message(tx, run.workspace_id, message_id, parts=closed)
-        return message_id
-    message = messages.create_message(
-        tx,
-        run.workspace_id,
-        run.session_id,
-        role=Role.ASSISTANT,
-        parts=(finish,),
-        run_key=run.key,
-        model=model,
-        provider=provider,
-    )
-    return str(message["id"])
-
-
-def whole_calls(parts: Parts) -> Parts:
-    """Without the calls that the model had not finished writing: they were never made."""
-    return tuple(part for part in parts if not isinstance(part, ToolCall) or part.finished)
-
-
-def read_run(tx: Transaction, key: int) -> RunRow | None:
-    return next(iter(read_runs(tx, "r.id = %s", [key])), None)

@@ -8,7 +8,7 @@ from typing import Any
 
 import orjson
 
-from agents.actions.steps import Held, hold
+from agents.actions.holding import Held, hold
 from workspaces.actions import messages
 from workspaces.events.parts import ToolCall, parts_from_wire
 from workspaces.storage.transaction import Transaction

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import Enum
 
-from agents.actions.steps import Held, hold
+from agents.actions.holding import Held, hold
 from agents.tools.contract import Question
 from permissions.actions.requests import ask_permission, is_request_for
 from permissions.models import Grant as GrantRow

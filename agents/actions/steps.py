@@ -14,17 +14,11 @@ from typing import Any
 import orjson
 
 from agents.actions.answers import answered_calls
-from agents.actions.finish import (
-    close_session_work,
-    end_run,
-    finish_reply,
-    give_results,
-    last_words,
-    open_call_ids,
-    settle_cancelled,
-    store_prompt,
-)
-from agents.actions.run_rows import RunRow, read_runs, run_wire
+from agents.actions.finish import close_session_work, end_run, settle_cancelled
+from agents.actions.holding import Held, hold
+from agents.actions.run_messages import finish_reply, give_results, last_words, open_call_ids
+from agents.actions.run_prompts import fold_prompts, store_prompt
+from agents.actions.run_rows import RunRow, run_wire
 from agents.models import RunKind, RunOutcome, RunState
 from agents.tools.contract import FileMark
 from agents.turn.effects import End, Outcome
@@ -38,26 +32,10 @@ from workspaces.events.parts import (
     Parts,
     Role,
     ToolResult,
-    parts_to_wire,
 )
 from workspaces.events.types import Kind
-from workspaces.storage.errors import Overtaken
 from workspaces.storage.moments import as_seconds
 from workspaces.storage.transaction import Transaction
-
-
-class LeaseLost(Overtaken):
-    """Another worker holds the run now, or it has ended: stop without a word."""
-
-
-@dataclass(frozen=True, slots=True)
-class Held:
-    """Proof of a claim."""
-
-    key: int
-    fence: int
-    workspace_id: str
-    session_id: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,14 +88,6 @@ class Written:
     answered: tuple[str, ...] = ()  # calls whose answers came before parking: not parked
 
 
-def hold(tx: Transaction, held: Held) -> RunRow:
-    """The run's row, if the claim still stands. Raises ``LeaseLost``."""
-    rows = read_runs(tx, "r.id = %s", [held.key])
-    if not rows or rows[0].fence != held.fence or rows[0].state != RunState.RUNNING:
-        raise LeaseLost
-    return rows[0]
-
-
 def begin_run(tx: Transaction, held: Held) -> RunRow | None:
     """Stores the prompt of a run that starts. ``None``: it was cancelled before, and is ended."""
     run = hold(tx, held)
@@ -138,26 +108,6 @@ def begin_run(tx: Transaction, held: Held) -> RunRow | None:
         # What waited with it and asks for no turn of its own goes along.
         fold_prompts(tx, run, queued_only=True)
     return run
-
-
-def fold_prompts(tx: Transaction, run: RunRow, *, queued_only: bool = False) -> bool:
-    """Takes the queued prompts without a ``run_id`` into this run."""
-    waiting = read_runs(
-        tx,
-        "r.session_id = %s AND r.state = 'accepted' AND r.run_id IS NULL AND r.kind = 'prompt'",
-        [run.session_id],
-    )
-    taken = [other for other in waiting if other.was_queued or not queued_only]
-    for other in taken:
-        store_prompt(tx, other, run_key=run.key)
-        tx.execute(
-            "UPDATE agents_run SET state = 'finished', outcome = %s, folded_into_id = %s,"
-            " started_at = %s, finished_at = %s WHERE id = %s",
-            [RunOutcome.FOLDED.value, run.key, tx.now, tx.now, other.key],
-        )
-        folded = run_wire(other, folded_into=run.key)
-        tx.append(run.workspace_id, Kind.RUN_FOLDED, {"run": folded}, session_id=run.session_id)
-    return bool(taken)
 
 
 def write_step(tx: Transaction, held: Held, step: Step) -> Written:
@@ -300,40 +250,3 @@ def _start_reply(tx: Transaction, run: RunRow, start: ReplyStart) -> Written:
     if start.is_summary:
         _tell_summary(tx, run, "Summarizing the session", done=False)
     return Written(stream_number=number, message=message, folded=folded)
-
-
-@dataclass(frozen=True, slots=True)
-class Checkpoint:
-    """The words of an open reply so far."""
-
-    held: Held
-    message_id: str
-    stream_number: int
-    parts: Parts
-
-
-def save_checkpoints(tx: Transaction, checkpoints: Sequence[Checkpoint]) -> None:
-    """No event: readers have had the words. One whose claim is lost, whose message is finished
-    or has begun anew meanwhile changes nothing."""
-    tx.cursor.executemany(
-        "UPDATE workspaces_message SET parts = %s, updated_at = %s WHERE id = %s"
-        " AND stream_number = %s"
-        " AND EXISTS (SELECT 1 FROM agents_run WHERE id = %s AND fence = %s)",
-        [
-            (
-                orjson.dumps(parts_to_wire(c.parts)).decode(),
-                tx.now,
-                c.message_id,
-                c.stream_number,
-                c.held.key,
-                c.held.fence,
-            )
-            for c in checkpoints
-        ],
-    )
-
-
-def restart_reply(tx: Transaction, held: Held, message_id: str) -> int:
-    """The model's stream broke and begins anew: its words so far are forgotten."""
-    run = hold(tx, held)
-    return messages.restart_message(tx, run.workspace_id, message_id)

@@ -13,8 +13,8 @@ import orjson
 
 from agents import wakeup
 from agents.actions.errands import TooDeep, begin_errand, errand_of
+from agents.actions.holding import Held, LeaseLost
 from agents.actions.judging import QuestionChanged, Verdict, judge_call
-from agents.actions.steps import Held, LeaseLost
 from agents.jobs.workspace_jobs import WorkspaceJobs
 from agents.runner.hooking import Hooked, HookMemory
 from agents.runner.ledger import DatabaseLedger, DatabaseTodos

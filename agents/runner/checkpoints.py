@@ -10,7 +10,7 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING
 
-from agents.actions.steps import Checkpoint, save_checkpoints
+from agents.actions.open_reply import Checkpoint, save_checkpoints
 from workspaces.storage.errors import ShuttingDown
 from workspaces.storage.writer import writer
 

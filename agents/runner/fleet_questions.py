@@ -12,8 +12,8 @@ import hashlib
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from agents.actions.holding import Held
 from agents.actions.judging import QuestionChanged, Verdict, judge_call
-from agents.actions.steps import Held
 from agents.fleet.hearing import params_of, words_of
 from agents.tools.contract import Question
 from permissions.pending import state_of_request

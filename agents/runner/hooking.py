@@ -8,8 +8,8 @@ from typing import Any
 
 import orjson
 
+from agents.actions.holding import Held
 from agents.actions.hooked_calls import HOOKS, keep_hooked
-from agents.actions.steps import Held
 from agents.hooks.ask import before_tool
 from agents.hooks.verdict import Decision
 from workspaces.config.settings import HookSettings

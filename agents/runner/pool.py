@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from agents.actions.finish import close_session_work, settle_failed
+from agents.actions.holding import Held, LeaseLost, hold
 from agents.actions.rescue import rescue_run
-from agents.actions.steps import Held, LeaseLost, hold
 from agents.models import RunKind
 from agents.queue import queries
 from agents.queue.claim import Claimed, claim_runs, renew_leases

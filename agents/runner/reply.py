@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
-from agents.actions.steps import Held, restart_reply
+from agents.actions.holding import Held
+from agents.actions.open_reply import restart_reply
 from agents.llm.assembly import ReplyAssembly
 from agents.llm.contract import ModelEvent, ModelRequest, Provider, Restarted, Stopped
 from agents.llm.retries import stream_with_retries

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from agents.actions.holding import Held
 from agents.actions.judging import Verdict
-from agents.actions.steps import Held
 from agents.runner import calls
 from agents.runner.briefing import Briefing
 from agents.runner.conversation import Conversation

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from agents.actions.finish import whole_calls
-from agents.actions.steps import Held, ReplyWrite, Written
+from agents.actions.holding import Held
+from agents.actions.run_messages import whole_calls
+from agents.actions.steps import ReplyWrite, Written
 from agents.llm.contract import ModelRequest
 from agents.llm.errors import ContextExhausted, ModelError
 from agents.llm.usage import cost_of

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from django.db import IntegrityError, OperationalError, connection
 
-from agents.actions.steps import LeaseLost
+from agents.actions.holding import LeaseLost
 from tests.integration.storage.conftest import NewWriter, logged
 from workspaces.models import Event, Workspace
 from workspaces.storage.errors import Refusal, SessionUnknown, ShuttingDown, WorkspaceUnknown

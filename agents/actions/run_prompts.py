@@ -1,0 +1,43 @@
+"""The prompts of a run: its own as a message, and those that are folded into it."""
+
+from __future__ import annotations
+
+from agents.actions.run_rows import RunRow, read_runs, run_wire
+from agents.models import RunOutcome
+from workspaces.actions import messages
+from workspaces.events.parts import Role
+from workspaces.events.types import Kind
+from workspaces.storage.transaction import Transaction
+
+
+def store_prompt(tx: Transaction, run: RunRow, *, run_key: int | None = None) -> str:
+    """The user message of a run; returns its id."""
+    message = messages.create_message(
+        tx,
+        run.workspace_id,
+        run.session_id,
+        role=Role.USER,
+        parts=run.user_parts,
+        run_key=run_key or run.key,
+    )
+    return str(message["id"])
+
+
+def fold_prompts(tx: Transaction, run: RunRow, *, queued_only: bool = False) -> bool:
+    """Takes the queued prompts without a ``run_id`` into this run."""
+    waiting = read_runs(
+        tx,
+        "r.session_id = %s AND r.state = 'accepted' AND r.run_id IS NULL AND r.kind = 'prompt'",
+        [run.session_id],
+    )
+    taken = [other for other in waiting if other.was_queued or not queued_only]
+    for other in taken:
+        store_prompt(tx, other, run_key=run.key)
+        tx.execute(
+            "UPDATE agents_run SET state = 'finished', outcome = %s, folded_into_id = %s,"
+            " started_at = %s, finished_at = %s WHERE id = %s",
+            [RunOutcome.FOLDED.value, run.key, tx.now, tx.now, other.key],
+        )
+        folded = run_wire(other, folded_into=run.key)
+        tx.append(run.workspace_id, Kind.RUN_FOLDED, {"run": folded}, session_id=run.session_id)
+    return bool(taken)
