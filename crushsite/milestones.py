@@ -7,7 +7,7 @@ prompt, word or path beyond ids.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
 from workspaces.events.types import Kind
@@ -17,7 +17,7 @@ logger = logging.getLogger(__name__)
 
 Publish: TypeAlias = Callable[[Sequence[Recorded]], None]
 
-_TOLD = {
+_TOLD: Mapping[str, str] = {
     Kind.WORKSPACE_OPENED: "workspace opened",
     Kind.WORKSPACE_CLOSED: "workspace closed",
     Kind.RUN_STARTED: "run started",
@@ -33,7 +33,7 @@ def logging_milestones(publish: Publish) -> Publish:
     def publish_and_log(recorded: Sequence[Recorded]) -> None:
         publish(recorded)
         for event in recorded:
-            what = _TOLD.get(event.kind)  # type: ignore[call-overload]  # a StrEnum is its text
+            what = _TOLD.get(event.kind)
             if what is not None:
                 _log(what, event)
 

@@ -63,7 +63,7 @@ class Router:
                 return await self._native_events(_with_id(scope, match), receive, send)
         if path.startswith(("/v1/", "/api/")) or path in {"/v1", "/api"}:
             return await self.api(scope, receive, send)  # type: ignore[arg-type]  # asgiref's narrower scope
-        return await self._pages(scope, receive, send)  # type: ignore[arg-type]
+        return await self._pages(scope, receive, send)  # type: ignore[arg-type]  # the same
 
 
 def _with_id(scope: Scope, match: re.Match[str]) -> Scope:

@@ -21,7 +21,7 @@ _ENTRIES_LIMIT = 1_000
 
 def needs_init(folder: str, data_dir: str, *, context_paths: Sequence[str]) -> bool:
     """A folder with files, without a word for agents, that nobody has marked."""
-    if os.path.lexists(os.path.join(data_dir, MARK)):  # noqa: PTH118
+    if os.path.lexists(Path(data_dir, MARK)):
         return False
     named = dict.fromkeys((*KNOWN_NAMES, *context_paths[:_PATHS_LIMIT]))
     if any(_says_something(Path(folder, name)) for name in named):

@@ -35,7 +35,8 @@ def parse_rfc3339(text: str) -> int:
         offset = timedelta(hours=int(hours), minutes=int(minutes))
         zone = timezone(-offset if sign == "-" else offset)
     try:
-        moment = datetime(*(int(part) for part in whole), tzinfo=zone)  # type: ignore[arg-type, misc]
+        year, month, day, hour, minute, second = map(int, whole)
+        moment = datetime(year, month, day, hour, minute, second, tzinfo=zone)
         seconds = (moment - _EPOCH) // _SECOND
     except OverflowError as error:
         raise ValueError("This time is out of range.") from error

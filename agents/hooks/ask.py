@@ -96,7 +96,7 @@ async def _run(
     with contextlib.ExitStack() as opened:
         stdin = opened.enter_context(await asyncio.to_thread(_file_of, payload))
         reads, writes = os.pipe()
-        stderr = opened.enter_context(open(writes, "wb", buffering=0))  # noqa: PTH123, ASYNC230
+        stderr = opened.enter_context(open(writes, "wb", buffering=0))  # noqa: PTH123, ASYNC230  a pipe, no disk
         pump = Pump(reads, complaint)
         opened.callback(pump.close)
         pump.start()
@@ -144,7 +144,7 @@ def _file_of(payload: bytes) -> BinaryIO:
     if hasattr(os, "memfd_create"):
         file: BinaryIO = os.fdopen(os.memfd_create("tool-use"), "w+b")  # never on a disk
     else:
-        file = cast(BinaryIO, tempfile.TemporaryFile())  # noqa: SIM115
+        file = cast(BinaryIO, tempfile.TemporaryFile())  # noqa: SIM115  its reader closes it
     file.write(payload)
     file.seek(0)  # it flushes first
     return file

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from agents.actions.shell_command import finish_command, keep_output, start_command
@@ -135,7 +136,7 @@ async def _start(asked: UserCommand) -> _Shell:
             pid_started=await asyncio.to_thread(identity.started, running.pid),
             process_mark=mark,
         )
-        row = await writer.write(asked.workspace_id, lambda tx, row=row: start_command(tx, row))  # type: ignore[misc]
+        row = await writer.write(asked.workspace_id, partial(start_command, job=row))
     except BaseException:
         running.end()
         await running.finish()

@@ -139,7 +139,7 @@ class _Git:
             off |= {f"GIT_CONFIG_KEY_{index}": key, f"GIT_CONFIG_VALUE_{index}": value}
         kept = _Kept()
         try:
-            with open(os.devnull, "wb") as nowhere:  # noqa: PTH123, ASYNC230
+            with open(os.devnull, "wb") as nowhere:  # noqa: PTH123, ASYNC230  no disk behind it
                 finished = await run(
                     [program, "--no-pager", *arguments],
                     cwd=self._folder,

@@ -73,8 +73,7 @@ class Download:
         )
 
     async def run(self, args: DownloadArgs, context: ToolContext) -> ToolOutcome:
-        # aiohttp is dear to import, and most sessions never download.
-        from agents.tools.web import fetching, pages  # noqa: PLC0415
+        from agents.tools.web import fetching, pages  # noqa: PLC0415  aiohttp is dear to import
 
         path, expected = await _target(args, context)
         asked.check(context, path, expected)

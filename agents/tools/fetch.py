@@ -65,8 +65,7 @@ class Fetch:
         )
 
     async def run(self, args: FetchArgs, context: ToolContext) -> ToolOutcome:
-        # aiohttp is dear to import, and most sessions never fetch.
-        from agents.tools.web import fetching, html, pages  # noqa: PLC0415
+        from agents.tools.web import fetching, html, pages  # noqa: PLC0415  aiohttp is dear to import
 
         seconds = args.timeout or limits.FETCH_SECONDS
         got = await pages.page(

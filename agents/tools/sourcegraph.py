@@ -90,8 +90,7 @@ class Sourcegraph:
         return None  # it asks one known service, and sends nothing but the query
 
     async def run(self, args: SourcegraphArgs, context: ToolContext) -> ToolOutcome:
-        # aiohttp is dear to import, and most sessions never search the web.
-        from agents.tools.web import fetching, pages  # noqa: PLC0415
+        from agents.tools.web import fetching, pages  # noqa: PLC0415  aiohttp is dear to import
 
         own, token = context.env.get("SRC_ENDPOINT", ""), context.env.get("SRC_ACCESS_TOKEN", "")
         endpoint = web_url(own or _PUBLIC)

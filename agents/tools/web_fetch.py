@@ -42,8 +42,7 @@ class WebFetch:
         return None  # leave was given for the whole errand
 
     async def run(self, args: WebFetchArgs, context: ToolContext) -> ToolOutcome:
-        # aiohttp is dear to import, and most sessions never fetch.
-        from agents.tools.web import fetching, html, pages  # noqa: PLC0415
+        from agents.tools.web import fetching, html, pages  # noqa: PLC0415  aiohttp is dear to import
 
         got = await pages.page(
             fetching.web_of(context), fetching.Request(args.url, seconds=limits.FETCH_SECONDS)

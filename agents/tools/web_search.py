@@ -52,8 +52,7 @@ class WebSearch:
         return None  # leave was given for the whole errand
 
     async def run(self, args: WebSearchArgs, context: ToolContext) -> ToolOutcome:
-        # aiohttp is dear to import, and most sessions never search.
-        from agents.tools.web import fetching, html, pages  # noqa: PLC0415
+        from agents.tools.web import fetching, html, pages  # noqa: PLC0415  aiohttp is dear to import
 
         own = context.env.get("CRUSH_WEB_SEARCH_URL") or os.environ.get("CRUSH_WEB_SEARCH_URL")
         engine = web_url(own or _ENGINE)

@@ -49,15 +49,15 @@ def set_up_in(folder: Path) -> None:
     for ending in ("", "-wal", "-shm", "-journal"):
         (folder / f"{DATABASE}{ending}").unlink(missing_ok=True)
     os.close(os.open(folder / DATABASE, os.O_RDWR | os.O_CREAT, 0o600))
-    import django  # noqa: PLC0415
+    import django  # noqa: PLC0415  its settings are named only now
 
     django.setup()
     create_tables()
 
 
 def create_tables() -> None:
-    from django.apps import apps  # noqa: PLC0415
-    from django.db import connection  # noqa: PLC0415
+    from django.apps import apps  # noqa: PLC0415  after Django is set up
+    from django.db import connection  # noqa: PLC0415  after Django is set up
 
     with connection.schema_editor() as editor:
         for app in ("workspaces", "permissions", "agents"):

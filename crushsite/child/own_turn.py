@@ -46,10 +46,10 @@ class OwnTurn:
         await asyncio.to_thread(self._prepare)
         # Loaded in a thread as well: meanwhile the parent's handshake is answered.
         await asyncio.to_thread(_load)
-        from agents.fleet.child.turn import TurnExecutor  # noqa: PLC0415
-        from agents.runner.sub_agents import fleet_host  # noqa: PLC0415
-        from crushsite.child.equipment import Equipment  # noqa: PLC0415
-        from crushsite.process import ServerProcess, Shape, set_process  # noqa: PLC0415
+        from agents.fleet.child.turn import TurnExecutor  # noqa: PLC0415  after `_load`
+        from agents.runner.sub_agents import fleet_host  # noqa: PLC0415  after `_load`
+        from crushsite.child.equipment import Equipment  # noqa: PLC0415  after `_load`
+        from crushsite.process import ServerProcess, Shape, set_process  # noqa: PLC0415  after `_load`
 
         fleet_host().stand_at(
             self._spec.identity.depth, deepest=self._spec.capabilities.max_spawn_depth
@@ -71,7 +71,7 @@ class OwnTurn:
 
     async def stop(self) -> None:
         if self._server is not None:
-            from crushsite.process import set_process  # noqa: PLC0415
+            from crushsite.process import set_process  # noqa: PLC0415  after `_load`
 
             self._server.is_stopping = True
             await self._server.stop()
@@ -96,7 +96,7 @@ def _load() -> None:
 
 
 def rules_of(spec: ProvisionSpec) -> TurnRules:
-    from agents.fleet.child.turn import TurnRules  # noqa: PLC0415
+    from agents.fleet.child.turn import TurnRules  # noqa: PLC0415  after `_load`
 
     limits = spec.limits
     return TurnRules(
@@ -116,11 +116,11 @@ def _skips_permissions(spec: ProvisionSpec) -> bool:
 
 
 async def _open_workspace(spec: ProvisionSpec) -> str:
-    from django.conf import settings  # noqa: PLC0415
+    from django.conf import settings  # noqa: PLC0415  after `_load`
 
-    from workspaces.actions.claims import claim_workspace  # noqa: PLC0415
-    from workspaces.actions.workspaces import Opening, open_workspace  # noqa: PLC0415
-    from workspaces.storage.writer import writer  # noqa: PLC0415
+    from workspaces.actions.claims import claim_workspace  # noqa: PLC0415  after `_load`
+    from workspaces.actions.workspaces import Opening, open_workspace  # noqa: PLC0415  after `_load`
+    from workspaces.storage.writer import writer  # noqa: PLC0415  after `_load`
 
     path = Path(spec.workspace) if spec.workspace else Path.cwd()
     resolved = await asyncio.to_thread(path.resolve)
@@ -162,7 +162,7 @@ class _Place:
             self._equipment.forget(session_id)
 
     def feed(self, workspace_id: str, after: int | None) -> AsyncIterator[bytes]:
-        from workspaces.events.readers import Wire  # noqa: PLC0415
-        from workspaces.events.subscribe import stream_native  # noqa: PLC0415
+        from workspaces.events.readers import Wire  # noqa: PLC0415  after `_load`
+        from workspaces.events.subscribe import stream_native  # noqa: PLC0415  after `_load`
 
         return stream_native(self._server.hub, workspace_id, after=after, wire=Wire.WS)

@@ -5,7 +5,7 @@ Whoever uses them has put the child's folder into the environment before.
 
 from __future__ import annotations
 
-from crushsite.settings import *  # noqa: F403
+from crushsite.settings import *  # noqa: F403  a server's, but for what follows
 
 # A child has neither accounts nor an admin: loading those would take half its start.
 INSTALLED_APPS = ["workspaces", "permissions", "agents"]

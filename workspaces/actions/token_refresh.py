@@ -69,8 +69,7 @@ def _question(token: Mapping[str, Any]) -> dict[str, str]:
 
 
 async def _asked(url: str, question: Mapping[str, str]) -> Mapping[str, Any]:
-    # Here, because a server's start must not wait for it.
-    import aiohttp  # noqa: PLC0415
+    import aiohttp  # noqa: PLC0415  a server's start must not wait for it
 
     timeout = aiohttp.ClientTimeout(total=SECONDS)
     try:

@@ -6,6 +6,7 @@ import asyncio
 import os
 from collections.abc import Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from django.conf import settings
@@ -51,7 +52,7 @@ def _opening(fields: dict[str, Any], env: dict[str, str]) -> Opening:
     return Opening(
         path=path,
         # Without one it is what the configuration's files say, else a folder in the path.
-        data_dir=os.path.normpath(os.path.join(path, data_dir)) if data_dir else "",  # noqa: PTH118
+        data_dir=os.path.normpath(Path(path, data_dir)) if data_dir else "",
         skip_permissions=fields["yolo"],
         debug=fields["debug"],
         channels=fields["channels"] or (),

@@ -54,13 +54,13 @@ def find_context_files(
     Where there are too many, the nearest are kept.
     """
     collected = _Collected()
-    own = [path for path in global_context_paths[:_PATHS_LIMIT] if os.path.isabs(path)]  # noqa: PTH117
+    own = [path for path in global_context_paths[:_PATHS_LIMIT] if path.startswith("/")]
     try:
         inside = os.path.realpath(workspace)
     except ValueError:  # a NUL: no such folder
         return tuple(collected.take(own, within=None))
     named = dict.fromkeys((*KNOWN_NAMES, *context_paths[:_PATHS_LIMIT]))
-    paths = [os.path.join(workspace, path) for path in named]  # noqa: PTH118
+    paths = [os.path.join(workspace, path) for path in named]  # noqa: PTH118  an absolute one wins
     groups = [collected.take(paths, within=inside)]
     users = collected.take(own, within=None)
     trusted = frozenset({0, os.getuid(), *_owner(inside)})
@@ -103,7 +103,7 @@ class _Collected:
         try:
             if not os.path.lexists(path):
                 return  # most are not there, and each run looks for all of them
-            if os.path.isdir(path):  # noqa: PTH112
+            if os.path.isdir(path):  # noqa: PTH112  pathlib's raises where it may not look
                 if within is None or _is_within(path, within):
                     for file in self._walk(path, _DEPTH_LIMIT):
                         self._read(file, within=within)
@@ -115,8 +115,8 @@ class _Collected:
     def _walk(self, folder: str, depth: int) -> Iterator[str]:
         for name in sorted(self._names(folder)):
             path = f"{folder.rstrip('/')}/{name}"
-            if os.path.isdir(path):  # noqa: PTH112
-                if depth > 1 and not os.path.islink(path):  # noqa: PTH114
+            if os.path.isdir(path):  # noqa: PTH112  pathlib's raises where it may not look
+                if depth > 1 and not os.path.islink(path):  # noqa: PTH114  and here
                     yield from self._walk(path, depth - 1)
             else:
                 yield path

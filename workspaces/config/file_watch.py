@@ -27,8 +27,7 @@ class CannotWatch(Exception):
 
 
 def _notify(folders: Sequence[str]) -> RustNotify:
-    # Imported here, because a server's start must not wait for it.
-    from watchfiles._rust_notify import RustNotify  # noqa: PLC0415
+    from watchfiles._rust_notify import RustNotify  # noqa: PLC0415  a server's start must not wait for it
 
     for _ in range(_TRIES):
         # Its own way to leave out what may not be read would swallow every other error too.

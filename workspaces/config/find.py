@@ -60,8 +60,8 @@ def users_own(server_env: Mapping[str, str]) -> str:
     if given:
         given = _absolute(given, server_env)
         # A folder that does not exist yet is told from a file by its name.
-        is_file = os.path.isfile(given) or (  # noqa: PTH113
-            given.endswith(".json") and not os.path.isdir(given)  # noqa: PTH112
+        is_file = os.path.isfile(given) or (  # noqa: PTH113  pathlib's raises where it may not look
+            given.endswith(".json") and not os.path.isdir(given)  # noqa: PTH112  and here
         )
         return given if is_file else f"{given}/{FILE_NAME}"
     return f"{config_home(server_env)}/crush/{FILE_NAME}"
@@ -110,4 +110,4 @@ def _xdg(server_env: Mapping[str, str], name: str, default: str) -> str:
 def _absolute(path: str, server_env: Mapping[str, str]) -> str:
     if path == "~" or path.startswith("~/"):
         path = home(server_env) + path[1:]
-    return os.path.abspath(path).rstrip("/")  # noqa: PTH100
+    return os.path.abspath(path).rstrip("/")  # noqa: PTH100  pathlib would keep ".."

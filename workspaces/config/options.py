@@ -53,8 +53,8 @@ def _attribution(written: Mapping[str, Any]) -> Tree:
     said: Tree = {name: value for name, value in written.items() if value is not None}
     if said.get("trailer_style") not in TRAILER_STYLES:
         # Older files say it with a flag.
-        old = {True: "co-authored-by", False: "none"}.get(said.get("co_authored_by"))  # type: ignore[arg-type]
-        said["trailer_style"] = old or TRAILER_STYLES[0]
+        old = {None: TRAILER_STYLES[0], True: "co-authored-by", False: "none"}
+        said["trailer_style"] = old.get(said.get("co_authored_by"), TRAILER_STYLES[0])
     return {"generated_with": True} | said
 
 

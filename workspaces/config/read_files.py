@@ -59,7 +59,7 @@ def _data_directory(path: str, given: str, trees: list[Tree], at_home: str) -> s
     named = given or (merge_all(trees).get("options") or {}).get("data_directory") or ".crush"
     if named == "~" or named.startswith("~/"):
         named = at_home + named[1:]
-    return os.path.normpath(os.path.join(path, named))  # noqa: PTH118
+    return os.path.normpath(Path(path, named))
 
 
 @dataclass(slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from pathlib import PurePath
 
 PATHS_LIMIT = 100
 # In the workspace, in the order in which they are looked through.
@@ -21,7 +22,7 @@ def skill_folders(
         *PROJECT_FOLDERS,
     )
     absolute = (
-        os.path.normpath(os.path.join(workspace, name))  # noqa: PTH118
+        os.path.normpath(PurePath(workspace, name))
         for name in named
         if name.strip() and "\0" not in name
     )

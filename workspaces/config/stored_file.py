@@ -58,7 +58,7 @@ def _encoded(tree: Tree) -> bytes:
 
 
 def _replace(file: str, data: bytes) -> None:
-    folder = os.path.dirname(file)  # noqa: PTH120
+    folder = Path(file).parent
     # mkstemp makes it 0600: the file may hold keys.
     handle, temporary = tempfile.mkstemp(prefix=".crush-", suffix=".tmp", dir=folder)
     try:
@@ -74,7 +74,7 @@ def _replace(file: str, data: bytes) -> None:
     _sync_folder(folder)
 
 
-def _sync_folder(folder: str) -> None:
+def _sync_folder(folder: Path) -> None:
     """The rename itself must survive a crash too."""
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import PurePath
+from pathlib import Path, PurePath
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,10 +34,10 @@ def watched(files_of: Mapping[str, Iterable[str]]) -> Watched:
     folders: set[str] = set()
     turning_points: set[str] = set()
     for file in owners:
-        folder = os.path.dirname(file)  # noqa: PTH120
+        folder = os.path.dirname(file)  # noqa: PTH120  "" above a bare name
         turning_points.add(folder)
-        while not os.path.isdir(folder) and folder not in {"", "/"}:  # noqa: PTH112
-            folder = os.path.dirname(folder)  # noqa: PTH120
+        while not os.path.isdir(folder) and folder not in {"", "/"}:  # noqa: PTH112  pathlib's raises where it may not look
+            folder = os.path.dirname(folder)  # noqa: PTH120  the same
             turning_points.add(folder)
         if folder:
             folders.add(folder)
@@ -48,7 +48,7 @@ def watched(files_of: Mapping[str, Iterable[str]]) -> Watched:
 def _real(file: str) -> str:
     """Editors of a linked file write the file that the link names."""
     try:
-        if os.path.islink(file):  # noqa: PTH114
+        if Path(file).is_symlink():
             return os.path.realpath(file)
     except (OSError, ValueError):
         pass

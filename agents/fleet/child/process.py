@@ -48,7 +48,7 @@ def run_child(arguments: Sequence[str], engines: Mapping[str, Engine]) -> int:
     parent = os.getppid()
     options = parser().parse_args(arguments)
     if options.print_capabilities:
-        print(json.dumps({"provision_version": 2, "capabilities": []}))  # noqa: T201
+        print(json.dumps({"provision_version": 2, "capabilities": []}))  # noqa: T201  what was asked for
         return 0
     logging.basicConfig(
         level=logging.WARNING, format="%(levelname)s %(name)s %(message)s", stream=sys.stderr
@@ -192,5 +192,5 @@ def _ignore(_: object) -> None:
 
 
 def _say(sentence: str, code: int) -> int:
-    print(f"runchild: {sentence}", file=sys.stderr)  # noqa: T201
+    print(f"runchild: {sentence}", file=sys.stderr)  # noqa: T201  for whoever started it
     return code

@@ -51,7 +51,7 @@ class Connection:
             raise FrameTooLarge
         if not self.is_open:
             raise ConnectionLost
-        from aiohttp import WSMsgType  # noqa: PLC0415  heavy; loaded by whoever dialled
+        from aiohttp import WSMsgType  # noqa: PLC0415  loaded by whoever dialled
 
         await self._sending(self._socket.send_frame(data, WSMsgType.TEXT))
 
@@ -61,7 +61,7 @@ class Connection:
         Raises ``BadFrame`` for a text that is none (call again: the socket is
         fine), and ``ConnectionLost``, or ``ChildIsDeaf`` if pings stay unanswered.
         """
-        from aiohttp import WSMsgType  # noqa: PLC0415
+        from aiohttp import WSMsgType  # noqa: PLC0415  loaded by whoever dialled
 
         while not self._is_over:
             try:
@@ -86,7 +86,7 @@ class Connection:
 
     async def is_answering(self, *, within_seconds: float) -> bool:
         """Whether a ping is answered. Only while no run is on: what comes meanwhile is dropped."""
-        from aiohttp import WSMsgType  # noqa: PLC0415
+        from aiohttp import WSMsgType  # noqa: PLC0415  loaded by whoever dialled
 
         try:
             async with asyncio.timeout(within_seconds):
@@ -105,7 +105,7 @@ class Connection:
 
     async def close(self) -> None:
         """An empty close frame, and the socket dropped without waiting. Callable twice."""
-        from aiohttp import WSMsgType  # noqa: PLC0415
+        from aiohttp import WSMsgType  # noqa: PLC0415  loaded by whoever dialled
 
         if self.is_open:
             self._is_over = True

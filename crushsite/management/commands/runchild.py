@@ -30,4 +30,4 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         script = str(Path(__file__).resolve().parents[3] / "manage.py")
         given = sys.argv[sys.argv.index("runchild") + 1 :]
-        os.execv(sys.executable, [sys.executable, script, "runchild", *given])  # noqa: S606
+        os.execv(sys.executable, [sys.executable, script, "runchild", *given])  # noqa: S606  this very program
