@@ -1,0 +1,138 @@
+"""No web tool reaches a private network, by whatever name, redirect or proxy."""
+
+from __future__ import annotations
+
+from ipaddress import ip_address
+from pathlib import Path
+
+import pytest
+
+from agents.tools.contract import ToolRefusal
+from agents.tools.download import Download
+from agents.tools.web.access import Access
+from agents.tools.web.addresses import Address
+from agents.tools.web.fetching import Request, Web, asked
+from agents.tools.web_fetch import WebFetch
+from tests.doubles.tool_context import Desk, make_desk
+from tests.doubles.web_site import Site, web_site
+from tests.integration.tools.web.calling import allowed, call, fetch
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "127.0.0.1",
+        "127.1",
+        "2130706433",
+        "0x7f000001",
+        "0177.0.0.1",
+        "0.0.0.0",
+        "localhost",
+        "LOCALHOST",
+        "[::1]",
+        "[::]",
+        "[::ffff:127.0.0.1]",
+        "[::ffff:7f00:1]",
+        "[64:ff9b::127.0.0.1]",
+        "169.254.169.254",
+        "10.0.0.1",
+        "100.64.0.1",
+        "[fe80::1]",
+        "[fd00::1]",
+    ],
+)
+async def test_it_reaches_nothing_private(tmp_path: Path, site: Site, host: str) -> None:
+    desk = make_desk(tmp_path)
+    with pytest.raises(ToolRefusal, match="private network"):
+        await fetch(desk, f"http://{host}:{site.port}/text")
+    with pytest.raises(ToolRefusal, match="private network"):
+        await call(Download(), desk, url=f"http://{host}:{site.port}/text", file_path="f")
+    with pytest.raises(ToolRefusal, match="private network"):
+        await call(WebFetch(), desk, url=f"http://{host}:{site.port}/text")
+    assert site.asked == []
+    assert not (tmp_path / "f").exists()
+
+
+@pytest.mark.parametrize("entry", ["127.0.0.1:{port}", "127.0.0.0/8", "127.0.0.1", "*"])
+async def test_configuration_lets_through(tmp_path: Path, site: Site, entry: str) -> None:
+    desk = allowed(make_desk(tmp_path), entry.format(port=site.port))
+    assert "plain" in await fetch(desk, f"{site.url}/text")
+
+
+async def test_configuration_lets_a_name_through(tmp_path: Path, site: Site) -> None:
+    url = f"http://localhost:{site.port}/text"
+    assert "plain" in await fetch(allowed(make_desk(tmp_path), "localhost"), url)
+    with pytest.raises(ToolRefusal, match="private"):
+        await fetch(allowed(make_desk(tmp_path), f"localhost:{site.port + 1}"), url)
+
+
+async def test_a_redirect_to_a_private_address_is_refused(desk: Desk, site: Site) -> None:
+    async with web_site() as inner:  # another port, which is not listed
+        with pytest.raises(ToolRefusal, match="private network"):
+            await fetch(desk, f"{site.url}/go?to={inner.url}/text")
+        with pytest.raises(ToolRefusal, match="private network"):
+            await fetch(desk, f"{site.url}/go?to=//localhost:{inner.port}/text")
+        assert inner.asked == []
+
+
+class Names:
+    """A name service that answers as it is told, one answer after the other."""
+
+    def __init__(self, *answers: list[str]) -> None:
+        self.answers = list(answers)
+        self.asked = 0
+
+    async def __call__(self, host: str, port: int) -> list[Address]:
+        self.asked += 1
+        if not self.answers:
+            raise OSError("unknown")
+        return [ip_address(written) for written in self.answers.pop(0)]
+
+
+async def body_of(web: Web, url: str) -> bytes:
+    async with asked(web, Request(url)) as answer:
+        return (await answer.read(1_000_000))[0]
+
+
+async def test_a_name_is_looked_up_once_and_connected_to_there(site: Site) -> None:
+    """What a second answer would say does not matter: rebinding has no second question."""
+    names = Names(["127.0.0.1"], ["192.0.2.1"])
+    web = Web(Access(["127.0.0.1"]), lookup=names)
+    assert await body_of(web, f"http://pages.test:{site.port}/text") == b"plain <b>words</b>\n"
+    assert names.asked == 1
+    assert site.asked[0].headers["Host"] == f"pages.test:{site.port}"
+
+
+@pytest.mark.parametrize("answers", [["10.0.0.7"], ["93.184.216.34", "10.0.0.7"], ["::1"]])
+async def test_a_name_that_leads_into_a_private_network_is_refused(answers: list[str]) -> None:
+    web = Web(Access(), lookup=Names(answers))
+    with pytest.raises(ToolRefusal, match=r"pages\.test leads into a private") as refusal:
+        await body_of(web, "http://pages.test/")
+    assert "10.0.0.7" not in str(refusal.value)
+
+
+async def test_an_unknown_name_is_told() -> None:
+    with pytest.raises(ToolRefusal, match="not known"):
+        await body_of(Web(Access(), lookup=Names()), "http://pages.test/")
+
+
+async def test_a_proxy_gets_what_its_own_names_lead_to(site: Site) -> None:
+    """The site is asked for a whole URL, as a proxy is."""
+    env = {"http_proxy": f"http://user:pw@127.0.0.1:{site.port}"}
+    web = Web(Access(), env, lookup=Names())
+    assert b"plain" in await body_of(web, "http://far.test/text")
+    assert site.asked[0].headers["Host"] == "far.test"
+    for answers in (["10.0.0.7"], ["127.0.0.1"]):
+        with pytest.raises(ToolRefusal, match="private"):
+            await body_of(Web(Access(), env, lookup=Names(answers)), "http://far.test/text")
+    with pytest.raises(ToolRefusal, match="private"):
+        await body_of(Web(Access(), env, lookup=Names()), "http://10.0.0.7/text")
+    assert len(site.asked) == 1
+    assert "pw" not in repr(web)
+
+
+async def test_a_dead_proxy_s_account_is_not_told(unused_tcp_port: int) -> None:
+    env = {"http_proxy": f"http://user:sesame@127.0.0.1:{unused_tcp_port}"}
+    with pytest.raises(ToolRefusal) as refusal:
+        await body_of(Web(Access(), env, lookup=Names()), "http://far.test/text")
+    assert "sesame" not in str(refusal.value)

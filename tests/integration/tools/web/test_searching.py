@@ -1,0 +1,127 @@
+"""The tools that search the web: what they return, and what they send."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+
+from agents.tools.agentic_fetch import AgenticFetch
+from agents.tools.contract import BadArguments, ChildEnded, ErrandTool, ToolOutcome, ToolRefusal
+from agents.tools.grep import GREP
+from agents.tools.sourcegraph import Sourcegraph
+from agents.tools.web_fetch import WebFetch
+from agents.tools.web_search import WebSearch
+from tests.doubles.tool_context import Desk
+from tests.doubles.web_site import Site
+from tests.integration.tools.web.calling import ask, call
+
+
+def searching(desk: Desk, site: Site) -> Desk:
+    env = {**desk.context.env, "CRUSH_WEB_SEARCH_URL": f"{site.url}/search"}
+    return dataclasses.replace(
+        desk, context=dataclasses.replace(desk.context, env=env, web_allowed_hosts=())
+    )
+
+
+async def test_web_search_tells_what_was_found(desk: Desk, site: Site) -> None:
+    desk = searching(desk, site)
+    outcome = await call(WebSearch(), desk, query="two  words & more")
+    assert site.asked[0].query["q"] == "two words & more"
+    assert outcome.content == (
+        "1. First hit\n   https://example.org/first?a=1&b=2\n   What the first page says.\n\n"
+        "2. Second\n   https://example.org/second"
+    )
+    assert "Second" not in (await call(WebSearch(), desk, query="x", max_results=1)).content
+
+
+async def test_web_search_says_why_there_is_nothing(desk: Desk, site: Site) -> None:
+    desk = searching(desk, site)
+    assert "No results" in (await call(WebSearch(), desk, query="nothing")).content
+    with pytest.raises(ToolRefusal, match="see a person"):
+        await call(WebSearch(), desk, query="robot")
+    with pytest.raises(ToolRefusal, match="may have changed"):
+        await call(WebSearch(), desk, query="changed")
+    with pytest.raises(BadArguments, match=r"^query"):
+        WebSearch().parse({"query": "  "})
+
+
+async def test_web_fetch_keeps_a_long_page_for_searching(
+    desk: Desk, site: Site, tmp_path: Path
+) -> None:
+    short = await call(WebFetch(), desk, url=f"{site.url}/page")
+    assert short.content.startswith(f"The title\n{site.url}/page\n\n# Heading")
+    assert "Menu" not in short.content
+    assert "Imprint" not in short.content
+    long = await call(WebFetch(), desk, url=f"{site.url}/long?n=5000")
+    (file,) = tmp_path.iterdir()
+    assert str(file.resolve()) in long.content
+    assert len(long.content) < 2_000
+    found = await call(GREP, desk, pattern="paragraph 4999 ")
+    assert "paragraph 4999 of many" in found.content
+    await call(WebFetch(), desk, url=f"{site.url}/long?n=5000")  # the same file again
+    assert len(list(tmp_path.iterdir())) == 1
+    assert await ask(WebFetch(), desk, url=f"{site.url}/page") is None
+
+
+async def test_agentic_fetch_sends_a_child_to_a_folder_of_its_own(desk: Desk) -> None:
+    tool = AgenticFetch()
+    assert isinstance(tool, ErrandTool)
+    args = tool.parse({"url": "https://example.org/x", "prompt": "What is it?"})
+    question = await tool.question(args, desk.context)
+    assert question is not None
+    assert (question.action, question.path) == ("fetch", str(desk.context.working_dir))
+    assert question.params == {"url": "https://example.org/x", "prompt": "What is it?"}
+    task = await tool.errand(args, desk.context)
+    assert task.kind == "fetch"
+    assert "What is it?" in task.prompt
+    assert "https://example.org/x" in task.prompt
+    assert await tool.errand(args, desk.context) == task  # also after a restart
+    folder = Path(task.working_dir)
+    assert folder.stat().st_mode & 0o777 == 0o700
+    # Its pages are found in a repository that ignores the data folder.
+    (desk.context.working_dir / ".git").mkdir()
+    (desk.context.working_dir / ".gitignore").write_text(".crush\n")
+    (folder / "page-1.md").write_text("needle\n")
+    child = dataclasses.replace(desk, context=dataclasses.replace(desk.context, working_dir=folder))
+    assert "needle" in (await call(GREP, child, pattern="needle")).content
+    assert "needle" not in (await call(GREP, desk, pattern="needle")).content
+
+
+def test_agentic_fetch_tells_how_its_child_ended() -> None:
+    tool = AgenticFetch()
+    args = tool.parse({"prompt": "x"})
+    assert tool.settle(args, ChildEnded("completed", "The answer.")) == ToolOutcome("The answer.")
+    for outcome in ("cancelled", "failed", "interrupted"):
+        assert tool.settle(args, ChildEnded(outcome, "", "no money")).is_error
+
+
+async def test_agentic_fetch_refuses_what_is_no_url(desk: Desk) -> None:
+    tool = AgenticFetch()
+    with pytest.raises(ToolRefusal, match="account"):
+        await tool.question(
+            tool.parse({"url": "http://a:b@example.org", "prompt": "x"}), desk.context
+        )
+    with pytest.raises(BadArguments, match=r"^prompt"):
+        tool.parse({"url": "http://example.org"})
+
+
+async def test_sourcegraph_shows_lines_around_each_match(desk: Desk, site: Site) -> None:
+    env = {"SRC_ENDPOINT": f"{site.url}/", "SRC_ACCESS_TOKEN": "sgp_token"}
+    desk = dataclasses.replace(
+        desk, context=dataclasses.replace(desk.context, env={**desk.context.env, **env})
+    )
+    outcome = await call(Sourcegraph(), desk, query="needle lang:go", count=5, context_window=2)
+    assert "Found 2 matches; 1 files are shown." in outcome.content
+    assert "github.com/a/b: src/x.go" in outcome.content
+    shown = [line for line in outcome.content.splitlines() if "|line" in line]
+    assert [line.strip() for line in shown] == [f"{n}|line {n}" for n in range(18, 23)]
+    assert "narrow the query" in outcome.content
+    (request,) = site.asked
+    assert (request.method, request.path) == ("POST", "/.api/graphql")
+    assert request.headers["Authorization"] == "token sgp_token"
+    assert await ask(Sourcegraph(), desk, query="x") is None
+    with pytest.raises(ToolRefusal, match="no such filter"):
+        await call(Sourcegraph(), desk, query="broken")
+    assert "No results" in (await call(Sourcegraph(), desk, query="nothing")).content
