@@ -1,0 +1,92 @@
+"""An application that answers, streams, echoes or hangs, as its path says."""
+
+import asyncio
+from typing import Any
+
+from tests.integration.streams.server.started import MEGABYTE
+
+
+class App:
+    """Answers with what came, streams without an end, echoes on sockets, or hangs."""
+
+    def __init__(self) -> None:
+        self.sent = 0
+        self.is_waiting = asyncio.Event()
+        self.was_left = asyncio.Event()
+        self.seen: list[str] = []
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] == "websocket":
+            await self._socket(scope["path"], receive, send)
+            return
+        size = 0
+        while True:
+            message = await receive()
+            size += len(message.get("body", b""))
+            if not message.get("more_body"):
+                break
+        await getattr(self, scope["path"][1:])(size, receive, send)
+
+    async def size(self, size: int, receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b"%d" % size})
+
+    async def boom(self, size: int, receive: Any, send: Any) -> None:
+        raise ValueError("a secret of the server")
+
+    async def nothing(self, size: int, receive: Any, send: Any) -> None:
+        pass
+
+    async def half(self, size: int, receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b"half", "more_body": True})
+
+    async def split(self, size: int, receive: Any, send: Any) -> None:
+        headers = [(b"x-split", b"a\r\nset-cookie: b")]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        await send({"type": "http.response.body", "body": b"ok"})
+
+    async def empty(self, size: int, receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 204, "headers": []})
+        await send({"type": "http.response.body", "body": b"ignored"})
+
+    async def two(self, size: int, receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b"one ", "more_body": True})
+        await send({"type": "http.response.body", "body": b"", "more_body": True})
+        await send({"type": "http.response.body", "body": b"two"})
+
+    async def hang(self, size: int, receive: Any, send: Any) -> None:
+        self.is_waiting.set()
+        await asyncio.Event().wait()
+
+    async def slow(self, size: int, receive: Any, send: Any) -> None:
+        self.is_waiting.set()
+        await asyncio.sleep(0.3)
+        await self.size(size, receive, send)
+
+    async def flood(self, size: int, receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        left = asyncio.create_task(receive())
+        while not left.done() and self.sent < 400 * MEGABYTE:
+            await send({"type": "http.response.body", "body": b"x" * 65_536, "more_body": True})
+            self.sent += 65_536
+            await asyncio.sleep(0)
+        left.cancel()
+        self.was_left.set()
+
+    async def _socket(self, path: str, receive: Any, send: Any) -> None:
+        await receive()
+        await send({"type": "websocket.accept"})
+        while path == "/flood" and self.sent < 400 * MEGABYTE:
+            await send({"type": "websocket.send", "text": "x" * 65_536})
+            self.sent += 65_536
+            await asyncio.sleep(0)
+        while path == "/deaf":
+            self.is_waiting.set()
+            await asyncio.sleep(0.5)
+            break
+        while (message := await receive())["type"] != "websocket.disconnect":
+            self.seen.append(message["text"])
+            await send({"type": "websocket.send", "text": message["text"]})
+        self.was_left.set()

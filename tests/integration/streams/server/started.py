@@ -1,0 +1,19 @@
+"""Where a started server is found."""
+
+from collections.abc import Awaitable, Callable
+
+from crushsite.server import AsgiServer
+from crushsite.serving.endpoints import TcpEndpoint
+
+Start = Callable[..., Awaitable[AsgiServer]]
+MEGABYTE = 1024 * 1024
+
+
+def port_of(server: AsgiServer) -> int:
+    (endpoint,) = server.endpoints_open
+    assert isinstance(endpoint, TcpEndpoint)
+    return endpoint.port
+
+
+def url_of(server: AsgiServer, path: str = "/size") -> str:
+    return f"http://127.0.0.1:{port_of(server)}{path}"

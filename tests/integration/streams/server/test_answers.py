@@ -1,0 +1,88 @@
+"""The server itself: how answers go out, whole or in pieces."""
+
+import asyncio
+import os
+
+import aiohttp
+import pytest
+
+from crushsite.server import AsgiServer
+from tests.integration.streams.server.started import Start, port_of, url_of
+
+
+async def test_a_failing_application_tells_nothing(
+    start: Start, session: aiohttp.ClientSession, caplog: pytest.LogCaptureFixture
+) -> None:
+    server = await start()
+    for path in ("/boom", "/nothing"):
+        async with session.get(url_of(server, path)) as answer:
+            assert answer.status == 500
+            assert await answer.json() == {"message": "internal server error"}
+    assert "a secret of the server" in caplog.text
+
+
+async def test_a_stream_that_breaks_off_is_seen_to(
+    start: Start, session: aiohttp.ClientSession
+) -> None:
+    server = await start()
+    with pytest.raises(aiohttp.ClientError):
+        async with session.get(url_of(server, "/half")) as answer:
+            await answer.read()
+
+
+async def raw(server: AsgiServer, request: str) -> bytes:
+    reader, writer = await asyncio.open_connection("127.0.0.1", port_of(server))
+    writer.write(request.encode())
+    answer = await asyncio.wait_for(reader.read(), 5)
+    writer.close()
+    return answer
+
+
+async def test_a_header_cannot_hold_another(start: Start, session: aiohttp.ClientSession) -> None:
+    server = await start()
+    async with session.get(url_of(server, "/split")) as answer:
+        assert answer.status == 500
+        assert not answer.cookies
+
+
+async def test_an_answer_says_its_length(start: Start, session: aiohttp.ClientSession) -> None:
+    server = await start()
+    async with session.get(url_of(server)) as answer:
+        assert answer.headers["content-length"] == "1"
+
+
+async def test_an_answer_in_pieces_is_put_together(
+    start: Start, session: aiohttp.ClientSession
+) -> None:
+    server = await start()
+    for _ in range(2):  # on one connection
+        async with session.get(url_of(server, "/two")) as answer:
+            assert await answer.text() == "one two"
+    assert len(server.channels) == 1
+
+
+async def test_an_older_clients_answer_ends_with_its_connection(start: Start) -> None:
+    server = await start()
+    answer = await raw(server, "GET /two HTTP/1.0\r\n\r\n")
+    assert b"chunked" not in answer
+    assert answer.endswith(b"\r\n\r\none two")
+
+
+@pytest.mark.parametrize("request_line", ["HEAD /size", "HEAD /two", "GET /empty"])
+async def test_an_answer_without_a_body_has_none(start: Start, request_line: str) -> None:
+    server = await start()
+    answer = await raw(server, f"{request_line} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+    assert answer.endswith(b"\r\n\r\n")
+    assert b"chunked" not in answer
+    assert b"\r\nConnection: close\r\n" in answer
+
+
+async def test_small_writes_are_not_held_back(start: Start) -> None:
+    server = await start()
+    reader, writer = await asyncio.open_connection("127.0.0.1", port_of(server))
+    writer.write(b"GET /size HTTP/1.1\r\nHost: x\r\n\r\n")
+    await reader.readline()
+    (channel,) = server.channels
+    assert channel.transport.getTcpNoDelay()
+    assert not os.get_inheritable(channel.transport.fileno())
+    writer.close()

@@ -1,0 +1,92 @@
+"""The server itself: what it takes, and what it refuses in a sentence."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import aiohttp
+import pytest
+
+from tests.integration.streams.server.started import MEGABYTE, Start, port_of, url_of
+
+
+async def test_a_body_up_to_the_limit_is_taken(
+    start: Start, session: aiohttp.ClientSession
+) -> None:
+    server = await start(body_limit=300_000)
+    async with session.post(url_of(server), data=b"x" * 300_000) as answer:
+        assert await answer.text() == "300000"
+
+
+async def _chunks(size: int) -> AsyncIterator[bytes]:
+    for _ in range(size // 1000):
+        yield b"x" * 1000
+
+
+@pytest.mark.parametrize("is_chunked", [False, True])
+async def test_a_larger_body_is_refused(
+    start: Start, session: aiohttp.ClientSession, is_chunked: bool
+) -> None:
+    server = await start(body_limit=300_000)
+    data = _chunks(301_000) if is_chunked else b"x" * 300_001
+    async with session.post(url_of(server), data=data) as answer:
+        assert answer.status == 413
+        assert "300000" in (await answer.json())["message"]
+
+
+async def test_a_huge_announced_body_is_refused_before_it_comes(start: Start) -> None:
+    server = await start()
+    reader, writer = await asyncio.open_connection("127.0.0.1", port_of(server))
+    writer.write(b"POST /size HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999\r\n\r\n")
+    assert b" 413 " in await asyncio.wait_for(reader.readline(), 5)
+    writer.close()
+
+
+@pytest.mark.parametrize(
+    "request_bytes",
+    [
+        b"nonsense\r\n\r\n",
+        b"GET /size HTTP/1.1\r\nHost x\r\n\r\n",
+        b"GET /size HTTP/1.1\r\nContent-Length: x\r\n\r\n",
+        b"GET /size HTTP/1.1\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n",
+        b"POST /size HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+        b"GET /size HTTP/1.1\r\n" + b"A: b\r\n" * 1000 + b"\r\n",
+        b"GET /\xff HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n",
+        b"GET /size HTTP/1.1\r\nH\xc3: x\r\nConnection: close\r\n\r\n",
+        b"GET /size HTTP/1.1\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n",
+        b"GET /size HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+        b"Sec-WebSocket-Version: 99\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n",
+    ],
+)
+async def test_a_malformed_request_gets_a_sentence_and_is_no_error_of_ours(
+    start: Start, request_bytes: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    server = await start()
+    reader, writer = await asyncio.open_connection("127.0.0.1", port_of(server))
+    writer.write(request_bytes)
+    answer = await asyncio.wait_for(reader.read(), 10)
+    head, _, body = answer.partition(b"\r\n\r\n")
+    assert head.startswith((b"HTTP/1.1 400 ", b"HTTP/1.1 426 "))
+    assert body.startswith(b'{"message":')
+    assert not [record for record in caplog.records if record.levelname in {"ERROR", "CRITICAL"}]
+    writer.close()
+
+
+async def test_a_large_message_passes_both_ways(
+    start: Start, session: aiohttp.ClientSession
+) -> None:
+    server = await start()
+    async with session.ws_connect(url_of(server), max_msg_size=0) as ws:
+        for size in (0, 125, 126, 65_535, 65_536, 3 * MEGABYTE):
+            await ws.send_str("é" * size)
+            if size:
+                assert await ws.receive_str() == "é" * size
+
+
+async def test_a_message_over_the_limit_closes_the_socket(
+    start: Start, session: aiohttp.ClientSession
+) -> None:
+    server = await start(frame_limit=10_000)
+    async with session.ws_connect(url_of(server)) as ws:
+        await ws.send_str("x" * 10_001)
+        assert (await ws.receive()).type is aiohttp.WSMsgType.CLOSE
+        assert ws.close_code == 1009
