@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 
-from workspaces.models import Event, Workspace
+from tests.integration.storage.writing import Gate, NewWriter
+from workspaces.models import Workspace
 from workspaces.storage.reader import stop_reading
 from workspaces.storage.writer import Writer
-
-NewWriter = Callable[[], Writer]
 
 
 @pytest.fixture(autouse=True)
@@ -38,13 +37,8 @@ def workspaces(_database: None) -> list[str]:
     return [workspace.pk for workspace in Workspace.objects.bulk_create(made)]
 
 
-def logged(workspace_id: str) -> list[tuple[int, str]]:
-    """The workspace's log as (number, session), checked against its counter."""
-    rows = list(
-        Event.objects.filter(workspace_id=workspace_id)
-        .order_by("number")
-        .values_list("number", "session_id")
-    )
-    assert [number for number, _ in rows] == list(range(1, len(rows) + 1))
-    assert Workspace.objects.get(pk=workspace_id).last_event == len(rows)
-    return rows
+@pytest.fixture
+def gate() -> Iterator[Gate]:
+    gate = Gate()
+    yield gate
+    gate.opened.set()

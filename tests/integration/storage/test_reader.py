@@ -8,7 +8,7 @@ import threading
 import pytest
 from django.db import DatabaseError, OperationalError, connection
 
-from tests.integration.storage.conftest import NewWriter
+from tests.integration.storage.writing import NewWriter
 from workspaces.models import Workspace
 from workspaces.storage.reader import THREADS, read, stop_reading
 from workspaces.storage.transaction import Transaction

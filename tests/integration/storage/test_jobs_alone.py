@@ -1,0 +1,42 @@
+"""One job alone, as it sees the log and its own transaction."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.integration.storage.writing import append, appending, logged
+from workspaces.storage.transaction import Transaction
+from workspaces.storage.writer import run_alone
+
+
+def test_one_job_alone_returns_its_events(workspaces: list[str]) -> None:
+    value, recorded = run_alone(workspaces[0], appending(workspaces[0], "a"))
+
+    assert value == 1
+    assert [event.number for event in recorded] == [1]
+
+
+def test_a_job_sees_the_number_that_its_next_event_gets(workspaces: list[str]) -> None:
+    def twice(tx: Transaction) -> list[int]:
+        return [
+            tx.next_number(workspaces[0]),
+            append(tx, workspaces[0], "a"),
+            tx.next_number(workspaces[0]),
+        ]
+
+    assert run_alone(workspaces[0], twice)[0] == [1, 1, 2]
+
+
+def test_a_payload_that_is_no_json_fails_and_leaves_nothing(workspaces: list[str]) -> None:
+    with pytest.raises(TypeError):
+        run_alone(workspaces[0], appending(workspaces[0], "\ud800"))
+
+    assert logged(workspaces[0]) == []
+
+
+def test_a_job_reads_and_counts_rows(workspaces: list[str]) -> None:
+    def look(tx: Transaction) -> tuple[int, int]:
+        found = tx.fetch("SELECT id FROM workspaces_workspace WHERE data_dir = %s", ["/data"])
+        return len(found), tx.execute("UPDATE workspaces_workspace SET debug = %s", [True])
+
+    assert run_alone("", look)[0] == (20, 20)
