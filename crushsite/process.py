@@ -21,6 +21,7 @@ from agents.actions import teardown
 from agents.actions.rescue import expire_all_leases
 from agents.jobs.host import job_host
 from agents.llm.ending import end_connections
+from agents.llm.gathering import let_readers_set_the_pace
 from agents.queue.claim import Claimed
 from agents.runner.brief import Brief, brief_of
 from agents.runner.languages import language_host, settle_left
@@ -103,6 +104,7 @@ class ServerProcess:
         publish = logging_milestones(self._publish)
         writer.start(publish=publish, loop=asyncio.get_running_loop())
         await self.hub.start()
+        let_readers_set_the_pace(self.hub.patience)
         await job_host().start(server_mark=self.instance_id, is_alone=self.shape.is_alone)
         if self.shape.is_alone:
             await writer.write("", _start_alone)

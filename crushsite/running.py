@@ -23,6 +23,7 @@ from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
 
 from agents.jobs.host import job_host
+from crushsite import event_loop
 from crushsite.logs import set_up_logging
 from crushsite.process import ServerProcess, Shape, set_process
 from crushsite.running_server import SERVER_FILE, named_server
@@ -110,7 +111,7 @@ def run_server(host: str, shape: Shape, *, folder: Path) -> None:
     """Serves until SIGTERM or SIGINT."""
     set_up_logging(settings.CRUSH_LOG_LEVEL)
     sys.setswitchinterval(0.001)  # the writer's thread gives the loop its turn back soon
-    asyncio.run(_serve(host, shape, folder=folder))
+    event_loop.run(_serve(host, shape, folder=folder))
 
 
 async def _serve(host: str, shape: Shape, *, folder: Path) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, TypedDict
+from typing import Literal, NamedTuple
 
 from agents.llm.contract import (
     ModelEvent,
@@ -25,19 +25,11 @@ from agents.llm.contract import (
 )
 from agents.llm.errors import ReplyTooLarge
 from workspaces.events.parts import Parts, Reasoning, Text, ToolCall
+from workspaces.events.types import Header
 
 REPLY_LIMIT = 8 * 1024 * 1024  # characters
 PART_LIMIT = 2_000
 PART_COST = 64  # characters that an empty part counts as
-
-
-class CallHeader(TypedDict):
-    type: Literal["tool_call"]
-    id: str
-    name: str
-
-
-Header = Literal["text", "reasoning"] | CallHeader
 
 
 class Delta(NamedTuple):
@@ -46,7 +38,7 @@ class Delta(NamedTuple):
     part: int
     offset: int
     text: str
-    header: Header | None
+    header: Header
 
 
 @dataclass(slots=True)
@@ -89,11 +81,13 @@ class ReplyAssembly:
 
     def apply(self, event: ModelEvent, *, now: int = 0) -> Delta | None:
         """What clients are to be told, ``None`` if nothing. ``now``: for reasoning's times."""
-        kind = type(event)
-        if kind is TextDelta:
-            return self._say("text", event.text, now)  # type: ignore[union-attr]
-        if kind is ReasoningDelta:
-            return self._say("reasoning", event.text, now)  # type: ignore[union-attr]
+        if type(event) is TextDelta:
+            text, part = event.text, self._open
+            if part is not None and part.kind == "text" and text and "\x00" not in text:
+                return self._grow(part, text, None)  # almost every word
+            return self._say("text", text, now)
+        if type(event) is ReasoningDelta:
+            return self._say("reasoning", event.text, now)
         return self._apply_rare(event, now)
 
     def _apply_rare(self, event: ModelEvent, now: int) -> Delta | None:
@@ -150,7 +144,7 @@ class ReplyAssembly:
         self._open = part
         return self._grow(part, text, kind)
 
-    def _grow(self, part: _Growing, text: str, header: Header | None) -> Delta:
+    def _grow(self, part: _Growing, text: str, header: Header) -> Delta:
         length = len(text)
         if self._size + length > self._limit:
             raise self._too_large()
@@ -174,7 +168,7 @@ class ReplyAssembly:
         call.call_id, call.name = self._unique(_storable(event.id)), name
         self._size += len(event.id) + len(name)
         self._calls[event.id] = call
-        header: CallHeader = {"type": "tool_call", "id": call.call_id, "name": name}
+        header = {"type": "tool_call", "id": call.call_id, "name": name}
         return Delta(call.index, 0, "", header)
 
     def _unique(self, call_id: str) -> str:
@@ -191,7 +185,7 @@ class ReplyAssembly:
             return None
         self._check_room(len(signature) + PART_COST)
         part = self._open
-        header: Header | None = None
+        header: Header = None
         if part is None or part.kind != "reasoning" or part.signature:
             self._close(now)
             part, header = self._begin("reasoning"), "reasoning"

@@ -26,6 +26,8 @@ from agents.llm.errors import (
     Silent,
     Unreachable,
 )
+from agents.llm.gathering import gathering_here
+from agents.llm.silence import SilenceWatch
 from agents.llm.sse_lines import SseLines
 from workspaces.config.settings import ProviderSettings
 from workspaces.events.parts import FinishReason
@@ -69,17 +71,20 @@ async def stream_events(
 ) -> AsyncGenerator[list[ModelEvent], None]:
     """Ends with ``Stopped`` or raises ``ModelError``. Closing it closes the connection."""
     response = await _open(post)
+    silence: SilenceWatch | None = None
+    gathering = gathering_here()
+    gathering.streams += 1
     try:
         await _refuse_what_is_no_stream(post, response)
+        silence = SilenceWatch(response, post.silence_seconds)
         lines = framing or SseLines()
-        read = response.content.readany
+        body, cut, decode = response.content, lines.feed, decoder.feed
         while not decoder.stopped:
-            chunk = await read()
-            found = lines.feed(chunk) if chunk else lines.finish()
+            chunk = await gathering.read(body)
             batch: list[ModelEvent] = []
             try:
-                for data in found:
-                    batch += decoder.feed(data)
+                for data in cut(chunk) if chunk else lines.finish():
+                    batch += decode(data)
                 if not chunk:
                     batch += decoder.end()
             except ModelError:
@@ -97,6 +102,9 @@ async def stream_events(
         name = post.settings.name
         raise BrokenStream(f"The connection to {name} broke in the middle of a reply.") from None
     finally:
+        gathering.streams -= 1
+        if silence is not None:
+            silence.stop()
         if decoder.stopped:
             settle(response)
         else:

@@ -75,16 +75,19 @@ class OpenAIDecoder:
             return []
         if data[:6] == b"[DONE]":
             return self._stop()
-        chunk = parse_object(data)
-        if chunk is None:
+        try:
+            chunk = orjson.loads(data)
+        except orjson.JSONDecodeError:
+            chunk = parse_object(data)
+        if type(chunk) is not dict:
             raise BrokenStream("The provider sent something that is no JSON object.")
         if chunk.get("error"):
             raise self._error_for(chunk["error"])
         choices = chunk.get("choices")
         events: list[ModelEvent] = []
-        if isinstance(choices, list) and choices:
+        if type(choices) is list and choices:
             choice = choices[0]
-            if isinstance(choice, dict):
+            if type(choice) is dict:
                 self._choice(choice, events)
         if (usage := chunk.get("usage")) is not None:
             self._count(usage)
@@ -102,10 +105,13 @@ class OpenAIDecoder:
 
     def _choice(self, choice: dict[str, Any], events: list[ModelEvent]) -> None:
         delta = choice.get("delta")
-        if isinstance(delta, dict):
+        if type(delta) is dict:
             content = delta.get("content")
             if content:
-                self._content(content, events)
+                if type(content) is str:
+                    events.append(TextDelta(content))
+                else:
+                    self._blocks(content, events)
             if len(delta) > 1 or content is None:
                 self._rare(delta, events)
         if (reason := choice.get("finish_reason")) and isinstance(reason, str):
@@ -113,17 +119,17 @@ class OpenAIDecoder:
         if (usage := choice.get("usage")) is not None:
             self._count(usage)
 
-    def _content(self, content: object, events: list[ModelEvent]) -> None:
-        if isinstance(content, str):
-            events.append(TextDelta(content))
-        elif isinstance(content, list):
-            for part in content:  # blocks, as Mistral sends them
-                if not isinstance(part, dict):
-                    continue
-                if part.get("type") == "thinking":
-                    self._thinking(part.get("thinking"), events)
-                elif text := text_or_empty(part.get("text")):
-                    events.append(TextDelta(text))
+    def _blocks(self, content: object, events: list[ModelEvent]) -> None:
+        """As Mistral sends what it says."""
+        if not isinstance(content, list):
+            return
+        for part in content:
+            if not isinstance(part, dict):
+                continue
+            if part.get("type") == "thinking":
+                self._thinking(part.get("thinking"), events)
+            elif text := text_or_empty(part.get("text")):
+                events.append(TextDelta(text))
 
     def _thinking(self, thinking: object, events: list[ModelEvent]) -> None:
         pieces = thinking if isinstance(thinking, list) else [{"text": thinking}]

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import random as _random
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import aclosing
 
 from agents.llm.contract import ModelEvent, ModelRequest, Provider, Restarted, Stopped
 from agents.llm.errors import BrokenStream, ModelError
@@ -54,31 +53,23 @@ async def stream_with_retries(
     """
     attempt = 0
     while True:
+        stream = provider.stream(request)
         try:
-            async with aclosing(_one_try(provider, request)) as batches:
-                async for batch in batches:
-                    yield batch
-            return
+            # One loop and no generator around this one: each word passes here.
+            async for batch in stream:
+                yield batch
+                if batch and type(batch[-1]) is Stopped:
+                    return  # nothing comes after it
+            raise BrokenStream
         except ModelError as error:
             attempt += 1
             delay = delay_before_retry(error, attempt, random)
             if delay is None:
                 raise
             restarted = Restarted(attempt + 1, error.sentence, delay)
+        finally:
+            close = getattr(stream, "aclose", None)
+            if close is not None:
+                await close()
         yield [restarted]
         await sleep(delay)
-
-
-async def _one_try(provider: Provider, request: ModelRequest) -> AsyncGenerator[list[ModelEvent]]:
-    """Nothing comes after ``Stopped``, and the stream is closed whatever happens."""
-    stream = provider.stream(request)
-    try:
-        async for batch in stream:
-            yield batch
-            if batch and isinstance(batch[-1], Stopped):
-                return
-        raise BrokenStream
-    finally:
-        close = getattr(stream, "aclose", None)
-        if close is not None:
-            await close()

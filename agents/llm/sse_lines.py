@@ -27,6 +27,9 @@ class SseLines:
         """The data of each event that ended in this chunk. Raises ``BrokenStream``."""
         if self._after_cr or b"\r" in chunk:
             chunk = self._with_plain_ends(chunk)
+        elif self._is_one_event(chunk):
+            self._begun = True
+            return [chunk[6:-2]]
         if b"\n" not in chunk:
             self._keep(chunk)
             return []
@@ -42,6 +45,9 @@ class SseLines:
         if not self._begun:
             self._begun = True
             lines[0] = lines[0].removeprefix(BOM)
+        return self._ended_in(lines)
+
+    def _ended_in(self, lines: list[bytes]) -> list[bytes]:
         done: list[bytes] = []
         data = self._data
         for line in lines:
@@ -61,6 +67,17 @@ class SseLines:
     def finish(self) -> list[bytes]:
         """What a server left without its last blank line, as many forget it."""
         return self.feed(b"\n\n")
+
+    def _is_one_event(self, chunk: bytes) -> bool:
+        """Whether the chunk is a whole event of one line: almost every word is."""
+        return (
+            not self._rest
+            and not self._data
+            and chunk[:6] == b"data: "
+            and chunk[-2:] == b"\n\n"
+            and chunk.find(b"\n") == len(chunk) - 2
+            and len(chunk) <= self._limit
+        )
 
     def _add(self, value: bytes) -> None:
         # The empty lines of a hostile event are counted as well.

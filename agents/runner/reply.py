@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 from agents.actions.holding import Held
 from agents.actions.open_reply import restart_reply
@@ -16,7 +16,7 @@ from agents.runner.checkpoints import Checkpoints
 from workspaces.events.hub import Hub
 from workspaces.events.live import LiveMessage
 from workspaces.events.parts import Parts
-from workspaces.events.types import Delta, Header
+from workspaces.events.types import Delta
 from workspaces.storage.moments import now_ms
 from workspaces.storage.writer import writer
 
@@ -76,11 +76,8 @@ class Reply:
     def _tell(self, event: ModelEvent, now: int) -> None:
         added = self.assembly.apply(event, now=now)
         if added is not None:
-            header = cast("Header", added.header)
-            self.hub.stream(
-                self.held.workspace_id,
-                Delta(self.number, added.part, added.offset, added.text, header),
-            )
+            delta = Delta(self.number, *added)
+            self.hub.stream(self.held.workspace_id, delta)
 
     async def _restart(self, event: Restarted) -> None:
         logger.info("the model's stream begins anew: %s", event.reason)

@@ -16,7 +16,7 @@ from workspaces.events.live import Applied, LiveMessage
 from workspaces.events.outputs import listen_to_output, stop_listening_to_output
 from workspaces.events.readers import NativeReader, V1Reader
 from workspaces.events.relay import Relay
-from workspaces.events.room import Room
+from workspaces.events.room import PROMPT_SECONDS, UNREAD_SECONDS, Room
 from workspaces.events.types import Delta, Output
 from workspaces.storage.reader import read
 from workspaces.storage.transaction import Recorded
@@ -78,13 +78,22 @@ class Hub:
     def stream(self, workspace_id: str, delta: Delta) -> None:
         """Passes on words of a message that was begun here."""
         live = self._producers[workspace_id][delta.number]
-        outcome, _ = live.apply(delta)
-        if outcome is not Applied.NEW:
-            raise AssertionError(f"a producer streams in order, not {outcome}: {delta.offset}")
+        if not live.follow(delta):
+            outcome, _ = live.apply(delta)
+            if outcome is not Applied.NEW:
+                raise AssertionError(f"a producer streams in order, not {outcome}: {delta.offset}")
         room = self._rooms.get(workspace_id)
         if room is not None:
             room.passed(delta)
-        self._relay.put(workspace_id, delta)
+        if self._relay.is_needed:
+            self._relay.put(workspace_id, delta)
+
+    def patience(self) -> float:
+        """For how many seconds new words may wait until they are told: as long as they wait
+        for the next write to those who read them."""
+        if self._relay.is_needed:
+            return PROMPT_SECONDS  # readers are in other processes
+        return min((room.patience() for room in self._rooms.values()), default=UNREAD_SECONDS)
 
     def end(self, workspace_id: str, number: int) -> None:
         """The message is finished or given up. Callable twice."""

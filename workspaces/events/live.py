@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from enum import Enum
 from typing import Any
 
+import orjson
 from typing_extensions import override
 
 from workspaces.events.types import Delta, Header
@@ -22,7 +23,7 @@ class Applied(Enum):
 
 
 class LivePart:
-    __slots__ = ("_chunks", "_rest", "header", "length")
+    __slots__ = ("_chunks", "_json", "_rest", "header", "length")
 
     def __init__(
         self, header: Header, text: str = "", *, rest: Mapping[str, Any] | None = None
@@ -30,11 +31,13 @@ class LivePart:
         self.header = header
         self._chunks = [text] if text else []
         self._rest = rest  # of a stored part: its other fields
+        self._json: bytes | None = None
         self.length = len(text)
 
     def add(self, text: str) -> None:
         self._chunks.append(text)
         self.length += len(text)
+        self._json = None
 
     def text(self) -> str:
         if len(self._chunks) > 1:
@@ -49,6 +52,15 @@ class LivePart:
             rest = self._rest or {"id": self.header["id"], "name": self.header["name"]}
             return {"type": "tool_call", "data": {**rest, "input": self.text()}}
         return {"type": "text", "data": {"text": self.text()}}
+
+    def json(self) -> bytes:
+        """``to_wire`` as JSON; of a part that grows no more it is kept."""
+        if self._json is None:
+            if self.header == "text":
+                self._json = b'{"type":"text","data":{"text":%b}}' % orjson.dumps(self.text())
+            else:
+                self._json = orjson.dumps(self.to_wire())
+        return self._json
 
 
 class StoredPart(LivePart):
@@ -66,7 +78,7 @@ class StoredPart(LivePart):
 
 
 class LiveMessage:
-    __slots__ = ("encoded", "message", "number", "parts", "size")
+    __slots__ = ("_head", "encoded", "message", "number", "parts", "size")
 
     def __init__(self, number: int, message: Mapping[str, Any]) -> None:
         self.number = number
@@ -74,9 +86,25 @@ class LiveMessage:
         self.parts = [_part_from_wire(part) for part in message.get("parts", ())]
         self.size = sum(part.length for part in self.parts)
         self.encoded: bytes | None = None  # a wire's cache, forgotten at each change
+        self._head: bytes | None = None
+
+    def follow(self, delta: Delta) -> bool:
+        """``apply`` for words that go on where a part stands, as almost all do; else nothing."""
+        _, index, offset, text, header = delta
+        if header is not None or index >= len(self.parts) or not text:
+            return False
+        part = self.parts[index]
+        if part.length != offset:
+            return False
+        part.add(text)
+        self.size += len(text)
+        self.encoded = None
+        return True
 
     def apply(self, delta: Delta) -> tuple[Applied, Delta]:
         """Adds what is new of the delta and returns just that part of it."""
+        if self.follow(delta):
+            return Applied.NEW, delta
         index = delta.part
         opens = index == len(self.parts) and delta.offset == 0
         if opens:
@@ -116,6 +144,15 @@ class LiveMessage:
 
     def to_wire(self) -> dict[str, Any]:
         return {**self.message, "parts": [part.to_wire() for part in self.parts]}
+
+    def json(self) -> bytes:
+        """``to_wire`` as JSON, of which only what has grown is encoded anew."""
+        if self._head is None:
+            rest = {key: value for key, value in self.message.items() if key != "parts"}
+            self._head = orjson.dumps(rest)[:-1]
+        comma = b"," if len(self._head) > 1 else b""
+        parts = b",".join([part.json() for part in self.parts])
+        return b'%b%b"parts":[%b]}' % (self._head, comma, parts)
 
 
 def _part_from_wire(raw: Mapping[str, Any]) -> LivePart:

@@ -14,26 +14,26 @@ class Pace:
     wait after it: the first word follows its message's start at once.
     """
 
-    __slots__ = ("_due", "_flush", "_handle", "_is_paced", "_last", "_loop")
+    __slots__ = ("_flush", "_handle", "_interval", "_is_paced", "_last", "_loop")
 
     def __init__(self, loop: asyncio.AbstractEventLoop, flush: Callable[[], None]) -> None:
         self._loop = loop
         self._flush = flush
         self._handle: asyncio.Handle | None = None
-        self._due = 0.0
+        self._interval = 0.0  # the shortest that was asked for since the last flush
         self._last = 0.0  # the last paced flush
         self._is_paced = False
 
     def soon(self, interval: float) -> None:
-        now = self._loop.time()
-        due = self._last + interval
-        self._is_paced = self._is_paced or interval > 0
+        if interval > 0:
+            self._is_paced = True
         if self._handle is not None:
-            if due >= self._due:
+            if interval >= self._interval:
                 return
             self._handle.cancel()
-        self._due = due
-        if due <= now:
+        self._interval = interval
+        due = self._last + interval
+        if due <= self._loop.time():
             self._handle = self._loop.call_soon(self._run)
         else:
             self._handle = self._loop.call_at(due, self._run)

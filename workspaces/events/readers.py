@@ -98,11 +98,14 @@ class V1Reader:
         self.closed = False
         self._finals: list[bytes] = []
         self._changed: set[int] = set()
+        self._batch: bytes | None = None
         self._wake = asyncio.Event()
 
-    def offer(self, finals: bytes, changed: set[int]) -> None:
+    def offer(self, finals: bytes, changed: set[int], batch: bytes | None = None) -> None:
+        """``batch``: all of it, encoded for everybody; it goes to who waits for nothing else."""
         if self.closed:
             return
+        self._batch = None if self._finals or self._changed else batch
         if finals:
             self._finals.append(finals)
         self._changed |= changed
@@ -126,6 +129,8 @@ class V1Reader:
                 await self._wake.wait()
             chunks, self._finals = self._finals, []
             changed, self._changed = self._changed, set()
-            chunks += [state for number in sorted(changed) if (state := room.v1_state(number))]
-            if chunks:
-                return b"".join(chunks)
+            batch, self._batch = self._batch, None
+            if batch is None:
+                batch = room.v1_batch(b"".join(chunks), changed)
+            if batch:
+                return batch

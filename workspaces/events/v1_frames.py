@@ -32,9 +32,9 @@ def frame(kind: str, change: str, payload: Mapping[str, Any]) -> bytes:
     return b"data: " + body + b"\n\n"
 
 
-def message_frame(message: Mapping[str, Any]) -> bytes:
-    """An open message as it stands now."""
-    return frame("message", "updated", message)
+def open_message_frame(message: bytes) -> bytes:
+    """An open message, as JSON, as it stands now."""
+    return b'data: {"type":"message","payload":{"type":"updated","payload":%b}}\n\n' % message
 
 
 def frames_of(event: Recorded, *, reply: Mapping[str, Any] | None = None) -> bytes:

@@ -15,6 +15,7 @@ from typing_extensions import override
 
 from agents.wakeup import CHANNEL, GROUP
 from agents.worker import NudgeConsumer
+from crushsite import event_loop
 from crushsite.logs import set_up_logging
 from crushsite.process import ServerProcess, Shape, set_process
 from crushsite.running import ensure_data_dir
@@ -34,7 +35,7 @@ class Command(BaseCommand):
         require_scaled_settings()
         ensure_data_dir()
         set_up_logging(settings.CRUSH_LOG_LEVEL)
-        asyncio.run(_work(options["channels"]))
+        event_loop.run(_work(options["channels"]))
 
 
 async def _work(channels: list[str]) -> None:

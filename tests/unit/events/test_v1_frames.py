@@ -430,13 +430,15 @@ def test_an_unknown_kind_is_passed_over() -> None:
 
 
 def test_an_open_message_is_an_update() -> None:
-    assert read(v1_frames.message_frame(MESSAGE)) == [envelope("message", "updated", MESSAGE)]
+    assert read(v1_frames.open_message_frame(orjson.dumps(MESSAGE))) == [
+        envelope("message", "updated", MESSAGE)
+    ]
 
 
 def test_line_breaks_in_a_text_do_not_end_an_envelope() -> None:
     message = {**MESSAGE, "parts": [{"type": "text", "data": {"text": "a\n\nb\r\n"}}]}
 
-    (told,) = read(v1_frames.message_frame(message))
+    (told,) = read(v1_frames.open_message_frame(orjson.dumps(message)))
 
     assert told["payload"]["payload"]["parts"][0]["data"]["text"] == "a\n\nb\r\n"
 

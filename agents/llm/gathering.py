@@ -1,0 +1,96 @@
+"""When many replies stream at once, what has come of all of them is read together.
+
+A word that is read alone is dear: the process wakes, and meets caches that others have
+used since. So beyond a few streams each is looked at in turns, a few milliseconds apart,
+no longer than whoever reads the words has to wait for them anyway. A few streams are
+read as their bytes come.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Generator
+from typing import Any, Protocol
+from weakref import WeakKeyDictionary
+
+MANY = 8
+SHORTEST_SECONDS = 0.002
+
+
+class Body(Protocol):
+    async def readany(self) -> bytes: ...
+
+
+class Gathering:
+    """Of one event loop. ``patience`` says how far apart the turns may be."""
+
+    def __init__(self, patience: Callable[[], float]) -> None:
+        self.streams = 0  # open ones; kept by whoever opens and closes them
+        self._patience = patience
+        self._waiting: list[tuple[asyncio.Future[Any], asyncio.Future[None]]] = []
+        self._timer: asyncio.TimerHandle | None = None
+
+    async def read(self, body: Body) -> bytes:
+        """As ``body.readany``: some bytes, none at its end, or its error."""
+        if self.streams < MANY:
+            return await body.readany()
+        # Its steps are done by hand, so that bytes that come wake nobody: their turn does.
+        reading = body.readany()
+        steps: Generator[Any, None, bytes] = reading.__await__()
+        try:
+            while True:
+                try:
+                    arrived = next(steps)
+                except StopIteration as read:
+                    return bytes(read.value)
+                await self._turn_with(arrived)
+        finally:
+            steps.close()
+            reading.close()
+
+    async def _turn_with(self, arrived: asyncio.Future[Any]) -> None:
+        loop = asyncio.get_running_loop()
+        turn: asyncio.Future[None] = loop.create_future()
+        self._waiting.append((arrived, turn))
+        if self._timer is None:
+            self._timer = loop.call_later(self._patience(), self._take_turns)
+        await turn
+
+    def _take_turns(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        for arrived, turn in waiting:
+            if turn.done():
+                continue  # whoever waited has been cancelled
+            if arrived.done():
+                turn.set_result(None)
+            else:
+                self._waiting.append((arrived, turn))
+        self._timer = None
+        if self._waiting:
+            loop = asyncio.get_running_loop()
+            self._timer = loop.call_later(self._patience(), self._take_turns)
+
+
+_gatherings: WeakKeyDictionary[asyncio.AbstractEventLoop, Gathering] = WeakKeyDictionary()
+
+
+def _as_short_as_useful() -> float:
+    return SHORTEST_SECONDS
+
+
+_patience: Callable[[], float] = _as_short_as_useful
+
+
+def gathering_here() -> Gathering:
+    """The running loop's."""
+    loop = asyncio.get_running_loop()
+    gathering = _gatherings.get(loop)
+    if gathering is None:
+        gathering = _gatherings[loop] = Gathering(lambda: _patience())
+    return gathering
+
+
+def let_readers_set_the_pace(patience: Callable[[], float]) -> None:
+    """``patience``: for how long words may wait here, as those who read them have it now."""
+    global _patience
+    _patience = patience
