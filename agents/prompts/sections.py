@@ -112,7 +112,8 @@ def attribution_section(attribution: Attribution | None, *, model_name: str) -> 
 
 def _plain(text: str) -> str:
     """On one line, without control characters: it may come from anywhere."""
-    return "".join(c if c.isprintable() else " " for c in " ".join(text.split()))
+    line = " ".join(text.split())
+    return line if line.isprintable() else "".join(c if c.isprintable() else " " for c in line)
 
 
 def _line(text: str) -> str:

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 
+from workspaces.config.folder_names import names_in
 from workspaces.config.regular_file import Unreadable, read_regular_file
 
 FILE_LIMIT = 64 << 10
@@ -34,6 +35,7 @@ KNOWN_NAMES = (
     ".cursor/rules/",
     ".github/copilot-instructions.md",
 )
+_FIRST_NAMES = frozenset(name.partition("/")[0] for name in KNOWN_NAMES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,17 +61,27 @@ def find_context_files(
         inside = os.path.realpath(workspace)
     except ValueError:  # a NUL: no such folder
         return tuple(collected.take(own, within=None))
-    named = dict.fromkeys((*KNOWN_NAMES, *context_paths[:_PATHS_LIMIT]))
-    paths = [os.path.join(workspace, path) for path in named]  # noqa: PTH118  an absolute one wins
+    configured = [path for path in context_paths[:_PATHS_LIMIT] if path not in KNOWN_NAMES]
+    paths = [*_known_in(workspace), *(os.path.join(workspace, path) for path in configured)]  # noqa: PTH118  an absolute one wins
     groups = [collected.take(paths, within=inside)]
     users = collected.take(own, within=None)
     trusted = frozenset({0, os.getuid(), *_owner(inside)})
     for parent in list(PurePath(inside).parents)[:_LEVELS_LIMIT]:
         folder = str(parent).rstrip("/")
-        above = (f"{folder}/{name}" for name in KNOWN_NAMES)
-        groups.append(collected.take(above, within=folder or "/", owners=trusted))
+        groups.append(collected.take(_known_in(folder), within=folder or "/", owners=trusted))
     groups.append(users)
     return tuple(file for group in reversed(groups) for file in group)
+
+
+def _known_in(folder: str) -> list[str]:
+    """Paths of the well-known files and folders that are there."""
+    try:
+        present = names_in(folder or "/", _FIRST_NAMES)
+    except (OSError, ValueError):
+        return []
+    if not present:
+        return []
+    return [f"{folder}/{name}" for name in KNOWN_NAMES if name.partition("/")[0] in present]
 
 
 def _owner(folder: str) -> list[int]:
