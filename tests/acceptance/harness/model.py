@@ -15,13 +15,13 @@ from tests.acceptance.harness.processes import Process
 
 
 class ScriptedModel:
-    """`tests/doubles/scripted_model.py` on a port of its own. Its calls block for about a millisecond."""
+    """`tests/doubles/scripted_model` on a port of its own. Its calls block for about a millisecond."""
 
     def __init__(self, log: Path) -> None:
         self.url = ""
         self._process = Process(
             "scripted model",
-            [sys.executable, "tests/doubles/scripted_model.py", "--port", "0"],
+            [sys.executable, "-m", "tests.doubles.scripted_model", "--port", "0"],
             env={"PATH": os.environ["PATH"], "PYTHONUNBUFFERED": "1", "PYTHONPATH": str(ROOT)},
             cwd=ROOT,
             log=log,

@@ -14,15 +14,14 @@ import pytest
 
 from agents.llm.connections import close_connections
 
-PROGRAM = Path(__file__).parents[2] / "doubles" / "scripted_model.py"
+ROOT = Path(__file__).parents[3]
 
 
 @pytest.fixture(scope="session")
 def scripted() -> Iterator[str]:
     """The address of a scripted model."""
-    with subprocess.Popen(
-        [sys.executable, str(PROGRAM)], stdout=subprocess.PIPE, text=True
-    ) as process:
+    program = [sys.executable, "-m", "tests.doubles.scripted_model"]
+    with subprocess.Popen(program, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         line = process.stdout.readline()
         assert line.startswith("listening "), line
