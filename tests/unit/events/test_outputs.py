@@ -6,7 +6,7 @@ from typing import Any
 
 import orjson
 
-from tests.unit.events.test_room import Played, event, message, started
+from tests.unit.events.played import Played, event, message, started
 from workspaces.events import outputs
 from workspaces.events.readers import NativeReader
 from workspaces.events.types import Kind, Output

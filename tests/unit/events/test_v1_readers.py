@@ -1,0 +1,174 @@
+"""A room's `/v1` readers: every final event, and of messages the newest state alone."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.unit.events.played import (
+    Played,
+    event,
+    finished,
+    message,
+    run_finished,
+    started,
+    texts,
+    words,
+)
+from workspaces.events.live import LiveMessage
+from workspaces.events.types import Kind
+
+
+async def test_v1_keeps_every_final_event_and_the_newest_state_alone() -> None:
+    played = Played()
+    reader = played.v1()
+    played.room.publish(started(1))
+    for offset in range(50):
+        played.room.stream(words(1, offset, "x"))
+        played.room.flush_v1()
+
+    assert texts(await played.told_v1(reader)) == [("message", ""), ("message", "x" * 50)]
+
+
+async def test_v1_conflates_each_message_for_itself() -> None:
+    played = Played()
+    reader = played.v1()
+    played.room.publish(started(1, "a"))
+    played.room.publish(started(2, "b"))
+    for offset in range(5):
+        played.room.stream(words(1, offset, "a"))
+        played.room.stream(words(2, offset, "b"))
+        played.room.flush_v1()
+    played.room.publish(finished(3, "aaaaa", "a"))
+
+    assert texts(await played.told_v1(reader)) == [
+        ("message", ""),
+        ("message", ""),
+        ("message", "aaaaa"),
+        ("message", "bbbbb"),
+    ]
+
+
+async def test_v1_never_loses_a_final_event_however_slow_its_reader_is() -> None:
+    played = Played()
+    reader = played.v1()
+    for number in range(1, 2001):
+        played.room.publish(event(number, Kind.CONFIG_CHANGED, workspace_id=str(number)))
+        if number % 7 == 0:
+            played.room.flush_v1()
+
+    told = await played.told_v1(reader)
+
+    found = [frame["payload"]["payload"]["workspace_id"] for frame in told]
+    assert found == [str(number) for number in range(1, 2001)]
+
+
+@given(st.randoms(use_true_random=False), st.integers(0, 12))
+@settings(max_examples=60)
+def test_v1_tells_every_message_update_before_its_run_complete(
+    chance: random.Random, length: int
+) -> None:
+    async def play() -> None:
+        played = Played()
+        reader = played.v1()
+        frames: list[dict[str, Any]] = []
+        played.room.publish(started(1))
+        for offset in range(length):
+            played.room.stream(words(1, offset, "x"))
+            if chance.random() < 0.4:
+                played.room.flush_v1()
+            if chance.random() < 0.4:
+                frames += await played.told_v1(reader)
+        played.room.publish(finished(2, "x" * length))
+        if chance.random() < 0.5:
+            frames += await played.told_v1(reader)
+        played.room.publish(run_finished(3))
+        frames += await played.told_v1(reader)
+
+        said = texts(frames)
+        assert said[-2:] == [("message", "x" * length), ("run_complete", "")]
+        assert frames[-2]["payload"]["payload"]["parts"][-1]["type"] == "finish"
+        lengths = [len(text) for kind, text in said if kind == "message"]
+        assert lengths == sorted(lengths)
+
+    asyncio.run(play())
+
+
+async def test_who_joins_v1_is_shown_the_open_messages() -> None:
+    played = Played()
+    played.room.publish(started(1))
+    played.room.stream(words(1, 0, "ab"))
+
+    assert texts(await played.told_v1(played.v1())) == [("message", "ab")]
+
+
+async def test_v1_is_shown_what_a_repair_brought() -> None:
+    played = Played()
+    reader = played.v1()
+    played.room.publish(started(1))
+    await played.told_v1(reader)
+    played.room.stream(words(1, 3, "d"))
+    assert await played.told_v1(reader) == []
+
+    played.room.repair(LiveMessage(1, message("abc")))
+
+    assert texts(await played.told_v1(reader)) == [("message", "abcd")]
+
+
+async def test_a_state_is_encoded_once_for_all_readers() -> None:
+    played = Played()
+    played.room.publish(started(1))
+    played.room.stream(words(1, 0, "ab"))
+
+    first = played.room.v1_state(1)
+
+    assert played.room.v1_state(1) is first
+    played.room.stream(words(1, 2, "c"))
+    assert played.room.v1_state(1) is not first
+    assert played.room.v1_state(9) == b""
+
+
+async def test_v1_beats_only_into_silence() -> None:
+    played = Played()
+    reader = played.v1()
+    reader.beat()
+    reader.beat()
+    assert await reader.take(played.room) == b"\n"
+
+    played.room.publish(started(1))
+    played.room.flush_v1()
+    reader.beat()
+
+    assert not (await reader.take(played.room)).startswith(b"\n")
+
+
+async def test_v1_goes_on_waiting_when_what_changed_is_over() -> None:
+    played = Played()
+    reader = played.v1()
+    reader.offer(b"", {1})
+    taking = asyncio.create_task(reader.take(played.room))
+    await asyncio.sleep(0)
+    assert not taking.done()
+
+    played.room.publish(run_finished(1))
+    played.room.flush_v1()
+
+    assert b'"run_complete"' in await asyncio.wait_for(taking, 10)
+
+
+async def test_long_messages_and_many_readers_are_told_less_often() -> None:
+    played = Played()
+    played.room.publish(started(1))
+    few = played.room._v1_interval(0), played.room._native_interval()
+    for _ in range(40):
+        played.v1()
+        played.native()
+    many = played.room._v1_interval(0), played.room._native_interval()
+
+    assert many > few
+    assert played.room._v1_interval(20_000) >= 0.033 > many[0]
+    played.room.close()
