@@ -1,0 +1,24 @@
+"""What starting `manage.py serve` is called here, and how a refused start looks."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from tests.acceptance.harness.client import Client
+from tests.acceptance.harness.processes import Process
+from tests.acceptance.harness.shapes import Server
+
+Connect = Callable[[Server], Client]
+MakeProject = Callable[..., Path]
+MakeServer = Callable[..., Server]
+Serve = Callable[..., Process]
+EXIT_SECONDS = 20  # on a busy machine; what a quiet one takes is asserted where it matters
+
+
+def refused_to_start(process: Process) -> str:
+    """What it says; one sentence, and no stack trace."""
+    assert process.wait(EXIT_SECONDS) == 1
+    said = process.log_text()
+    assert "Traceback" not in said
+    assert "Serving" not in said
+    assert len(said.strip().splitlines()) == 1, said
+    return said

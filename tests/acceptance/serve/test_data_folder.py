@@ -1,0 +1,58 @@
+"""The server and its data folder and settings, when it starts."""
+
+import stat
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.acceptance.serve.starting import EXIT_SECONDS, Serve, refused_to_start
+
+
+def test_the_first_start_makes_its_folder_and_the_second_finds_it(
+    serve: Serve, tmp_path: Path
+) -> None:
+    for number in range(2):
+        began = time.monotonic()
+        process = serve("--host", "tcp://127.0.0.1:0", data="not/there/yet")
+        process.wait_for_line("Serving", 60)
+        print(f"start {number + 1}: {time.monotonic() - began:.2f} s to listen")
+        assert process.stop() == 0
+        assert process.log_text().splitlines()[-1] == "Stopped"
+    folder = tmp_path / "not" / "there" / "yet"
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert (folder / "server.sqlite3").exists()
+
+
+def test_a_second_server_on_the_same_data_is_refused(serve: Serve, tmp_path: Path) -> None:
+    first = serve("--host", "tcp://127.0.0.1:0")
+    first.wait_for_line("Serving", 60)
+    said = refused_to_start(serve("--host", "tcp://127.0.0.1:0"))
+    assert "already runs" in said
+    assert str(tmp_path / "data") in said
+    assert first.stop() == 0
+
+
+def test_a_data_folder_that_cannot_be_one_is_told(serve: Serve, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    for data in ("file", "file/below"):
+        assert "CRUSH_DATA_DIR" in refused_to_start(serve(data=data))
+    assert "CRUSH_DATA_DIR" in refused_to_start(serve(data="/proc/nope"))
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("CRUSH_SERVER_DETACH_GRACE", "soon"),
+        ("DATABASE_URL", "mysql://localhost/x"),
+        ("CRUSH_LOG_LEVEL", "LOUD"),
+    ],
+)
+def test_a_setting_that_makes_no_sense_is_refused_by_name(
+    serve: Serve, name: str, value: str
+) -> None:
+    process = serve("--host", "tcp://127.0.0.1:0", **{name: value})
+    assert process.wait(EXIT_SECONDS) != 0
+    said = process.log_text()
+    assert name in said.splitlines()[-1]
+    assert "Traceback" not in said
