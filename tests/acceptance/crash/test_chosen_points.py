@@ -1,0 +1,222 @@
+"""`kill -9` at chosen points of a run: what is done stays done, and the rest goes on."""
+
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.acceptance.conversation import roles_and_finishes, take_seat, text_of
+from tests.acceptance.crash.gates import Gates
+from tests.acceptance.crash.ground import Connect, MakeProject, bash, log_of
+from tests.acceptance.folding import Fold
+from tests.acceptance.harness.client import Client, Workspace
+from tests.acceptance.harness.shapes import Server
+
+
+async def die(server: Server) -> None:
+    await asyncio.to_thread(server.kill9)
+
+
+async def test_a_run_between_two_steps_goes_on_and_repeats_nothing(
+    gated_server: Server, gates: Gates, connect: Connect, project: MakeProject
+) -> None:
+    path = project()
+    seat = await take_seat(connect(gated_server), path, yolo=True)
+    calls = f"[[calls={bash('echo a >> marks')} ;; {bash('echo b >> marks')}]] [[n=3]]"
+    waits = {"run.begun": [], "reply.saved": [], "result.saved": ["a"]}
+    held = {}
+    for gate in waits:
+        held[gate] = await seat.workspace.session()
+    done: list[str] = []
+    for gate, session in held.items():
+        gates.hold(gate)
+        await seat.workspace.prompt(session, calls, gate)
+        await gates.reached(gate)
+        marks = path / "marks"
+        assert (marks.read_text().split() if marks.exists() else []) == done + waits[gate]
+        await die(gated_server)
+        gates.open(gate)
+        await asyncio.to_thread(gated_server.start)
+        seat = await take_seat(
+            connect(gated_server), path, yolo=True, client_id=seat.workspace.client_id
+        )
+        fold = await wait_for_ends(connect(gated_server), seat.workspace, len(done) // 2 + 1)
+        done += ["a", "b"]
+        assert marks.read_text().split() == done
+        assert [run["outcome"] for run in fold.ends] == ["completed"] * (len(done) // 2)
+        assert roles_and_finishes(await seat.workspace.messages(session)) == [
+            ("user", "stop"),
+            ("assistant", "tool_use"),
+            ("tool", "stop"),
+            ("tool", "stop"),
+            ("assistant", "end_turn"),
+        ]
+
+
+async def wait_for_ends(client: Client, workspace: Workspace, count: int) -> Fold:
+    """The log folded, once so many runs have ended and none is left."""
+    async with asyncio.timeout(30):
+        while True:
+            fold = await log_of(client, workspace)
+            if len(fold.ends) >= count and not (await workspace.agent())["is_busy"]:
+                fold.check_runs()
+                return fold
+            await asyncio.sleep(0.05)
+
+
+@pytest.mark.parametrize("answered", ["before", "after"])
+async def test_a_run_that_was_about_to_park_is_asked_once_and_answered_once(
+    gated_server: Server, gates: Gates, connect: Connect, project: MakeProject, answered: str
+) -> None:
+    """Its question is stored and its run is not parked yet; the answer comes on either side."""
+    path = project()
+    seat = await take_seat(connect(gated_server), path)
+    session = await seat.workspace.session()
+    gates.hold("run.parking")
+    await seat.workspace.prompt(session, f"[[tool={bash('echo a >> marks')}]] [[n=3]]", "asks")
+    await gates.reached("run.parking")
+    asked = (await seat.stream.wait_for(lambda e: e.type == "permission_request")).payload
+    if answered == "before":
+        assert await seat.workspace.grant(asked) is True
+    await die(gated_server)
+    gates.open("run.parking")
+    await asyncio.to_thread(gated_server.start)
+    again = await take_seat(connect(gated_server), path, client_id=seat.workspace.client_id)
+    if answered == "after":
+        shown = await again.stream.wait_for(lambda e: e.type == "permission_request")
+        assert shown.payload == asked
+        assert await again.workspace.grant(asked) is True
+    assert await again.workspace.grant(asked) is False
+    fold = await wait_for_ends(connect(gated_server), again.workspace, 1)
+    assert fold.kinds["permission.requested"] == fold.kinds["permission.resolved"] == 1
+    assert [run["outcome"] for run in fold.ends] == ["completed"]
+    assert (path / "marks").read_text().split() == ["a"]
+
+
+async def test_an_answer_just_before_parking_takes_no_neighbours_result_with_it(
+    gated_server: Server,
+    gates: Gates,
+    connect: Connect,
+    project: MakeProject,
+    tmp_path: Path,
+) -> None:
+    """Of two calls side by side one is asked for; the other ends, and the run wants to park."""
+    (tmp_path / "outside.txt").write_text("from outside\n")
+    path = project()
+    (path / "inside.txt").write_text("from inside\n")
+    seat = await take_seat(connect(gated_server), path)
+    session = await seat.workspace.session()
+    gates.hold("run.parking")
+    calls = " ;; ".join(
+        f"view {json.dumps({'file_path': str(file)})}"
+        for file in (tmp_path / "outside.txt", path / "inside.txt")
+    )
+    await seat.workspace.prompt(session, f"[[calls={calls}]] [[n=3]]")
+    await gates.reached("run.parking")
+    asked = (await seat.stream.wait_for(lambda e: e.type == "permission_request")).payload
+    assert await seat.workspace.grant(asked) is True
+    gates.open("run.parking")
+    await seat.stream.run_complete(session)
+    given = [
+        part["data"]
+        for message in await seat.workspace.messages(session)
+        for part in message["parts"]
+        if part["type"] == "tool_result"
+    ]
+    assert sorted("from inside" in result["content"] for result in given) == [False, True]
+    assert all("from" in result["content"] for result in given)
+    assert len({result["tool_call_id"] for result in given}) == len(given) == 2
+
+
+@pytest.mark.parametrize("action", ["allow", "deny"])
+async def test_a_parked_run_is_still_asked_after_a_crash(
+    gated_server: Server, connect: Connect, project: MakeProject, action: str
+) -> None:
+    path = project()
+    seat = await take_seat(connect(gated_server), path)
+    session = await seat.workspace.session()
+    await seat.workspace.prompt(session, f"[[tool={bash('echo a >> marks')}]] [[n=3]]", "asks")
+    asked = (await seat.stream.wait_for(lambda e: e.type == "permission_request")).payload
+    await seat.workspace.prompt(session, "[[n=3]]", "queued")
+    async with asyncio.timeout(20):
+        while not (await log_of(connect(gated_server), seat.workspace)).kinds["run.parked"]:
+            await asyncio.sleep(0.02)
+    await die(gated_server)
+    await asyncio.to_thread(gated_server.start)
+    again = await take_seat(connect(gated_server), path, client_id=seat.workspace.client_id)
+    shown = await again.stream.wait_for(lambda e: e.type == "permission_request")
+    assert shown.payload == asked
+    assert (await again.workspace.get_session(session))["is_busy"] is True
+    assert await again.workspace.queue(session) == ["[[n=3]]"]
+    assert await again.workspace.grant(asked, action) is True
+    fold = await wait_for_ends(connect(gated_server), again.workspace, 2)
+    assert [run["run_id"] for run in fold.ends] == ["asks", "queued"]
+    assert [run["outcome"] for run in fold.ends] == ["completed", "completed"]
+    marks = path / "marks"
+    assert (marks.read_text().split() if marks.exists() else []) == ["a"] * (action == "allow")
+
+
+async def test_a_run_cut_inside_a_tool_is_settled_and_its_follow_up_runs(
+    gated_server: Server, connect: Connect, project: MakeProject
+) -> None:
+    path = project()
+    seat = await take_seat(connect(gated_server), path, yolo=True)
+    session = await seat.workspace.session()
+    slow = "echo $$ >> marks; sleep 300"
+    await seat.workspace.prompt(session, f"[[tool={bash(slow)}]] [[n=3]]", "cut")
+    await seat.workspace.prompt(session, "[[n=4]]", "next")
+    marks = path / "marks"
+    async with asyncio.timeout(20):
+        while not (marks.exists() and marks.read_text().endswith("\n")):
+            await asyncio.sleep(0.01)
+    await die(gated_server)
+    await asyncio.to_thread(gated_server.start)
+    again = await take_seat(connect(gated_server), path, client_id=seat.workspace.client_id)
+    fold = await wait_for_ends(connect(gated_server), again.workspace, 2)
+    cut, following = fold.ends
+    assert (cut["run_id"], cut["outcome"]) == ("cut", "interrupted")
+    assert "interrupted" in cut["error"]
+    assert (following["run_id"], following["outcome"]) == ("next", "completed")
+    messages = await again.workspace.messages(session)
+    assert roles_and_finishes(messages) == [
+        ("user", "stop"),
+        ("assistant", "error"),
+        ("tool", "stop"),
+        ("user", "stop"),
+        ("assistant", "end_turn"),
+    ]
+    (result,) = [p["data"] for p in messages[2]["parts"] if p["type"] == "tool_result"]
+    assert result["is_error"] is True
+    assert "interrupted" in result["content"]
+    (pid,) = marks.read_text().split()  # it ran once
+    async with asyncio.timeout(10):
+        while Path(f"/proc/{pid}").exists():  # and died with its server
+            await asyncio.sleep(0.05)
+
+
+async def test_a_run_cut_inside_a_stream_keeps_its_checkpointed_words(
+    gated_server: Server, connect: Connect, project: MakeProject
+) -> None:
+    path = project()
+    seat = await take_seat(connect(gated_server), path)
+    session = await seat.workspace.session()
+    await seat.workspace.prompt(session, "[[n=2000 d=10]]", "cut")
+    seen = await seat.stream.words(session, 60)
+    # A checkpoint a few times a second: what was shown half a second ago is stored.
+    await asyncio.sleep(0.6)
+    await die(gated_server)
+    shown = [e.text for e in seat.stream.events if e.type == "message" and e.text]
+    await asyncio.to_thread(gated_server.start)
+    again = await take_seat(connect(gated_server), path, client_id=seat.workspace.client_id)
+    fold = await wait_for_ends(connect(gated_server), again.workspace, 1)
+    assert [run["outcome"] for run in fold.ends] == ["interrupted"]
+    messages = await again.workspace.messages(session)
+    assert roles_and_finishes(messages) == [("user", "stop"), ("assistant", "error")]
+    kept = text_of(messages[1])
+    assert kept.startswith(seen.text)
+    assert shown[-1].startswith(kept) or kept.startswith(shown[-1])
+    assert fold.ends[0]["message_id"] == messages[1]["id"]
+    # The session is as good as new.
+    await again.workspace.prompt(session, "[[n=3]]", "after")
+    assert "error" not in await again.stream.run_complete(session, "after")
