@@ -8,7 +8,8 @@ from agents.actions.errands import ANSWER
 from agents.actions.holding import Held, hold
 from agents.actions.run_prompts import fold_prompts
 from agents.actions.run_rows import read_runs
-from agents.actions.steps import Step, Written, write_step
+from agents.actions.step import Step, Written
+from agents.actions.steps import write_step
 from agents.models import SubAgent, SubAgentState
 from workspaces.storage.transaction import Transaction
 

@@ -15,7 +15,8 @@ from typing import Any
 import orjson
 
 from agents.actions.holding import Held, LeaseLost
-from agents.actions.steps import ReplyStart, ReplyWrite, Step, Written, begin_run, write_step
+from agents.actions.step import ReplyStart, ReplyWrite, Step, Written
+from agents.actions.steps import begin_run, write_step
 from agents.actions.sub_agents import begin_sub_agent, end_sub_agent, note_sub_agent, take_prompts
 from agents.fleet.calls_heard import CallsHeard
 from agents.fleet.hearing import heard, name_of

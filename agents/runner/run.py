@@ -12,7 +12,8 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from agents.actions.holding import Held
-from agents.actions.steps import Step, Written, begin_run, write_step
+from agents.actions.step import Step, Written
+from agents.actions.steps import begin_run, write_step
 from agents.gates import pass_gate
 from agents.models import RunKind
 from agents.queue.claim import Claimed

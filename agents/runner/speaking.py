@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from agents.actions.holding import Held
 from agents.actions.run_messages import whole_calls
-from agents.actions.steps import ReplyWrite, Written
+from agents.actions.step import ReplyWrite, Written
 from agents.llm.contract import ModelRequest
 from agents.llm.errors import ContextExhausted, ModelError
 from agents.llm.usage import cost_of

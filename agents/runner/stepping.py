@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Mapping
 
-from agents.actions.steps import ReplyStart, ReplyWrite, Step
+from agents.actions.step import ReplyStart, ReplyWrite, Step
 from agents.tools.contract import FileMark
 from agents.turn.effects import (
     CallModel,

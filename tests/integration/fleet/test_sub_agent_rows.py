@@ -8,7 +8,8 @@ from agents.actions.accept import Prompt, accept_prompt
 from agents.actions.errands import begin_errand, errand_of
 from agents.actions.holding import Held
 from agents.actions.rescue import expire_all_leases, rescue_run
-from agents.actions.steps import ReplyStart, ReplyWrite, Step, begin_run, write_step
+from agents.actions.step import ReplyStart, ReplyWrite, Step
+from agents.actions.steps import begin_run, write_step
 from agents.actions.sub_agents import begin_sub_agent, end_sub_agent, note_sub_agent, take_prompts
 from agents.models import Run, RunKind, SubAgent, SubAgentState
 from agents.queue.claim import claim_runs

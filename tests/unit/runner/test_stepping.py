@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agents.actions.steps import ReplyStart, ReplyWrite, Step
+from agents.actions.step import ReplyStart, ReplyWrite, Step
 from agents.runner.stepping import step_of
 from agents.tools.contract import FileMark
 from agents.turn.effects import (
