@@ -9,39 +9,18 @@ from typing import Any
 
 import pytest
 
-from agents.tools.contract import BadArguments, FileMark, Question, ToolOutcome, ToolRefusal
+from agents.tools.contract import BadArguments, FileMark, ToolRefusal
 from agents.tools.edit import Edit
 from agents.tools.multiedit import MultiEdit
 from agents.tools.view import View
 from agents.tools.write import Write, WriteArgs
 from tests.doubles.ledger import MemoryFileLedger
 from tests.doubles.tool_context import Desk, make_desk
-
-
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    folder = (tmp_path / "project").resolve()
-    folder.mkdir()
-    return folder
-
-
-@pytest.fixture
-def desk(root: Path) -> Desk:
-    return make_desk(root)
+from tests.integration.tools.calling import ask, call
 
 
 async def view(desk: Desk, path: object) -> None:
     await View().run(View().parse({"file_path": str(path)}), desk.context)
-
-
-async def ask(tool: Any, desk: Desk, **given: Any) -> Question | None:
-    question: Question | None = await tool.question(tool.parse(given), desk.context)
-    return question
-
-
-async def call(tool: Any, desk: Desk, **given: Any) -> ToolOutcome:
-    outcome: ToolOutcome = await tool.run(tool.parse(given), desk.context)
-    return outcome
 
 
 EVERY = [

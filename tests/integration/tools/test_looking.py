@@ -8,32 +8,16 @@ from typing import Any
 
 import pytest
 
-from agents.tools.contract import BadArguments, Todo, ToolOutcome, ToolRefusal
+from agents.tools.contract import BadArguments, Todo, ToolRefusal
 from agents.tools.ls import Ls
 from agents.tools.todos import Todos
 from agents.tools.view import View
-from tests.doubles.tool_context import Desk, make_desk
+from tests.doubles.tool_context import Desk
+from tests.integration.tools.calling import call
 
 PNG = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 )
-
-
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    folder = (tmp_path / "project").resolve()
-    folder.mkdir()
-    return folder
-
-
-@pytest.fixture
-def desk(root: Path) -> Desk:
-    return make_desk(root)
-
-
-async def call(tool: Any, desk: Desk, **given: Any) -> ToolOutcome:
-    outcome: ToolOutcome = await tool.run(tool.parse(given), desk.context)
-    return outcome
 
 
 async def test_view_numbers_lines(desk: Desk, root: Path) -> None:

@@ -8,13 +8,14 @@ from typing import Any
 
 import pytest
 
-from agents.tools.contract import BadArguments, ToolOutcome, ToolRefusal
+from agents.tools.contract import BadArguments, ToolRefusal
 from agents.tools.glob import Glob
 from agents.tools.grep import Grep
 from agents.tools.search import ripgrep
 from agents.tools.search.files import list_files
 from agents.tools.search.searcher import search
 from tests.doubles.tool_context import Desk, make_desk
+from tests.integration.tools.calling import call
 
 BINARIES = [
     pytest.param(None, id="python"),
@@ -24,18 +25,6 @@ BINARIES = [
         marks=pytest.mark.skipif(ripgrep.binary() is None, reason="no ripgrep"),
     ),
 ]
-
-
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    folder = (tmp_path / "project").resolve()
-    folder.mkdir()
-    return folder
-
-
-@pytest.fixture
-def desk(root: Path) -> Desk:
-    return make_desk(root)
 
 
 @pytest.fixture(params=BINARIES)
@@ -54,13 +43,6 @@ def make(root: Path, **files: str) -> None:
         (root / path).parent.mkdir(parents=True, exist_ok=True)
         (root / path).write_text(content)
         os.utime(root / path, (1_000_000 - age, 1_000_000 - age))
-
-
-async def call(tool: Any, desk: Desk, **given: Any) -> ToolOutcome:
-    args = tool.parse(given)
-    assert await tool.question(args, desk.context) is None
-    outcome: ToolOutcome = await tool.run(args, desk.context)
-    return outcome
 
 
 async def found(tool: Any, desk: Desk, **given: Any) -> list[str]:

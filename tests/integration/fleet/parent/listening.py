@@ -1,8 +1,8 @@
-"""A listener that keeps what it hears, and answers questions as it is told."""
+"""A listener that keeps what it hears and answers as it is told, and assignments it hears."""
 
 import asyncio
 
-from agents.fleet.parent.outcome import Listener
+from agents.fleet.parent.outcome import Listener, Order, RunLimits
 
 
 class Ears:
@@ -45,3 +45,15 @@ class Ears:
     def words(self) -> str:
         tokens = (e for e in self.events if isinstance(e, dict) and e.get("type") == "token")
         return "".join(event["content"] for event in tokens)
+
+
+def assign(child, text, ears=None, **limits):
+    """The assignment, and the task that runs it."""
+    heard = ears or Ears()
+    limits = {"wall_clock_seconds": 30.0, **limits}  # no test waits for ever
+    assignment = child.assignment(Order(text), listener=heard.listener, limits=RunLimits(**limits))
+    return assignment, asyncio.create_task(child.run(assignment))
+
+
+async def outcome_of(child, text, ears=None, **limits):
+    return await assign(child, text, ears, **limits)[1]

@@ -11,27 +11,16 @@ from pathlib import Path
 import pytest
 
 from agents.fleet import records
-from agents.fleet.parent.outcome import Ending, Order, RunLimits
+from agents.fleet.parent.outcome import Ending, Order
 from agents.fleet.parent.reaching import reach_recorded
 from agents.tools.shell.identity import started
 from tests.integration.fleet.parent.conftest import OWN, ROOT
-from tests.integration.fleet.parent.listening import Ears
+from tests.integration.fleet.parent.listening import Ears, assign, outcome_of
 
 
 @pytest.fixture
 async def child(start):
     return await start(OWN, reusable=True)
-
-
-def assign(child, text, ears=None, **limits):
-    heard = ears or Ears()
-    limits = {"wall_clock_seconds": 30.0, **limits}
-    assignment = child.assignment(Order(text), listener=heard.listener, limits=RunLimits(**limits))
-    return assignment, asyncio.create_task(child.run(assignment))
-
-
-async def outcome_of(child, text, ears=None, **limits):
-    return await assign(child, text, ears, **limits)[1]
 
 
 async def test_ten_thousand_events_come_in_order(child):
@@ -137,7 +126,7 @@ def test_no_child_outlives_its_parent(tmp_path, number):
         from agents.fleet.parent.outcome import Order
         from agents.fleet.parent.spawning import spawn_child
         from tests.integration.fleet.parent.conftest import OWN, launch, make_spec
-        from tests.integration.fleet.parent.listening import Ears
+        from tests.integration.fleet.parent.listening import Ears, assign, outcome_of
 
         async def main():
             folder = Path({str(tmp_path)!r})

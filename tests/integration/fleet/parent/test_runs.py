@@ -6,25 +6,13 @@ import signal
 
 import pytest
 
-from agents.fleet.parent.outcome import Ending, Order, RunLimits
-from tests.integration.fleet.parent.listening import Ears
+from agents.fleet.parent.outcome import Ending, Order
+from tests.integration.fleet.parent.listening import Ears, assign, outcome_of
 
 
 @pytest.fixture
 async def child(start):
     return await start(reusable=True)
-
-
-def assign(child, text, ears=None, **limits):
-    """The assignment, and the task that runs it."""
-    heard = ears or Ears()
-    limits = {"wall_clock_seconds": 30.0, **limits}  # no test waits for ever
-    assignment = child.assignment(Order(text), listener=heard.listener, limits=RunLimits(**limits))
-    return assignment, asyncio.create_task(child.run(assignment))
-
-
-async def outcome_of(child, text, ears=None, **limits):
-    return await assign(child, text, ears, **limits)[1]
 
 
 async def test_a_run_streams_its_events_in_order_and_then_ends(child):

@@ -12,7 +12,7 @@ from agents.tools.contract import ToolRefusal
 from agents.tools.download import Download
 from tests.doubles.tool_context import Desk
 from tests.doubles.web_site import Site
-from tests.integration.tools.web.calling import ask, call
+from tests.integration.tools.calling import ask, call
 
 
 async def test_download_saves_the_bytes_and_counts_as_read(

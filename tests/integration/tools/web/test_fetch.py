@@ -15,7 +15,8 @@ from agents.tools.fetch import Fetch
 from agents.tools.limits import FETCH_CHARS, MAX_PAGE_BYTES
 from tests.doubles.tool_context import Desk
 from tests.doubles.web_site import Site
-from tests.integration.tools.web.calling import ask, fetch
+from tests.integration.tools.calling import ask
+from tests.integration.tools.web.calling import fetch
 
 
 async def test_fetch_makes_markdown(desk: Desk, site: Site) -> None:

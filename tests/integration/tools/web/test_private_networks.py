@@ -15,7 +15,8 @@ from agents.tools.web.fetching import Request, Web, asked
 from agents.tools.web_fetch import WebFetch
 from tests.doubles.tool_context import Desk, make_desk
 from tests.doubles.web_site import Site, web_site
-from tests.integration.tools.web.calling import allowed, call, fetch
+from tests.integration.tools.calling import call
+from tests.integration.tools.web.calling import allowed, fetch
 
 
 @pytest.mark.parametrize(

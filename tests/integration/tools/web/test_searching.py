@@ -15,7 +15,7 @@ from agents.tools.web_fetch import WebFetch
 from agents.tools.web_search import WebSearch
 from tests.doubles.tool_context import Desk
 from tests.doubles.web_site import Site
-from tests.integration.tools.web.calling import ask, call
+from tests.integration.tools.calling import ask, call
 
 
 def searching(desk: Desk, site: Site) -> Desk:
