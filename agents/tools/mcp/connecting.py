@@ -22,8 +22,9 @@ from mcp.shared.context import RequestContext
 from mcp.shared.message import SessionMessage
 
 from agents.tools.mcp import quiet, schemas
+from agents.tools.mcp.attempt import Attempt
 from agents.tools.mcp.bounded_http import client_for
-from agents.tools.mcp.connection import Attempt, Connection
+from agents.tools.mcp.connection import Connection
 from agents.tools.mcp.contract import McpFailed
 from agents.tools.mcp.stdio import resolve_command, started
 

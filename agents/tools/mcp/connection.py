@@ -8,11 +8,9 @@ nobody waits for any more is taken back at the server.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import anyio
 from mcp import ClientSession, types
@@ -20,7 +18,8 @@ from mcp.shared.exceptions import McpError
 from pydantic import AnyUrl, BaseModel, ValidationError
 
 from agents.tools.contract import ToolOutcome
-from agents.tools.mcp import limits, reading
+from agents.tools.mcp import reading
+from agents.tools.mcp.attempt import Attempt
 from agents.tools.mcp.contract import (
     Change,
     ConnectionLost,
@@ -30,37 +29,10 @@ from agents.tools.mcp.contract import (
     ProcessIdentity,
     ResourceContent,
 )
-from agents.tools.mcp.login import Login
-from agents.tools.mcp.stdio import Child
-from workspaces.config.settings import McpSettings
-
-Answer = TypeVar("Answer", bound=BaseModel)
+from agents.tools.mcp.listing import Answer, renewed_offer, whole_offer
 
 _SESSION_GONE = 32600  # the package's own code for a 404
 _TAKE_BACK_SECONDS = 2.0
-
-
-@dataclass(slots=True)
-class Attempt:
-    """What a connection is made of; ``child`` is known from the moment it is started."""
-
-    settings: McpSettings
-    cwd: Path
-    env: Mapping[str, str] = field(repr=False)
-    leave_seconds: float
-    login: Login | None = None
-    renew: bool = False
-    child: Child | None = None
-    was_refused: bool = False  # for want of a login
-
-    def may_log_in(self) -> bool:
-        """Asked when the server refuses us."""
-        may = self.login is not None and self.login.is_interactive
-        self.was_refused = self.was_refused or not may
-        return may
-
-    def said(self) -> str:
-        return self.child.said() if self.child is not None else ""
 
 
 class Connection:
@@ -71,7 +43,7 @@ class Connection:
         self._pending = 0  # questions without an answer
         self._ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._fault: Exception | None = None
-        self._can: types.ServerCapabilities = types.ServerCapabilities()
+        self.can = types.ServerCapabilities()
         self.stale: set[Change] = set()  # lists that the server says have changed
         self.wake = asyncio.Event()
 
@@ -128,31 +100,12 @@ class Connection:
         )
 
     async def offer(self, *, seconds: float) -> Offer:
-        """Everything that the server lists. Many promise prompts and know none."""
-        offer = await self.renewed(Offer(), Change.TOOLS, seconds=seconds)
-        for change in (Change.PROMPTS, Change.RESOURCES):
-            try:
-                offer = await self.renewed(offer, change, seconds=seconds)
-            except ConnectionLost:
-                raise
-            except McpFailed:
-                continue
-        return offer
+        """Everything that the server lists."""
+        return await whole_offer(self, seconds=seconds)
 
     async def renewed(self, offer: Offer, change: Change, *, seconds: float) -> Offer:
         """The offer with one of its lists read anew."""
-        match change:
-            case Change.TOOLS:
-                tools = await self._tools(seconds) if self._can.tools else []
-                return Offer(reading.tools_of(tools), offer.prompts, offer.resources)
-            case Change.PROMPTS:
-                prompts = await self._prompts(seconds) if self._can.prompts else []
-                return Offer(offer.tools, reading.prompts_of(prompts), offer.resources)
-            case Change.RESOURCES:
-                resources = await self._resources(seconds) if self._can.resources else []
-                return Offer(offer.tools, offer.prompts, reading.resources_of(resources))
-            case Change.STATE:
-                return offer
+        return await renewed_offer(self, offer, change, seconds=seconds)
 
     async def ping(self, *, seconds: float) -> None:
         """Any answer will do, also that the server does not know the question."""
@@ -228,52 +181,6 @@ class Connection:
         self._side.add(task)
         task.add_done_callback(self._side.discard)
 
-    async def _tools(self, seconds: float) -> list[types.Tool]:
-        def request(params: types.PaginatedRequestParams | None) -> types.ClientRequest:
-            return types.ClientRequest(types.ListToolsRequest(params=params))
-
-        return await self._pages(
-            request, types.ListToolsResult, lambda page: page.tools, limits.MAX_TOOLS, seconds
-        )
-
-    async def _prompts(self, seconds: float) -> list[types.Prompt]:
-        def request(params: types.PaginatedRequestParams | None) -> types.ClientRequest:
-            return types.ClientRequest(types.ListPromptsRequest(params=params))
-
-        return await self._pages(
-            request, types.ListPromptsResult, lambda page: page.prompts, limits.MAX_PROMPTS, seconds
-        )
-
-    async def _resources(self, seconds: float) -> list[types.Resource]:
-        def request(params: types.PaginatedRequestParams | None) -> types.ClientRequest:
-            return types.ClientRequest(types.ListResourcesRequest(params=params))
-
-        return await self._pages(
-            request,
-            types.ListResourcesResult,
-            lambda page: page.resources,
-            limits.MAX_RESOURCES,
-            seconds,
-        )
-
-    async def _pages(
-        self,
-        request: Callable[[types.PaginatedRequestParams | None], types.ClientRequest],
-        answer_type: type[Page],
-        items_of: Callable[[Page], list[Item]],
-        most: int,
-        seconds: float,
-    ) -> list[Item]:
-        found: list[Item] = []
-        params: types.PaginatedRequestParams | None = None
-        for _ in range(limits.MAX_PAGES):
-            page = await self.ask(request(params), answer_type, seconds=seconds)
-            found += items_of(page)
-            if not page.nextCursor or len(found) >= most:
-                break
-            params = types.PaginatedRequestParams(cursor=page.nextCursor)
-        return found[:most]
-
     # -- hearing: in the connection's own task
 
     async def hear(self, message: object) -> None:
@@ -289,7 +196,7 @@ class Connection:
     async def begin(self, session: ClientSession) -> None:
         """Shakes hands. Raises ``McpFailed``."""
         try:
-            self._can = (await session.initialize()).capabilities
+            self.can = (await session.initialize()).capabilities
         except McpError as error:
             if error.error.code == types.CONNECTION_CLOSED:
                 raise await self.why_over() from None
@@ -318,9 +225,6 @@ class Connection:
 class TooSlow(McpFailed):
     """No answer in time."""
 
-
-Page = TypeVar("Page", types.ListToolsResult, types.ListPromptsResult, types.ListResourcesResult)
-Item = TypeVar("Item")
 
 _CHANGES: Mapping[type[BaseModel], Change] = {
     types.ToolListChangedNotification: Change.TOOLS,

@@ -7,8 +7,9 @@ import logging
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 
+from agents.tools.mcp.attempt import Attempt
 from agents.tools.mcp.connecting import connected
-from agents.tools.mcp.connection import Attempt, Connection
+from agents.tools.mcp.connection import Connection
 from agents.tools.mcp.contract import McpFailed, Offer
 from agents.tools.mcp.failures import failure_of
 

@@ -6,7 +6,8 @@ of a module that a server's start loads.
 
 from __future__ import annotations
 
-from agents.tools.mcp.connection import Attempt, Connection
+from agents.tools.mcp.attempt import Attempt
+from agents.tools.mcp.connection import Connection
 from agents.tools.mcp.life import live
 from agents.tools.mcp.login import Login
 
