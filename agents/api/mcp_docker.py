@@ -13,7 +13,8 @@ from agents.runner.mcp_servers import mcp_host
 from agents.runner.own_environment import server_env
 from agents.tools.shell.environment import user_environment
 from agents.tools.shell.output import BoundedOutput
-from agents.tools.shell.process import ProcessFailed, run
+from agents.tools.shell.process import ProcessFailed
+from agents.tools.shell.pumped import run
 from workspaces.actions.configuration import StoredPlace, change_stored
 from workspaces.api.answers import empty_answer
 from workspaces.api.api_view import ApiView

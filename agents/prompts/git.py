@@ -15,7 +15,8 @@ from functools import cache
 from pathlib import Path
 
 from agents.prompts.facts import GitFacts
-from agents.tools.shell.process import ProcessFailed, run
+from agents.tools.shell.process import ProcessFailed
+from agents.tools.shell.pumped import run
 from agents.tools.shell.reaper import PROCESS_MARK, SERVER_MARK
 from workspaces.storage.ids import new_id
 

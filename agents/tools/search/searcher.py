@@ -13,7 +13,8 @@ from agents.tools.contract import ToolContext, ToolRefusal
 from agents.tools.limits import SEARCH_SECONDS
 from agents.tools.search.collector import Collector
 from agents.tools.shell.environment import marked_environment
-from agents.tools.shell.process import ProcessFailed, run
+from agents.tools.shell.process import ProcessFailed
+from agents.tools.shell.pumped import run
 
 _MAX_COMPLAINT = 2_000
 _BLOCK_BYTES = 512

@@ -12,18 +12,13 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from agents.tools.shell.process import (
-    Process,
-    ProcessFailed,
-    Sink,
-    start_pumped,
-)
+from agents.tools.shell.process import KILLED, Process, ProcessFailed
 from agents.tools.shell.pump import Pump
+from agents.tools.shell.pumped import Sink, start_pumped
 from agents.tools.shell.shells import GO, gated
 from agents.tools.shell.terminal import open_terminal
 
 _DRAIN_SECONDS = 2.0
-_KILLED = 137
 
 
 class Running:
@@ -116,7 +111,7 @@ class Running:
             asked.cancel()
             await self._settle()
             self._pump.close()
-        return _KILLED if self._process.exit_code is None else self._process.exit_code
+        return KILLED if self._process.exit_code is None else self._process.exit_code
 
     async def _settle(self) -> None:
         self._shut_gate()

@@ -16,7 +16,8 @@ from agents.tools.contract import ToolContext, ToolRefusal
 from agents.tools.limits import CONVERT_SECONDS, MAX_PAGE_BYTES
 from agents.tools.search.collector import Collector
 from agents.tools.shell.environment import marked_environment
-from agents.tools.shell.process import ProcessFailed, run
+from agents.tools.shell.process import ProcessFailed
+from agents.tools.shell.pumped import run
 
 _CONVERTER = Path(__file__).with_name("convert.py")
 _MAX_MADE_BYTES = 4 * MAX_PAGE_BYTES

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from agents.tools.shell.output import BoundedOutput
-from agents.tools.shell.process import Finished, ProcessFailed, run
+from agents.tools.shell.process import ProcessFailed
+from agents.tools.shell.pumped import Finished, run
 from agents.tools.shell.reaper import PROCESS_MARK, SERVER_MARK, kill_marked, marked
 from agents.tools.shell.supervisor import SUPERVISOR
 from tests.integration.tools.living import Word, daemon_command, until
@@ -247,7 +248,7 @@ SERVER = """
 import asyncio, os, sys
 from pathlib import Path
 from agents.tools.shell.output import BoundedOutput
-from agents.tools.shell.process import run
+from agents.tools.shell.pumped import run
 
 async def main():
     await asyncio.gather(*(
