@@ -15,6 +15,8 @@ from twisted.internet import reactor as _installed
 from twisted.internet.asyncioreactor import AsyncioSelectorReactor
 from twisted.logger import LogLevel, formatEvent, globalLogBeginner
 
+from crushsite.serving.descriptors import DescriptorLoop
+
 logger = logging.getLogger(__name__)
 
 _is_logging = False
@@ -26,17 +28,17 @@ def reactor_in(loop: asyncio.AbstractEventLoop) -> AsyncioSelectorReactor:
     if not isinstance(reactor, AsyncioSelectorReactor):
         raise RuntimeError("another reactor of Twisted is installed; the server needs asyncio's")
     _pass_on_failures()
-    before: asyncio.AbstractEventLoop = reactor._asyncioEventloop
-    if before is loop:
+    before: asyncio.AbstractEventLoop | DescriptorLoop = reactor._asyncioEventloop
+    if isinstance(before, DescriptorLoop) and before.loop is loop:
         return reactor
-    _move(reactor, before, loop)
-    if before is daphne_server.twisted_loop:
-        before.close()  # it never ran
+    _move(reactor, before, DescriptorLoop(loop))
+    if before is daphne_server.twisted_loop or isinstance(before, DescriptorLoop):
+        before.close()  # Daphne's own never ran
     return reactor
 
 
 def _move(
-    reactor: Any, before: asyncio.AbstractEventLoop, after: asyncio.AbstractEventLoop
+    reactor: Any, before: asyncio.AbstractEventLoop | DescriptorLoop, after: DescriptorLoop
 ) -> None:
     fds = dict(reactor._readers)
     for descriptor, fd in fds.items():
