@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from workspaces.events.session_rows import COLUMNS, session_of_row
+from workspaces.events.session_rows import COLUMNS, session_of_row, without_empty
 from workspaces.events.types import Kind
 from workspaces.storage.errors import SessionUnknown
 from workspaces.storage.ids import new_id
@@ -31,7 +31,7 @@ def create_session(
         [session_id, workspace_id, parent_session_id, title, False, False, tx.now, tx.now],
     )
     session = read_session(tx, workspace_id, session_id)
-    tx.append(workspace_id, Kind.SESSION_CREATED, {"session": session}, session_id=session_id)
+    _tell(tx, workspace_id, Kind.SESSION_CREATED, session)
     return session
 
 
@@ -53,8 +53,13 @@ def tell_session(tx: Transaction, workspace_id: str, session_id: str) -> dict[st
         session = read_session(tx, workspace_id, session_id)
     except SessionUnknown:
         return None
-    tx.append(workspace_id, Kind.SESSION_UPDATED, {"session": session}, session_id=session_id)
+    _tell(tx, workspace_id, Kind.SESSION_UPDATED, session)
     return session
+
+
+def _tell(tx: Transaction, workspace_id: str, kind: Kind, session: dict[str, Any]) -> None:
+    told = {"session": without_empty(session)}
+    tx.append(workspace_id, kind, told, session_id=session["id"])
 
 
 def rename_session(
@@ -121,4 +126,4 @@ def erase_session(tx: Transaction, workspace_id: str, session: dict[str, Any]) -
     for table in ("workspaces_fileversion", "workspaces_fileread", "workspaces_message"):
         tx.execute(f"DELETE FROM {table} WHERE session_id = %s", [session_id])
     tx.execute("DELETE FROM workspaces_session WHERE id = %s", [session_id])
-    tx.append(workspace_id, Kind.SESSION_DELETED, {"session": session}, session_id=session_id)
+    _tell(tx, workspace_id, Kind.SESSION_DELETED, session)

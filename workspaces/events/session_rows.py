@@ -1,8 +1,12 @@
-"""A session row as the wire's session object."""
+"""A session row as the wire's session object, and that object as the log keeps it.
+
+Most of a session's fields are empty most of the time, and each run tells of its session
+three times: the log and the native streams leave out what is empty.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 COLUMNS = (
@@ -26,3 +30,15 @@ def session_of_row(row: Sequence[Any]) -> dict[str, Any]:
         "title": row[2],
         "updated_at": row[11] // 1000,
     }
+
+
+_EMPTY: Mapping[str, Any] = session_of_row(("", "", "", 0, 0, 0, 0.0, "", 0, False, 0, 0))
+_ALWAYS = frozenset({"created_at", "id", "title", "updated_at"})
+
+
+def without_empty(session: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in session.items() if value or name in _ALWAYS}
+
+
+def with_empty(session: Mapping[str, Any]) -> dict[str, Any]:
+    return {**_EMPTY, **session}

@@ -10,6 +10,7 @@ from typing import Any
 
 import orjson
 
+from workspaces.events.session_rows import with_empty
 from workspaces.events.types import Kind
 from workspaces.storage.transaction import Recorded
 
@@ -43,6 +44,9 @@ def frames_of(event: Recorded, *, reply: Mapping[str, Any] | None = None) -> byt
     ``reply``: for the end of a run, the assistant's message that came before it.
     """
     data = event.payload
+    change = _SESSION_CHANGES.get(event.kind)
+    if change is not None:
+        return frame("session", change, with_empty(data["session"]))
     plain = _PLAIN.get(event.kind)
     if plain is not None:
         envelope, change, key = plain
@@ -67,11 +71,14 @@ def frames_of(event: Recorded, *, reply: Mapping[str, Any] | None = None) -> byt
             return b""
 
 
+_SESSION_CHANGES: Mapping[str, str] = {
+    Kind.SESSION_CREATED: "created",
+    Kind.SESSION_UPDATED: "updated",
+    Kind.SESSION_DELETED: "deleted",
+}
+
 # Envelopes that hold what the event holds: their type, their change, the event's field.
 _PLAIN: Mapping[str, tuple[str, str, str]] = {
-    Kind.SESSION_CREATED: ("session", "created", "session"),
-    Kind.SESSION_UPDATED: ("session", "updated", "session"),
-    Kind.SESSION_DELETED: ("session", "deleted", "session"),
     Kind.MESSAGE_CREATED: ("message", "created", "message"),
     Kind.MESSAGE_STARTED: ("message", "created", "message"),
     Kind.MESSAGE_FINISHED: ("message", "updated", "message"),

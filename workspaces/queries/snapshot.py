@@ -10,7 +10,7 @@ from typing import Any
 
 from django.db import connection
 
-from workspaces.events.session_rows import COLUMNS, session_of_row
+from workspaces.events.session_rows import COLUMNS, session_of_row, without_empty
 from workspaces.queries.messages import messages_of_session
 from workspaces.queries.moment import one_moment
 from workspaces.queries.sessions import require_session
@@ -44,4 +44,4 @@ def _sessions(workspace_id: str) -> list[dict[str, Any]]:
             " ORDER BY created_at, id",
             [workspace_id],
         )
-        return [session_of_row(row) for row in cursor.fetchall()]
+        return [without_empty(session_of_row(row)) for row in cursor.fetchall()]

@@ -65,7 +65,7 @@ class Translation:
             case StreamOnly.PROGRESS:
                 yield from self._progress(data)
             case Kind.SESSION_CREATED:
-                if data["session"]["parent_session_id"] in self.session_ids:
+                if data["session"].get("parent_session_id") in self.session_ids:
                     self.session_ids.add(data["session"]["id"])
             case Kind.MESSAGE_STARTED | Kind.MESSAGE_RESTARTED:
                 self._begin(number, data["message"])

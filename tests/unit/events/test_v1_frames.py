@@ -8,6 +8,7 @@ import orjson
 import pytest
 
 from workspaces.events import v1_frames
+from workspaces.events.session_rows import without_empty
 from workspaces.events.types import Kind
 from workspaces.storage.transaction import Recorded
 
@@ -423,6 +424,17 @@ def test_a_client_that_comes_later_is_asked_with_the_same_envelope() -> None:
     assert read(v1_frames.permission_frames(REQUEST)) == tell(
         Kind.PERMISSION_REQUESTED, {"request": REQUEST}
     )
+
+
+def test_a_session_has_every_field_also_those_that_the_log_leaves_out() -> None:
+    session = {**SESSION, "is_busy": False, "cost": 0.0, "parent_session_id": "", "title": ""}
+    brief = without_empty(session)
+
+    (told,) = tell(Kind.SESSION_UPDATED, {"session": brief})
+
+    assert {"is_busy", "cost", "parent_session_id"}.isdisjoint(brief)
+    assert brief["title"] == ""
+    assert told == envelope("session", "updated", session)
 
 
 def test_an_unknown_kind_is_passed_over() -> None:
