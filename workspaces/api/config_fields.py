@@ -9,7 +9,7 @@ from typing_extensions import override
 
 from workspaces.api.bodies import Form
 from workspaces.api.fields import WORDS, Flag, Text
-from workspaces.config.schema import NAME_LIMIT
+from workspaces.config.fitting import NAME_LIMIT
 from workspaces.config.stored import KEY_LIMIT, Scope
 
 

@@ -7,41 +7,22 @@ would cost them the whole configuration. Unknown keys inside a known object pass
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, TypeAlias, assert_never
+from collections.abc import Sequence
+from typing import Any
 
+from workspaces.config.fitting import (
+    NAME_LIMIT,
+    Each,
+    Fields,
+    Items,
+    Leaf,
+    Misfit,
+    Spec,
+    fitting_object,
+)
 from workspaces.config.parse import Tree
 
-NAME_LIMIT = 200
 _WHOLE_LIMIT = 1 << 53  # the widest that a browser's number holds exactly
-
-
-@dataclass(frozen=True, slots=True)
-class Leaf:
-    what: str
-    accepts: Callable[[Any], bool]
-
-
-@dataclass(frozen=True, slots=True)
-class Fields:
-    known: Mapping[str, Spec]
-    others: Spec | None = None  # None: whatever they hold
-
-
-@dataclass(frozen=True, slots=True)
-class Each:
-    """An object whose keys are names."""
-
-    spec: Spec
-
-
-@dataclass(frozen=True, slots=True)
-class Items:
-    spec: Spec
-
-
-Spec: TypeAlias = Leaf | Fields | Each | Items
 
 
 def _is_whole(value: Any) -> bool:
@@ -239,17 +220,11 @@ CONFIG = Fields(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Misfit:
-    key: str  # dotted
-    message: str
-
-
 def check(tree: Tree) -> tuple[Tree, tuple[Misfit, ...]]:
     """The tree without what does not fit, and what that was. Unknown top keys go silently."""
     known = {key: value for key, value in tree.items() if key in CONFIG.known}
     misfits: list[Misfit] = []
-    return _fitting(known, CONFIG, "", misfits), tuple(misfits)
+    return fitting_object(known, CONFIG, "", misfits), tuple(misfits)
 
 
 def misfit_at(parts: Sequence[str], value: Any) -> Misfit | None:
@@ -259,62 +234,3 @@ def misfit_at(parts: Sequence[str], value: Any) -> Misfit | None:
         tree = {part: tree}
     _, misfits = check(tree)
     return misfits[0] if misfits else None
-
-
-class _Dropped:
-    """Stands for a value that did not fit."""
-
-
-_DROPPED = _Dropped()
-
-
-def _fitting(value: Any, spec: Spec, key: str, misfits: list[Misfit]) -> Any:
-    match spec:
-        case Leaf():
-            if type(value) is float and value.is_integer() and not spec.accepts(value):
-                value = int(value)  # 2e5 is a whole number to whoever writes it
-            if isinstance(value, str) and "\0" in value:  # no database, path or command takes it
-                misfits.append(Misfit(key, "must not hold a NUL character"))
-                return _DROPPED
-            if spec.accepts(value):
-                return value
-            misfits.append(Misfit(key, f"must be {spec.what}"))
-            return _DROPPED
-        case Items():
-            return _fitting_items(value, spec, key, misfits)
-        case Fields() | Each():
-            if isinstance(value, dict):
-                return _fitting_object(value, spec, key, misfits)
-            misfits.append(Misfit(key, "must be an object"))
-            return _DROPPED
-    assert_never(spec)
-
-
-def _fitting_items(value: Any, spec: Items, key: str, misfits: list[Misfit]) -> Any:
-    if not isinstance(value, list):
-        misfits.append(Misfit(key, "must be a list"))
-        return _DROPPED
-    kept = [
-        _fitting(item, spec.spec, f"{key}[{index}]", misfits) for index, item in enumerate(value)
-    ]
-    return [item for item in kept if item is not _DROPPED]
-
-
-def _fitting_object(value: Tree, spec: Fields | Each, key: str, misfits: list[Misfit]) -> Tree:
-    kept: Tree = {}
-    for name, item in value.items():
-        here = f"{key}.{name}" if key else name
-        if isinstance(spec, Each) and not _is_name(name):
-            misfits.append(
-                Misfit(f"{key}.…", f"a name must have 1 to {NAME_LIMIT} plain characters")
-            )
-            continue
-        below = spec.spec if isinstance(spec, Each) else spec.known.get(name, spec.others)
-        fitting = item if item is None or below is None else _fitting(item, below, here, misfits)
-        if fitting is not _DROPPED:
-            kept[name] = fitting
-    return kept
-
-
-def _is_name(name: str) -> bool:
-    return 0 < len(name) <= NAME_LIMIT and name.isprintable()

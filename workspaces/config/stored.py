@@ -15,10 +15,11 @@ from typing import Any
 
 from workspaces.config.errors import InvalidKey, InvalidScope, InvalidValue, NotWritable
 from workspaces.config.find import stored_for_user, stored_for_workspace
+from workspaces.config.fitting import NAME_LIMIT
 from workspaces.config.load import merged_tree
 from workspaces.config.masking import MASK, texts_in
 from workspaces.config.parse import Tree, parse_file
-from workspaces.config.schema import NAME_LIMIT, check, misfit_at
+from workspaces.config.schema import check, misfit_at
 from workspaces.config.stored_file import change_stored_file
 
 KEY_LIMIT = 1_000

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from workspaces.config.schema import CONFIG, Each, Fields, check, misfit_at
+from workspaces.config.fitting import Each, Fields
+from workspaces.config.schema import CONFIG, check, misfit_at
 
 JSON = st.recursive(
     st.none()
