@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 from permissions.policy.conditions import compares_in_double_brackets
 from permissions.policy.prefixes import check_environment, check_local
 from permissions.policy.programs import PREFIXES, RULES
-from permissions.policy.syntax import Loop, Simple, Step, Test, read_steps
+from permissions.policy.steps import Loop, Simple, Step, Test
+from permissions.policy.syntax import read_steps
 from permissions.policy.words import Doubt, Word
 
 _PLACES = re.compile(r"(?:/usr)?(?:/local)?/bin/|/opt/homebrew/bin/")

@@ -15,6 +15,8 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING
 
+from permissions.policy.redirects import REDIRECTS, judge_redirect
+from permissions.policy.steps import Assignment, Loop, Simple, Step, Test
 from permissions.policy.words import Doubt, Word, read_words
 
 if TYPE_CHECKING:
@@ -22,37 +24,6 @@ if TYPE_CHECKING:
 
 MAX_LENGTH = 4_000  # longer ones write; and the parser needs a moment for each character
 MAX_DEPTH = 25
-
-
-@dataclass(frozen=True, slots=True)
-class Assignment:
-    name: str
-    value: Word
-
-
-@dataclass(frozen=True, slots=True)
-class Simple:
-    """One command as the shell runs it: ``NAME=value… program argument…``."""
-
-    assignments: tuple[Assignment, ...] = ()
-    words: tuple[Word, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Loop:
-    """A name that a ``for`` loop gives values to."""
-
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
-class Test:
-    """One clause of ``[[ … ]]``."""
-
-    words: tuple[Word, ...]
-
-
-Step = Simple | Loop | Test
 
 # Which tokens may stand directly in a node that holds commands; newlines are told by the gaps.
 _BLOCKS = {
@@ -77,11 +48,8 @@ _WORDS = {
     "simple_expansion", "expansion", "arithmetic_expansion", "command_substitution",
     "process_substitution",
 }  # fmt: skip
-_REDIRECTS = {"file_redirect", "herestring_redirect", "heredoc_redirect"}
 _GAP = re.compile(r"(?:[ \t\n]|\\\n)*")
 _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=")
-_REDIRECT = re.compile(r"(?:[0-9]*(?:<|>|>>|>\||<&|>&)|&>|&>>)(?![<>&|])[ \t]*")
-_CLOSE = re.compile(r"[0-9]*[<>]&-")
 
 
 @cache
@@ -173,7 +141,7 @@ class _Reader:
                 separated = True
             elif child.type == "comment":
                 self.comment(child)
-            elif child.type in _REDIRECTS:
+            elif child.type in REDIRECTS:
                 self.redirect(child)
             elif not separated and child.is_named:
                 raise Doubt("It is not understood.")
@@ -236,7 +204,7 @@ class _Reader:
             last = child.end_byte
             if child.type == "variable_assignment" and not words:
                 assignments.append(self.assignment(child))
-            elif child.type in _REDIRECTS:
+            elif child.type in REDIRECTS:
                 self.redirect(child)
             elif child.type in _WORDS or child.type == "command_name":
                 words.append(self.word(child.start_byte, child.end_byte))
@@ -253,31 +221,7 @@ class _Reader:
         return Assignment(match.group(1), self.word(match.end(), node.end_byte))
 
     def redirect(self, node: Node) -> None:
-        source, start, end = self.source, node.start_byte, node.end_byte
-        if _CLOSE.fullmatch(source, start, end):
-            return
-        if node.type == "heredoc_redirect":
-            raise Doubt("It holds a here-document.")
-        if node.type == "herestring_redirect":
-            if not source.startswith("<<<", start):
-                raise Doubt("It is not understood.")
-            self.word(start + 3, end)
-            return
-        match = _REDIRECT.match(source, start, end)
-        if match is None:
-            raise Doubt("It redirects in a way that is not judged.")
-        operator = match.group().strip(" \t0123456789")
-        target = self.word(match.end(), end).exact
-        if target is None:
-            raise Doubt("It redirects to or from a name that is computed.")
-        if operator in {"<&", ">&"} and target.isdigit():
-            return
-        if operator == "<":
-            # Bash itself opens these two as network connections.
-            if target.startswith(("/dev/tcp", "/dev/udp")):
-                raise Doubt("It reads from the network.")
-        elif target != "/dev/null":
-            raise Doubt("It redirects output into a file.")
+        judge_redirect(node.type, self.source, node.start_byte, node.end_byte, word=self.word)
 
     def test(self, node: Node) -> None:
         start, end = node.start_byte, node.end_byte
