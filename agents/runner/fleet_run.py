@@ -15,9 +15,9 @@ from typing import Any
 import orjson
 
 from agents.actions.holding import Held, LeaseLost
-from agents.actions.step import ReplyStart, ReplyWrite, Step, Written
+from agents.actions.step import ReplyStart, Step
 from agents.actions.steps import begin_run, write_step
-from agents.actions.sub_agents import begin_sub_agent, end_sub_agent, note_sub_agent, take_prompts
+from agents.actions.sub_agents import begin_sub_agent, take_prompts
 from agents.fleet.calls_heard import CallsHeard
 from agents.fleet.hearing import heard, name_of
 from agents.fleet.parent.assignment import Assignment
@@ -31,27 +31,22 @@ from agents.models import SubAgentState
 from agents.queue.claim import Claimed
 from agents.queue.queries import has_waiting_prompts, is_held
 from agents.runner.checkpoints import Checkpoints
+from agents.runner.fleet_end import write_end
+from agents.runner.fleet_notes import FleetNotes
 from agents.runner.fleet_questions import Questions
 from agents.runner.reply import Reply
 from agents.runner.sub_agents import fleet_host
-from agents.tools.limits import MAX_AGENT_ANSWER, cut_middle
-from agents.turn.effects import End, Outcome
-from agents.turn.notes import CANCELLED_NOTE
 from workspaces.config.cache import configs
 from workspaces.config.masking import masked_address
 from workspaces.config.settings import FleetRole
 from workspaces.events.hub import Hub
-from workspaces.events.parts import FinishReason
 from workspaces.storage.errors import ShuttingDown
-from workspaces.storage.moments import now_ms
 from workspaces.storage.reader import read
-from workspaces.storage.transaction import Transaction
 from workspaces.storage.writer import writer
 
 logger = logging.getLogger(__name__)
 
 LOOK_SECONDS = 0.5  # for prompts that steer it
-TELL_MS = 5_000
 
 
 class FleetRun:
@@ -70,8 +65,7 @@ class FleetRun:
         self._reply: Reply | None = None
         self._calls = CallsHeard()
         self._fault: dict[str, Any] | None = None  # what its end is changed to
-        self._last_event, self._events = "", 0
-        self._told_event, self._told_events, self._told_at = "", 0, 0
+        self._notes = FleetNotes(self.held)
 
     # -- what others may call, in the loop
 
@@ -95,7 +89,7 @@ class FleetRun:
         start = Step(start=ReplyStart(role_name, "fleet"))
         written = await writer.write(workspace_id, lambda tx: write_step(tx, self.held, start))
         if written.is_cancelled:
-            await self._end(Ended(Ending.CANCELLED))
+            await write_end(self.held, None, Ended(Ending.CANCELLED))
             return
         await writer.write(workspace_id, lambda tx: begin_sub_agent(tx, self.held, role=role_name))
         assert written.message is not None  # noqa: S101  a reply was begun in this step
@@ -103,7 +97,8 @@ class FleetRun:
             self.held, self._hub, self._checkpoints, written.stream_number, written.message
         )
         try:
-            await self._end(await self._carry_out(role_name))
+            ended = await self._carry_out(role_name)
+            await write_end(self.held, self._reply, ended)
         finally:
             self._reply.close()
 
@@ -119,7 +114,7 @@ class FleetRun:
             self.held,
             path=self.claimed.path,
             allowed_tools=settings.allowed_tools,
-            on_waiting=self._note_waiting,
+            on_waiting=self._notes.tell_waiting,
         )
         host = fleet_host()
         taking = asyncio.create_task(host.take(self.claimed, role, settings))
@@ -141,7 +136,7 @@ class FleetRun:
             await host.give_back(child, is_usable=is_usable)
 
     async def _assign(self, child: Child, role: FleetRole, questions: Questions) -> Ended:
-        await self._note(
+        await self._notes.tell(
             state=SubAgentState.RUNNING,
             child_id=child.agent_id[:200],
             endpoint=masked_address(child.endpoint)[:500],
@@ -168,8 +163,7 @@ class FleetRun:
             await _end_all(work, looking, cancelling)
 
     async def _hear(self, event: Any) -> None:
-        self._last_event = name_of(event) or self._last_event
-        self._events += 1
+        self._notes.count(name_of(event))
         if self._reply is None or self._fault is not None:
             return
         said = heard(event)
@@ -199,7 +193,7 @@ class FleetRun:
                     raise LeaseLost
                 if await read(has_waiting_prompts, self.held.session_id):
                     await self._steer(assignment)
-                await self._note_events()
+                await self._notes.tell_events()
             except (LeaseLost, ShuttingDown):
                 raise
             except Exception:
@@ -210,65 +204,6 @@ class FleetRun:
         for text in texts:
             with contextlib.suppress(FleetError):  # the run ends, and says why
                 await assignment.steer(text)
-
-    # -- what operators see
-
-    async def _note_events(self) -> None:
-        """At once for an event of another kind, else now and then: there may be thousands."""
-        now = now_ms()
-        is_new = self._last_event != self._told_event
-        if self._events == self._told_events or not (is_new or now >= self._told_at + TELL_MS):
-            return
-        self._told_event, self._told_events, self._told_at = self._last_event, self._events, now
-        await self._note(last_event=self._last_event, last_event_at=now, events=self._events)
-
-    async def _note_waiting(self, waits: bool) -> None:
-        await self._note(state=SubAgentState.WAITING if waits else SubAgentState.RUNNING)
-
-    # -- the end
-
-    async def _end(self, ended: Ended) -> None:
-        written = await self._write_end(ended)
-        if written.is_cancelled:
-            await self._write_end(Ended(Ending.CANCELLED, events=ended.events))
-
-    async def _write_end(self, ended: Ended) -> Written:
-        step = self._last_step(ended)
-        answer = cut_middle(ended.result or "", MAX_AGENT_ANSWER)
-        return await writer.write(
-            self.held.workspace_id,
-            lambda tx: end_sub_agent(
-                tx,
-                self.held,
-                step,
-                ending=ended.ending.value,
-                answer=answer,
-                events=ended.events,
-            ),
-        )
-
-    def _last_step(self, ended: Ended) -> Step:
-        match ended.ending:
-            case Ending.COMPLETED:
-                reason, end = FinishReason.END_TURN, End(Outcome.COMPLETED)
-            case Ending.CANCELLED:
-                reason = FinishReason.CANCELED
-                end = End(Outcome.CANCELLED, reason, CANCELLED_NOTE)
-            case _:
-                reason = FinishReason.ERROR
-                end = End(Outcome.FAILED, reason, ended.error, ended.error)
-        reply = None
-        if self._reply is not None:
-            reply = ReplyWrite(self._reply.message_id, self._reply.parts(), reason)
-        return Step(reply=reply, end=end)
-
-    # -- small things
-
-    async def _note(self, **facts: object) -> None:
-        def job(tx: Transaction) -> None:
-            note_sub_agent(tx, self.held, **facts)
-
-        await writer.write(self.held.workspace_id, job)
 
     async def _unless_cancelled(self, work: asyncio.Task[Any]) -> None:
         seen = asyncio.create_task(self._stop.wait())
