@@ -13,6 +13,7 @@ import pytest
 import pytest_asyncio
 
 from tests.acceptance.harness.client import Client
+from tests.acceptance.harness.kept import KeptServers
 from tests.acceptance.harness.model import ScriptedModel
 from tests.acceptance.harness.project import make_project
 from tests.acceptance.harness.services import Services, missing_services
@@ -123,22 +124,9 @@ def kept_servers(
     tmp_path_factory: pytest.TempPathFactory, lent_services: Callable[[], Services]
 ) -> Iterator[Callable[[Shape], Server]]:
     """One server for each shape, started when first asked for and kept for the session."""
-    kept: dict[Shape, Server] = {}
-
-    def keep(shape: Shape) -> Server:
-        if shape not in kept:
-            server = make_server(
-                shape,
-                tmp_path_factory.mktemp(f"kept-{shape}"),
-                services=lent_services() if shape is Shape.SCALED else None,
-            )
-            server.start()
-            kept[shape] = server
-        return kept[shape]
-
-    yield keep
-    for server in kept.values():
-        server.close()
+    kept = KeptServers(tmp_path_factory.mktemp("kept"), lent_services)
+    yield kept
+    kept.close()
 
 
 @pytest.fixture
