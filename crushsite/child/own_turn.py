@@ -23,7 +23,7 @@ from agents.fleet.provisioning import ProvisionSpec
 from crushsite.child.database import hold_folder, set_up_in
 
 if TYPE_CHECKING:
-    from agents.fleet.child.turn import TurnRules
+    from agents.fleet.child.place import TurnRules
     from crushsite.child.equipment import Equipment
     from crushsite.process import ServerProcess
     from workspaces.storage.transaction import Transaction
@@ -96,7 +96,7 @@ def _load() -> None:
 
 
 def rules_of(spec: ProvisionSpec) -> TurnRules:
-    from agents.fleet.child.turn import TurnRules  # noqa: PLC0415  after `_load`
+    from agents.fleet.child.place import TurnRules  # noqa: PLC0415  after `_load`
 
     limits = spec.limits
     return TurnRules(

@@ -9,21 +9,20 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Mapping
-from contextlib import AbstractAsyncContextManager, aclosing, suppress
-from dataclasses import dataclass
-from typing import Any, Protocol, cast
+from collections.abc import Mapping
+from contextlib import aclosing, suppress
+from typing import Any, cast
 
 from agents import wakeup
 from agents.actions.accept import Prompt, accept_prompt
-from agents.actions.answer import Answer
-from agents.actions.answer import answer as answer_request
 from agents.actions.cancel import cancel
+from agents.fleet.child.approvals import Approvals
 from agents.fleet.child.desk import Desk, RunCancelled
 from agents.fleet.child.executor import ExecutorFailed
 from agents.fleet.child.history import earlier_messages
+from agents.fleet.child.place import Place
 from agents.fleet.child.turn_events import Translation
-from agents.fleet.frames import Run, Status, Terminal
+from agents.fleet.frames import Status, Terminal
 from workspaces.actions.messages import create_message
 from workspaces.actions.sessions import create_session
 from workspaces.events.parts import Text
@@ -36,33 +35,6 @@ logger = logging.getLogger(__name__)
 
 TITLE_CHARS = 80
 SETTLE_SECONDS = 2.5  # for a cancelled turn: less than the patience with a cancelled run
-
-
-@dataclass(frozen=True, slots=True)
-class TurnRules:
-    asks: bool = True  # the parent answers for permissions; else they are denied
-    max_rounds: int | None = None
-    timeout_seconds: float | None = None
-
-
-class Place(Protocol):
-    """Where turns are worked on."""
-
-    @property
-    def parent_session_id(self) -> str:
-        """Above the sessions of assignments; empty where they stand alone."""
-
-    @property
-    def rules(self) -> TurnRules: ...
-
-    def working(self, session_id: str, run: Run) -> AbstractAsyncContextManager[str]:
-        """Around one assignment: gives the id of the workspace, which stays open meanwhile.
-
-        Raises ``Refusal``.
-        """
-
-    def feed(self, workspace_id: str, after: int | None) -> AsyncIterator[bytes]:
-        """The workspace's native stream, as WebSockets send it."""
 
 
 class TurnExecutor:
@@ -99,7 +71,7 @@ class _Turn:
         self._last_end: Mapping[str, Any] = {}
         self._accepting = 0
         self._over = asyncio.Event()
-        self._asking: set[asyncio.Task[None]] = set()
+        self._approvals = Approvals(desk, workspace_id, are_asked=place.rules.asks)
         self._limit_reached = ""
 
     async def perform(self) -> Terminal:
@@ -121,7 +93,7 @@ class _Turn:
             await asyncio.shield(self._cancel_now())
             raise
         finally:
-            tasks += self._asking
+            tasks += self._approvals.tasks
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
@@ -216,7 +188,9 @@ class _Turn:
             case "run.finished" | "run.folded":
                 self._note_end(item["data"]["run"], is_folded=item["type"] == "run.folded")
             case "permission.requested":
-                self._note_question(item["data"]["request"])
+                request = item["data"]["request"]
+                if request["session_id"] in self._translation.session_ids:
+                    self._approvals.begin(request)
             case _:
                 pass
         rounds = self._rules.max_rounds
@@ -236,30 +210,6 @@ class _Turn:
     def _look_whether_over(self) -> None:
         if not (self._open_keys or self._accepting or self._desk.has_messages) and self._last_end:
             self._over.set()
-
-    # -- permissions
-
-    def _note_question(self, request: Mapping[str, Any]) -> None:
-        if request["session_id"] in self._translation.session_ids:
-            task = asyncio.create_task(self._relay(request), name="approval")
-            self._asking.add(task)
-            task.add_done_callback(self._asking.discard)
-
-    async def _relay(self, request: Mapping[str, Any]) -> None:
-        tool, action, path = request["tool_name"], request["action"], request["path"]
-        body = {
-            "tool_name": tool,
-            "permission_type": action,
-            "resource": path,
-            "question": request["description"] or f"May {tool} {action} {path}?",
-        }
-        with suppress(RunCancelled):
-            approved = self._rules.asks and await self._desk.approve(body)
-            await answer_request(
-                self._workspace_id,
-                request_id=request["id"],
-                answer=Answer.ALLOW if approved else Answer.DENY,
-            )
 
     # -- the end
 
