@@ -9,7 +9,7 @@ read as their bytes come.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Coroutine
 from typing import Any, Protocol
 from weakref import WeakKeyDictionary
 
@@ -18,7 +18,7 @@ SHORTEST_SECONDS = 0.002
 
 
 class Body(Protocol):
-    async def readany(self) -> bytes: ...
+    def readany(self) -> Coroutine[asyncio.Future[Any], None, bytes]: ...
 
 
 class Gathering:
@@ -36,16 +36,15 @@ class Gathering:
             return await body.readany()
         # Its steps are done by hand, so that bytes that come wake nobody: their turn does.
         reading = body.readany()
-        steps: Generator[Any, None, bytes] = reading.__await__()
         try:
             while True:
                 try:
-                    arrived = next(steps)
+                    arrived = reading.send(None)
                 except StopIteration as read:
-                    return bytes(read.value)
+                    data: bytes = read.value
+                    return data
                 await self._turn_with(arrived)
         finally:
-            steps.close()
             reading.close()
 
     async def _turn_with(self, arrived: asyncio.Future[Any]) -> None:
@@ -54,17 +53,20 @@ class Gathering:
         self._waiting.append((arrived, turn))
         if self._timer is None:
             self._timer = loop.call_later(self._patience(), self._take_turns)
-        await turn
+        try:
+            await turn
+        except asyncio.CancelledError:
+            self._waiting = [pair for pair in self._waiting if pair[1] is not turn]
+            raise
 
     def _take_turns(self) -> None:
-        waiting, self._waiting = self._waiting, []
-        for arrived, turn in waiting:
-            if turn.done():
-                continue  # whoever waited has been cancelled
-            if arrived.done():
+        before, self._waiting = self._waiting, []
+        for waiting in before:
+            arrived, turn = waiting
+            if not arrived.done():
+                self._waiting.append(waiting)
+            elif not turn.done():  # else whoever waited has been cancelled
                 turn.set_result(None)
-            else:
-                self._waiting.append((arrived, turn))
         self._timer = None
         if self._waiting:
             loop = asyncio.get_running_loop()

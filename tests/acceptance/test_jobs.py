@@ -13,33 +13,20 @@ from tests.acceptance.calling import call, eventually, metadata_of, results, run
 from tests.acceptance.conversation import Seat, take_seat
 from tests.acceptance.harness.client import Client
 from tests.acceptance.harness.native import NativeSse
-from tests.acceptance.harness.processes import kill_marked, marked
+from tests.acceptance.harness.processes import kill_marked
 from tests.acceptance.harness.shapes import Server, Shape
+from tests.acceptance.marked import GO, STAY, linux_only, mark_in, marked_seat, processes
 from tests.acceptance.watching import LogWatch
 
 Connect = Callable[[Server], Client]
 MakeProject = Callable[..., Path]
 MakeServer = Callable[..., Server]
 
-GO = "until [ -e go ]; do sleep 0.02; done"  # until the test says so
-STAY = "setsid sleep 987 & (setsid nohup sleep 987 >/dev/null 2>&1 &) ; sleep 987"
-
-linux_only = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="needs /proc")
-
 
 @pytest.fixture
 async def seat(shared_server: Server, connect: Connect, project: MakeProject) -> Seat:
     """In a workspace that asks nothing, whose processes can be found by their environment."""
-    return await marked_seat(connect(shared_server), project(uuid.uuid4().hex))
-
-
-async def marked_seat(client: Client, path: Path) -> Seat:
-    env = [f"TEST_MARK={path.name}", f"PATH={os.environ['PATH']}"]
-    return await take_seat(client, path, yolo=True, env=env)
-
-
-def processes(seat: Seat) -> list[int]:
-    return marked(f"TEST_MARK={seat.workspace.path.name}")
+    return await marked_seat(connect(shared_server), project(uuid.uuid4().hex), yolo=True)
 
 
 def background(command: str) -> str:
@@ -245,7 +232,7 @@ async def test_no_job_outlives_its_server_and_the_next_one_tells_what_became_of_
     server = make_a_server(shape, env={"CRUSH_SERVER_DETACH_GRACE": "60"})
     await asyncio.to_thread(server.start)
     path = project(uuid.uuid4().hex)
-    seat = await marked_seat(connect(server), path)
+    seat = await marked_seat(connect(server), path, yolo=True)
     session = await seat.workspace.session()
     shell_id = await begin(seat, session, f"trap '' TERM INT HUP; echo begun; {STAY}")
     await eventually(lambda: len(processes(seat)) >= 3, "it runs")
@@ -253,7 +240,7 @@ async def test_no_job_outlives_its_server_and_the_next_one_tells_what_became_of_
     try:
         await eventually(lambda: not processes(seat), "the processes are gone", 10)
     finally:
-        kill_marked(f"TEST_MARK={path.name}")
+        kill_marked(mark_in(path))
     await asyncio.to_thread(server.start)
     again = await take_seat(connect(server), path, yolo=True)
     status = "killed" if how == "SIGTERM" else "lost"
@@ -276,7 +263,7 @@ async def test_a_job_whose_supervisors_died_with_the_server_is_ended_by_the_next
     server = make_a_server(Shape.EMBEDDED)
     await asyncio.to_thread(server.start)
     path = project(uuid.uuid4().hex)
-    seat = await marked_seat(connect(server), path)
+    seat = await marked_seat(connect(server), path, yolo=True)
     session = await seat.workspace.session()
     shell_id = await begin(seat, session, STAY)
     await eventually(lambda: len(processes(seat)) >= 3, "it runs")
@@ -292,7 +279,7 @@ async def test_a_job_whose_supervisors_died_with_the_server_is_ended_by_the_next
         await asyncio.to_thread(server.start)
         await eventually(lambda: not processes(seat), "the next server has ended them")
     finally:
-        kill_marked(f"TEST_MARK={path.name}")
+        kill_marked(mark_in(path))
     again = await take_seat(connect(server), path, yolo=True)
     shown = await output_of(again, session, shell_id)
     assert shown["content"].startswith("Status: lost")

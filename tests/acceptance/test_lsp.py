@@ -19,6 +19,7 @@ from tests.acceptance.harness.client import Client
 from tests.acceptance.harness.processes import marked
 from tests.acceptance.harness.shapes import Server, Shape
 from tests.acceptance.harness.stream import Event
+from tests.acceptance.marked import linux_only
 
 Connect = Callable[[Server], Client]
 MakeProject = Callable[..., Path]
@@ -27,8 +28,6 @@ BIN = Path(sys.executable).parent
 PYRIGHT = {"command": str(BIN / "basedpyright-langserver"), "args": ["--stdio"]}
 DOUBLE = Path(__file__).parents[1] / "doubles" / "language_server.py"
 STARTING, READY, ERROR, STOPPED, DISABLED = 1, 2, 3, 4, 5
-
-linux_only = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="needs /proc")
 
 
 @dataclass

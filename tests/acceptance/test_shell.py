@@ -15,34 +15,21 @@ from tests.acceptance.conversation import SHORT, Seat, roles_and_finishes, take_
 from tests.acceptance.harness.client import Client
 from tests.acceptance.harness.http import UnexpectedStatus
 from tests.acceptance.harness.native import NativeSocket, NativeSse, Received
-from tests.acceptance.harness.processes import kill_marked, marked
+from tests.acceptance.harness.processes import kill_marked
 from tests.acceptance.harness.shapes import Server, Shape
 from tests.acceptance.harness.stream import Event
+from tests.acceptance.marked import GO, STAY, linux_only, mark_in, marked_seat, processes
 from tests.acceptance.watching import LogWatch
 
 Connect = Callable[[Server], Client]
 MakeProject = Callable[..., Path]
 MakeServer = Callable[..., Server]
 
-GO = "until [ -e go ]; do sleep 0.02; done"  # until the test says so
-STAY = "setsid sleep 987 & (setsid nohup sleep 987 >/dev/null 2>&1 &) ; sleep 987"
-
-linux_only = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="needs /proc")
-
 
 @pytest.fixture
 async def seat(shared_server: Server, connect: Connect, project: MakeProject) -> Seat:
     """In a workspace whose processes can be found by a mark in their environment."""
     return await marked_seat(connect(shared_server), project(uuid.uuid4().hex))
-
-
-async def marked_seat(client: Client, path: Path, **options: Any) -> Seat:
-    env = [f"TEST_MARK={path.name}", f"PATH={os.environ['PATH']}"]
-    return await take_seat(client, path, env=env, **options)
-
-
-def processes(seat: Seat) -> list[int]:
-    return marked(f"TEST_MARK={seat.workspace.path.name}")
 
 
 def shell(seat: Seat, session: str, command: str, **more: Any) -> "asyncio.Task[dict[str, Any]]":
@@ -323,7 +310,7 @@ async def test_the_end_of_its_server_leaves_it_finished_with_what_was_kept(
     try:
         await eventually(lambda: not processes(seat), "the processes are gone", 10)
     finally:
-        kill_marked(f"TEST_MARK={path.name}")
+        kill_marked(mark_in(path))
     await asyncio.to_thread(server.start)
     again = await take_seat(connect(server), path)
     async with asyncio.timeout(20):

@@ -23,15 +23,14 @@ from tests.acceptance.calling import (
 from tests.acceptance.conversation import Seat, roles_and_finishes, take_seat
 from tests.acceptance.harness.client import Client
 from tests.acceptance.harness.http import UnexpectedStatus
-from tests.acceptance.harness.processes import kill_marked, marked
+from tests.acceptance.harness.processes import kill_marked
 from tests.acceptance.harness.shapes import Server, Shape
+from tests.acceptance.marked import STAY, linux_only, mark_in, marked_seat, processes
 from tests.acceptance.watching import LogWatch
 
 Connect = Callable[[Server], Client]
 MakeProject = Callable[..., Path]
 MakeServer = Callable[..., Server]
-
-linux_only = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="needs /proc")
 
 
 @pytest.fixture
@@ -328,35 +327,23 @@ async def test_whatever_the_model_asks_of_a_tool_an_answer_comes_back(
 
 # -- processes
 
-STAY = "setsid sleep 987 & (setsid nohup sleep 987 >/dev/null 2>&1 &) ; sleep 987"
-
-
-def mark_of(seat: Seat) -> str:
-    return f"TEST_MARK={seat.workspace.path.name}"
-
-
-async def marked_seat(client: Client, path: Path) -> Seat:
-    """A workspace whose tools' processes can be found by a mark in their environment."""
-    env = [f"TEST_MARK={path.name}", f"PATH={os.environ['PATH']}"]
-    return await take_seat(client, path, yolo=True, env=env)
-
 
 async def processes_started(seat: Seat, count: int) -> None:
-    await eventually(lambda: len(marked(mark_of(seat))) >= count, "the processes are there")
+    await eventually(lambda: len(processes(seat)) >= count, "the processes are there")
 
 
 async def processes_gone(seat: Seat, timeout: float = 10) -> None:
     try:
-        await eventually(lambda: not marked(mark_of(seat)), "the processes are gone", timeout)
+        await eventually(lambda: not processes(seat), "the processes are gone", timeout)
     finally:
-        kill_marked(mark_of(seat))
+        kill_marked(mark_in(seat.workspace.path))
 
 
 @linux_only
 async def test_a_cancel_ends_everything_that_a_command_started(
     shared_server: Server, connect: Connect, project: MakeProject
 ) -> None:
-    seat = await marked_seat(connect(shared_server), project(uuid.uuid4().hex))
+    seat = await marked_seat(connect(shared_server), project(uuid.uuid4().hex), yolo=True)
     session = await seat.workspace.session()
     await seat.workspace.prompt(session, bash(f"trap '' TERM INT HUP; {STAY}"), "stays")
     await processes_started(seat, 3)
@@ -364,7 +351,7 @@ async def test_a_cancel_ends_everything_that_a_command_started(
     complete = await seat.stream.run_complete(session, "stays")
     assert complete["cancelled"] is True
     # They are gone when it is told, not some time after.
-    assert marked(mark_of(seat)) == []
+    assert processes(seat) == []
     (result,) = results(await seat.workspace.messages(session))
     assert result["is_error"] is True
     assert roles_and_finishes(await seat.workspace.messages(session))[1][1] == "canceled"
@@ -375,10 +362,10 @@ async def test_a_cancel_ends_everything_that_a_command_started(
 async def test_a_command_that_ends_leaves_nothing_running(
     shared_server: Server, connect: Connect, project: MakeProject
 ) -> None:
-    seat = await marked_seat(connect(shared_server), project(uuid.uuid4().hex))
+    seat = await marked_seat(connect(shared_server), project(uuid.uuid4().hex), yolo=True)
     session = await seat.workspace.session()
     await run_call(seat, session, bash("setsid sleep 987 & (setsid nohup sleep 987 &) ; echo hi"))
-    assert marked(mark_of(seat)) == []
+    assert processes(seat) == []
 
 
 @linux_only
@@ -390,7 +377,7 @@ async def test_the_server_s_end_is_the_end_of_its_tools_processes(
     server = make_a_server(shape, env=grace)
     await asyncio.to_thread(server.start)
     path = project(uuid.uuid4().hex)
-    seat = await marked_seat(connect(server), path)
+    seat = await marked_seat(connect(server), path, yolo=True)
     session = await seat.workspace.session()
     await seat.workspace.prompt(session, bash(f"trap '' TERM INT HUP; {STAY}"), "stays")
     await processes_started(seat, 3)
@@ -406,7 +393,7 @@ async def test_the_server_s_end_is_the_end_of_its_tools_processes(
     (result,) = results(messages)
     assert result["is_error"] is True
     assert "interrupted" in json.dumps(messages)
-    assert marked(mark_of(seat)) == []  # it was not run again
+    assert processes(seat) == []  # it was not run again
     await again.workspace.prompt(session, "[[n=2]]", "next")
     assert "error" not in await again.stream.run_complete(session, "next")
 

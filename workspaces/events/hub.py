@@ -93,7 +93,7 @@ class Hub:
         for the next write to those who read them."""
         if self._relay.is_needed:
             return PROMPT_SECONDS  # readers are in other processes
-        return min((room.patience() for room in self._rooms.values()), default=UNREAD_SECONDS)
+        return min([room.patience() for room in self._rooms.values()], default=UNREAD_SECONDS)
 
     def end(self, workspace_id: str, number: int) -> None:
         """The message is finished or given up. Callable twice."""

@@ -34,9 +34,9 @@ class LivePart:
         self._json: bytes | None = None
         self.length = len(text)
 
-    def add(self, text: str) -> None:
+    def grow(self, text: str, length: int) -> None:
         self._chunks.append(text)
-        self.length += len(text)
+        self.length += length
         self._json = None
 
     def text(self) -> str:
@@ -96,8 +96,9 @@ class LiveMessage:
         part = self.parts[index]
         if part.length != offset:
             return False
-        part.add(text)
-        self.size += len(text)
+        length = len(text)
+        part.grow(text, length)
+        self.size += length
         self.encoded = None
         return True
 
@@ -120,7 +121,7 @@ class LiveMessage:
                 return Applied.KNOWN, delta
             if known or delta.header is not None:
                 delta = Delta(delta.number, index, part.length, delta.text[known:])
-        part.add(delta.text)
+        part.grow(delta.text, len(delta.text))
         self.size += len(delta.text)
         self.encoded = None
         return Applied.NEW, delta

@@ -2,8 +2,8 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Iterator
-from pathlib import Path
+from collections.abc import AsyncIterator, Callable
+from functools import partial
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -12,35 +12,23 @@ import pytest
 
 from tests.acceptance.calling import call, run_call
 from tests.acceptance.conversation import Seat, take_seat
-from tests.acceptance.harness.client import Client
 from tests.acceptance.harness.environment import ROOT
 from tests.acceptance.harness.http import UnexpectedStatus
 from tests.acceptance.harness.ports import free_port
 from tests.acceptance.harness.shapes import Server, Shape
-from tests.acceptance.mcp_servers import Distant, states, until, until_state
+from tests.acceptance.mcp.servers import Distant, states, until, until_state
+from tests.acceptance.mcp.sitting import Connect, MakeDistant, MakeProject
 from tests.acceptance.watching import LogWatch
 
-Connect = Callable[[Server], Client]
-MakeProject = Callable[..., Path]
 MakeGuarded = Callable[..., Distant]
 
 SCRIPT = str(ROOT / "tests/doubles/mcp_oauth.py")
 
 
 @pytest.fixture
-def guarded(tmp_path: Path) -> Iterator[MakeGuarded]:
+def guarded(distant: MakeDistant) -> MakeGuarded:
     """`guarded("--lifetime", "5")`: a started server that asks for a login."""
-    made: list[Distant] = []
-
-    def make(*args: str) -> Distant:
-        server = Distant("oauth", tmp_path, *args, script=SCRIPT)
-        made.append(server)
-        server.start()
-        return server
-
-    yield make
-    for server in made:
-        server.kill9()
+    return partial(distant, "oauth", script=SCRIPT)
 
 
 @pytest.fixture
