@@ -8,7 +8,6 @@ known to the ``Place`` it is given.
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Mapping
 from contextlib import aclosing, suppress
 from typing import Any, cast
@@ -30,8 +29,6 @@ from workspaces.storage.errors import Refusal
 from workspaces.storage.ids import new_id
 from workspaces.storage.transaction import Transaction
 from workspaces.storage.writer import writer
-
-logger = logging.getLogger(__name__)
 
 TITLE_CHARS = 80
 SETTLE_SECONDS = 2.5  # for a cancelled turn: less than the patience with a cancelled run
