@@ -1,0 +1,98 @@
+"""MCP servers that crash, hang or are not there never stop a turn."""
+
+import asyncio
+import json
+import time
+
+from tests.acceptance.calling import call, run_call
+from tests.acceptance.conversation import Seat
+from tests.acceptance.harness.shapes import Server
+from tests.acceptance.mcp.servers import on_stdio, states, until, until_state
+from tests.acceptance.mcp.sitting import NEVER, Connect, MakeDistant, MakeProject, sit
+from tests.acceptance.watching import LogWatch
+
+
+async def test_a_crash_is_a_tools_error_and_the_server_comes_back(
+    hosting: Server, connect: Connect, project: MakeProject
+) -> None:
+    log = LogWatch(hosting)
+    entry = on_stdio(env={"DOUBLES_KEY": "s3cret-stderr-value"})
+    seat = await sit(hosting, connect, project("crash", mcp={"s": entry}))
+    session = await seat.workspace.session()
+    crashed = await run_call(seat, session, call("mcp_s_crash"))
+    assert crashed["is_error"]
+    assert "ended with exit code 7" in crashed["content"]
+    assert "about to crash with" in crashed["content"]
+    told = await until_state(seat, "s", "error")
+    assert "exit code 7" in told["error"]
+    after = await run_call(seat, session, call("mcp_s_add", first=1, second=1))
+    assert after["content"] == "2"
+    state = (await states(seat))["s"]
+    assert state["state"] == "connected"
+    assert "error" not in state
+    # What the server was given is in no answer, event or log.
+    seen = json.dumps([event.payload for event in seat.stream.events]) + log.text()
+    assert "s3cret-stderr-value" not in seen
+    assert log.loud() == []
+
+
+async def test_servers_that_cannot_run_never_stop_a_turn(
+    hosting: Server, connect: Connect, project: MakeProject
+) -> None:
+    log = LogWatch(hosting)
+    servers = {
+        "missing": {"type": "stdio", "command": "no-such-program-anywhere"},
+        "dies": on_stdio("--die", "no licence: token=abcdef0123456789"),
+        "hangs": on_stdio("--hang", timeout=2),
+        "nowhere": {"type": "http", "url": "http://127.0.0.1:1/mcp", "timeout": 2},
+        "nonsense": {"type": "stdio", "command": "sh", "args": ["-c", "yes", "x"], "timeout": 2},
+        "off": on_stdio(disabled=True),
+        "good": on_stdio("--greeting", "hello, I am no message"),
+    }
+    seat = await sit(hosting, connect, project("failing", mcp=servers))
+    session = await seat.workspace.session()
+    result = await run_call(seat, session, call("mcp_good_add", first=1, second=1))
+    assert result["content"] == "2"
+    began = time.monotonic()
+    await run_call(seat, session, call("mcp_good_add", first=1, second=1))
+    assert time.monotonic() - began < 3  # nobody is waited for twice
+    await until_state(seat, "hangs", "error")
+    shown = await states(seat)
+    assert shown["off"] == {"name": "off", "state": "disabled", "connected_at": NEVER}
+    errors = {name: (await until_state(seat, name, "error"))["error"] for name in list(servers)[:5]}
+    assert errors["missing"].startswith("The command 'no-such-program-anywhere' was not found")
+    assert errors["dies"].startswith("The server ended with exit code 3: no licence")
+    assert "abcdef0123456789" not in errors["dies"]
+    assert "did not start within 2 seconds" in errors["hangs"]
+    assert "thinking about it" in errors["hangs"]
+    assert "cannot be reached" in errors["nowhere"]
+    assert "did not start within 2 seconds" in errors["nonsense"]
+    # To the model they are as if they were not there.
+    unknown = await run_call(seat, session, call("mcp_dies_add", first=1, second=1))
+    assert "There is no tool" in unknown["content"]
+    assert log.loud() == []
+
+
+async def test_a_distant_server_that_was_started_anew_is_found_again(
+    hosting: Server, connect: Connect, project: MakeProject, distant: MakeDistant
+) -> None:
+    there = distant("http")
+    seat = await sit(hosting, connect, project("anew", mcp={"s": there.entry}))
+    session = await seat.workspace.session()
+    await run_call(seat, session, call("mcp_s_add", first=1, second=1))
+    # It forgets the session: the next call does not even notice.
+    await asyncio.to_thread(there.kill9)
+    await asyncio.to_thread(there.start)
+    result = await run_call(seat, session, call("mcp_s_add", first=1, second=2))
+    assert result["content"] == "3", result
+    # While it is away a call is an error, and the turn goes on.
+    await asyncio.to_thread(there.kill9)
+    away = await run_call(seat, session, call("mcp_s_add", first=1, second=3))
+    assert away["is_error"]
+    await asyncio.to_thread(there.start)
+    await until(lambda: _adds(seat, session), "it is found again")
+
+
+async def _adds(seat: Seat, session: str) -> bool:
+    result = await run_call(seat, session, call("mcp_s_add", first=2, second=2))
+    return bool(result["content"] == "4")
