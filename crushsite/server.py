@@ -22,6 +22,7 @@ from crushsite.serving.http import Channel, Factory, Request
 from crushsite.serving.inbox import Inbox
 from crushsite.serving.reactor import reactor_in
 from crushsite.serving.websocket import Socket, SocketFactory
+from workspaces.streams.pushing import PUSH
 
 logger = logging.getLogger(__name__)
 
@@ -172,7 +173,9 @@ class AsgiServer(Server):  # type: ignore[misc]  # Daphne is untyped
                 protocol.application_ended(is_stopping=True)
             return None
         scope["asgi"] = {"version": "3.0"}
-        if scope["type"] == "websocket":
+        if isinstance(protocol, Request):
+            scope["extensions"] = {PUSH: {"push": protocol.push}}
+        else:
             scope["extensions"] = EXTENSIONS
         inbox = Inbox()
         task = asyncio.ensure_future(

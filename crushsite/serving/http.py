@@ -100,6 +100,13 @@ class Request(WebRequest):  # type: ignore[misc]  # Daphne is untyped
         else:
             raise ValueError(f"no response has a {message['type']}")
 
+    def push(self, body: bytes) -> bool:
+        """More of a response that has begun, right now; ``False`` if it must be sent in its turn."""
+        if not self.startedWriting or self.finished or self.channel is None or self.flow.is_full:
+            return False
+        self._write(body, more=True)
+        return True
+
     def _write(self, body: bytes, *, more: bool) -> None:
         parts = []
         if not self.startedWriting:

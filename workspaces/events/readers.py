@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
@@ -92,10 +92,15 @@ class NativeReader:
 
 
 class V1Reader:
-    """One ``/v1`` stream's pending envelopes."""
+    """One ``/v1`` stream's pending envelopes.
 
-    def __init__(self) -> None:
+    What comes while it waits and its socket has room is pushed at once: nobody is woken.
+    """
+
+    def __init__(self, push: Callable[[bytes], bool] | None = None) -> None:
         self.closed = False
+        self._push = push
+        self._is_waiting = False
         self._finals: list[bytes] = []
         self._changed: set[int] = set()
         self._batch: bytes | None = None
@@ -105,7 +110,12 @@ class V1Reader:
         """``batch``: all of it, encoded for everybody; it goes to who waits for nothing else."""
         if self.closed:
             return
-        self._batch = None if self._finals or self._changed else batch
+        if self._finals or self._changed:
+            self._batch = None
+        elif batch and self._is_waiting and self._push is not None and self._push(batch):
+            return
+        else:
+            self._batch = batch
         if finals:
             self._finals.append(finals)
         self._changed |= changed
@@ -126,7 +136,11 @@ class V1Reader:
                 if self.closed:
                     return b""
                 self._wake.clear()
-                await self._wake.wait()
+                self._is_waiting = True
+                try:
+                    await self._wake.wait()
+                finally:
+                    self._is_waiting = False
             chunks, self._finals = self._finals, []
             changed, self._changed = self._changed, set()
             batch, self._batch = self._batch, None

@@ -94,11 +94,18 @@ def _one(wire: Wire, kind: str, data: dict[str, Any]) -> bytes:
 
 
 async def stream_v1(
-    hub: Hub, workspace_id: str, *, replay: Callable[[str], Awaitable[bytes]]
+    hub: Hub,
+    workspace_id: str,
+    *,
+    replay: Callable[[str], Awaitable[bytes]],
+    push: Callable[[bytes], bool] | None = None,
 ) -> AsyncIterator[bytes]:
-    """What is pending (``replay``), the open messages, then every envelope from now on."""
+    """What is pending (``replay``), the open messages, then every envelope from now on.
+
+    While a chunk is awaited, ``push`` may be called with one instead: it takes it or not.
+    """
     room = await hub.room(workspace_id)
-    reader = V1Reader()
+    reader = V1Reader(push)
     try:
         room.join_v1(reader)
         pending = await replay(workspace_id)

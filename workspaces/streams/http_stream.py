@@ -17,6 +17,7 @@ import orjson
 
 from workspaces.storage.errors import Refusal, WorkspaceUnknown
 from workspaces.streams.attachments import Attachment, Attachments
+from workspaces.streams.pushing import push_of
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -83,12 +84,17 @@ class HttpStream(ABC):
             await self._send({"type": "http.response.body", "body": body, "more_body": True})
             self._sending_since = None
 
+    def push(self, chunk: bytes) -> bool:
+        """As ``write``, right now; ``False`` where that cannot be. Only between two writes."""
+        return self._has_begun and len(chunk) <= SLICE and self._push(chunk)
+
     # -- its life
 
     async def respond(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["method"] != "GET":
             await _answer(send, 405, "only GET is allowed here")
             return
+        self._push = push_of(scope)
         self._send = send
         self._loop = asyncio.get_running_loop()
         self._pump = asyncio.create_task(self.stream(scope), name="stream")

@@ -41,7 +41,7 @@ class V1Events(HttpStream):
         # take it for the end of this stream.
         room = await self._hub.room(workspace_id)
         await self._hub.catch_up(room, await read(read_head, workspace_id))
-        feed = stream_v1(self._hub, workspace_id, replay=self._begin_and_replay)
+        feed = stream_v1(self._hub, workspace_id, replay=self._begin_and_replay, push=self.push)
         async with aclosing(cast("AsyncGenerator[bytes, None]", feed)) as chunks:
             async for chunk in chunks:
                 await self.write(chunk)

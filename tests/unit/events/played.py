@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import orjson
@@ -67,8 +68,8 @@ class Played:
         self.room.join_native(reader)
         return reader
 
-    def v1(self) -> V1Reader:
-        reader = V1Reader()
+    def v1(self, push: Callable[[bytes], bool] | None = None) -> V1Reader:
+        reader = V1Reader(push)
         self.room.join_v1(reader)
         return reader
 
@@ -80,8 +81,12 @@ class Played:
     async def told_v1(self, reader: V1Reader) -> list[dict[str, Any]]:
         self.room.flush_v1()
         reader.beat()
-        taken = (await reader.take(self.room)).removesuffix(b"\n\n").strip()
-        return [orjson.loads(block[6:]) for block in taken.split(b"\n\n") if block]
+        return envelopes(await reader.take(self.room))
+
+
+def envelopes(frames: bytes) -> list[dict[str, Any]]:
+    blocks = frames.removesuffix(b"\n\n").strip().split(b"\n\n")
+    return [orjson.loads(block[6:]) for block in blocks if block]
 
 
 def numbers(items: list[Any]) -> list[int]:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from tests.unit.events.played import (
     Played,
+    envelopes,
     event,
     finished,
     message,
@@ -172,3 +173,95 @@ async def test_long_messages_and_many_readers_are_told_less_often() -> None:
     assert many > few
     assert played.room._v1_interval(20_000) >= 0.033 > many[0]
     played.room.close()
+
+
+class Socket:
+    """Takes what is pushed while it has room."""
+
+    def __init__(self) -> None:
+        self.has_room = True
+        self.took = b""
+
+    def push(self, chunk: bytes) -> bool:
+        if self.has_room:
+            self.took += chunk
+        return self.has_room
+
+
+async def test_who_waits_is_pushed_to_and_not_woken() -> None:
+    played, socket = Played(), Socket()
+    reader = played.v1(socket.push)
+    taking = asyncio.create_task(reader.take(played.room))
+    await asyncio.sleep(0)
+    played.room.publish(started(1))
+    played.room.stream(words(1, 0, "ab"))
+    played.room.flush_v1()
+    await asyncio.sleep(0)
+
+    assert not taking.done()
+    assert texts(envelopes(socket.took)) == [("message", ""), ("message", "ab")]
+    reader.close()
+    assert await taking == b""
+
+
+async def test_nothing_is_pushed_past_what_still_waits_to_be_sent() -> None:
+    played, socket = Played(), Socket()
+    reader = played.v1(socket.push)
+    played.room.publish(started(1))
+    played.room.flush_v1()  # before the reader waits
+    played.room.stream(words(1, 0, "a"))
+    played.room.flush_v1()
+
+    assert socket.took == b""
+    assert texts(envelopes(await reader.take(played.room))) == [("message", ""), ("message", "a")]
+    played.room.stream(words(1, 1, "b"))
+    played.room.flush_v1()  # what was taken is being sent
+    assert socket.took == b""
+    assert texts(envelopes(await reader.take(played.room))) == [("message", "ab")]
+
+
+@given(seed=st.randoms(use_true_random=False))
+@settings(max_examples=200, deadline=None)
+def test_pushed_and_taken_make_one_stream_in_order(seed: random.Random) -> None:
+    async def go() -> None:
+        played, socket = Played(), Socket()
+        reader = played.v1(socket.push)
+        said = 0
+
+        async def send_all() -> None:
+            while chunk := await reader.take(played.room):
+                for _ in range(seed.randrange(3)):  # the socket takes its time
+                    await asyncio.sleep(0)
+                socket.took += chunk
+
+        sending = asyncio.create_task(send_all())
+        played.room.publish(started(1))
+        for number in range(2, 40):
+            socket.has_room = seed.random() < 0.7
+            if seed.random() < 0.3:
+                played.room.publish(
+                    event(
+                        played.room.last_number + 1, Kind.CONFIG_CHANGED, workspace_id=str(number)
+                    )
+                )
+            played.room.stream(words(1, said, "x"))
+            said += 1
+            if seed.random() < 0.6:
+                played.room.flush_v1()
+            if seed.random() < 0.5:
+                await asyncio.sleep(0)
+        played.room.flush_v1()
+        for _ in range(10):
+            await asyncio.sleep(0)
+        reader.close()
+        await sending
+
+        told = envelopes(socket.took)
+        lengths = [len(text) for kind, text in texts(told) if kind == "message"]
+        assert lengths == sorted(lengths)
+        assert lengths[-1] == said
+        finals = [e["payload"]["payload"]["workspace_id"] for e in told if e["type"] != "message"]
+        assert finals == sorted(finals, key=int)
+        assert len(finals) == played.room.last_number - 1
+
+    asyncio.run(go())

@@ -4,6 +4,7 @@ import asyncio
 from typing import Any
 
 from tests.integration.streams.server.started import MEGABYTE
+from workspaces.streams.pushing import push_of
 
 
 class App:
@@ -19,6 +20,7 @@ class App:
         if scope["type"] == "websocket":
             await self._socket(scope["path"], receive, send)
             return
+        self.push = push_of(scope)
         size = 0
         while True:
             message = await receive()
@@ -55,6 +57,26 @@ class App:
         await send({"type": "http.response.body", "body": b"one ", "more_body": True})
         await send({"type": "http.response.body", "body": b"", "more_body": True})
         await send({"type": "http.response.body", "body": b"two"})
+
+    async def pushed(self, size: int, receive: Any, send: Any) -> None:
+        """Sends and pushes in turns; ``seen`` says what was taken."""
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        self.seen.append(f"before its head: {self.push(b'lost')}")
+        await send({"type": "http.response.body", "body": b"sent ", "more_body": True})
+        self.seen.append(f"begun: {self.push(b'pushed ')}")
+        await send({"type": "http.response.body", "body": b"sent "})
+        self.seen.append(f"ended: {self.push(b'lost')}")
+
+    async def push_flood(self, size: int, receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b"x", "more_body": True})
+        while self.push(b"x" * MEGABYTE):
+            self.sent += MEGABYTE
+        self.seen.append("full")
+        self.is_waiting.set()
+        await receive()
+        self.seen.append(f"left: {self.push(b'lost')}")
+        self.was_left.set()
 
     async def hang(self, size: int, receive: Any, send: Any) -> None:
         self.is_waiting.set()

@@ -7,6 +7,7 @@ import aiohttp
 import pytest
 
 from crushsite.server import AsgiServer
+from tests.integration.streams.server.app import App
 from tests.integration.streams.server.started import Start, port_of, url_of
 
 
@@ -86,3 +87,12 @@ async def test_small_writes_are_not_held_back(start: Start) -> None:
     assert channel.transport.getTcpNoDelay()
     assert not os.get_inheritable(channel.transport.fileno())
     writer.close()
+
+
+async def test_what_is_pushed_goes_out_between_what_is_sent(
+    start: Start, session: aiohttp.ClientSession, app: App
+) -> None:
+    server = await start()
+    async with session.get(url_of(server, "/pushed")) as answer:
+        assert await answer.read() == b"sent pushed sent "
+    assert app.seen == ["before its head: False", "begun: True", "ended: False"]

@@ -108,3 +108,16 @@ async def test_a_reader_that_takes_a_little_each_time_is_not_cut_off(
             assert await loop.sock_recv(client, 512 * 1024)
             await asyncio.sleep(0.05)
         assert server.connections
+
+
+async def test_no_more_is_pushed_than_a_reader_takes(start: Start, app: App) -> None:
+    server = await start()
+    before = memory()
+    loop = asyncio.get_running_loop()
+    with narrow_socket(port_of(server)) as client:
+        await loop.sock_sendall(client, stalled("http:/push_flood"))
+        await asyncio.wait_for(app.is_waiting.wait(), 10)
+        assert app.seen == ["full"]
+        assert memory() - before < 60 * MEGABYTE
+    await asyncio.wait_for(app.was_left.wait(), 10)
+    assert app.seen == ["full", "left: False"]
