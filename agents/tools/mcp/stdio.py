@@ -34,6 +34,7 @@ from workspaces.storage.ids import new_id
 
 _CHUNK = 64 * 1024
 _LARGE = 256 * 1024  # reading more than this takes the loop's time: done in a thread
+_AT_ONCE = 100  # lines that are read without a pause
 _LAST_WORDS_SECONDS = 0.3
 _START_SECONDS = 30.0
 
@@ -232,7 +233,9 @@ async def _receive(stdout: asyncio.StreamReader, sink: _Sink) -> None:
             if b"\n" in chunk:
                 *lines, last = rest.split(b"\n")
                 rest = bytearray(last)
-                for line in lines:
+                for number, line in enumerate(lines):
+                    if number % _AT_ONCE == 0:
+                        await asyncio.sleep(0)  # a flood of lines is not to stop everybody else
                     message = await _message(bytes(line))
                     if message is not None:
                         await sink.send(message)
@@ -244,7 +247,7 @@ async def _receive(stdout: asyncio.StreamReader, sink: _Sink) -> None:
 
 async def _message(line: bytes) -> SessionMessage | None:
     """``None`` for what is no message: many servers print a greeting."""
-    if not line.strip():
+    if line.lstrip()[:1] != b"{":
         return None
     parse = JSONRPCMessage.model_validate_json
     try:
