@@ -1,8 +1,7 @@
 """A child's process on this machine: started, listened to, ended.
 
 Its arguments are fixed and its environment is chosen: whatever is secret comes
-on its standard input. It is ended by its handle, or where there is none by number
-and start time, never by the number alone.
+on its standard input. It is ended by its handle, never by its number.
 """
 
 from __future__ import annotations
@@ -142,23 +141,3 @@ class ChildProcess:
         transport = getattr(self._process, "_transport", None)  # holds the pipe a grandchild keeps
         if transport is not None:
             transport.close()
-
-
-def end_stranger(pid: int, start: str, *, number: signal.Signals = signal.SIGTERM) -> bool:
-    """Signals a process that is not our child, if it is still the one that started then. Blocks."""
-    opener = getattr(os, "pidfd_open", None)
-    if opener is None or pid <= 1 or not start:
-        return False
-    try:
-        handle = opener(pid)
-    except OSError:
-        return False
-    try:
-        if started(pid) != start:
-            return False
-        signal.pidfd_send_signal(handle, number)
-        return True
-    except OSError:
-        return False
-    finally:
-        os.close(handle)

@@ -68,15 +68,15 @@ def end_recorded(pid: int, start: str, mark: str) -> bool:
         return False
     found = False
     if start and started(pid) == start and _carries(pid, mark):
-        found = _kill_exactly(pid, start)
+        found = kill_exactly(pid, start)
     # What it started carries the same mark, which is random and was given to nobody else.
     return kill_marked(mark) > 0 or found
 
 
-def _kill_exactly(pid: int, start: str) -> bool:
-    """Never another that took over the number between looking and killing."""
+def kill_exactly(pid: int, start: str) -> bool:
+    """Never another that took over the number between looking and killing. Whether it was there."""
     opener = getattr(os, "pidfd_open", None)
-    if opener is None:
+    if opener is None or pid <= 1 or not start:
         return False
     try:
         handle = opener(pid)

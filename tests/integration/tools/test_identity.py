@@ -44,6 +44,17 @@ def test_another_with_its_number_is_left_alone(sleeper: "subprocess.Popen[bytes]
     assert sleeper.poll() is None
 
 
+def test_a_process_is_killed_by_number_and_start_time_only(
+    sleeper: "subprocess.Popen[bytes]",
+) -> None:
+    assert not identity.kill_exactly(sleeper.pid, "another/1")
+    assert not identity.kill_exactly(sleeper.pid, "")
+    assert not identity.kill_exactly(1, identity.started(1))
+    assert sleeper.poll() is None
+    assert identity.kill_exactly(sleeper.pid, identity.started(sleeper.pid))
+    assert sleeper.wait(10) == -9
+
+
 def test_what_it_started_is_ended_by_the_mark_when_it_is_gone_itself(mark: str) -> None:
     parent = subprocess.Popen(
         ["sh", "-c", "sleep 600 & echo $!"],

@@ -4,7 +4,6 @@ import asyncio
 import json
 import os
 import signal
-import subprocess
 import sys
 from pathlib import Path
 
@@ -13,7 +12,7 @@ import pytest
 from agents.fleet import records
 from agents.fleet.parent.errors import DialFailed, SpawnFailed, SpawnTimedOut
 from agents.fleet.parent.outcome import Ending, Order
-from agents.fleet.parent.process import ChildProcess, child_environment, end_stranger
+from agents.fleet.parent.process import ChildProcess, child_environment
 from agents.fleet.parent.spawning import spawn_child
 from agents.fleet.provisioning import Credential, Secrets, read_spec
 from agents.tools.shell.identity import started
@@ -155,20 +154,6 @@ async def test_a_grandchild_that_holds_the_pipe_holds_nobody_up():
         grandchild = int(await process.last_words())
         await process.end()
     os.kill(grandchild, signal.SIGKILL)
-
-
-def test_a_stranger_is_ended_by_number_and_start_time_only():
-    process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
-    try:
-        assert not end_stranger(process.pid, "another/1")
-        assert not end_stranger(process.pid, "")
-        assert not end_stranger(1, started(1))
-        assert process.poll() is None
-        assert end_stranger(process.pid, started(process.pid))
-        assert process.wait(10) == -signal.SIGTERM
-    finally:
-        process.kill()
-        process.wait()
 
 
 async def test_the_next_run_after_a_lost_one_is_lost_at_once(start):
