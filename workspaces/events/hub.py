@@ -73,7 +73,7 @@ class Hub:
         self._producers.setdefault(workspace_id, {})[live.number] = live
         room = self._rooms.get(workspace_id)
         if room is not None:
-            room.adopt(live)
+            room.live.adopt(live)
 
     def stream(self, workspace_id: str, delta: Delta) -> None:
         """Passes on words of a message that was begun here."""

@@ -18,7 +18,7 @@ from workspaces.events import native_frames, v1_frames
 from workspaces.events.outputs import ended_by
 
 if TYPE_CHECKING:
-    from workspaces.events.room import Room
+    from workspaces.events.v1_outbox import V1Outbox
 
 QUEUE_LIMIT_BYTES = 1024 * 1024
 
@@ -129,7 +129,7 @@ class V1Reader:
         self.closed = True
         self._wake.set()
 
-    async def take(self, room: Room) -> bytes:
+    async def take(self, outbox: V1Outbox) -> bytes:
         """Waits for something to send; empty when the reader was closed."""
         while True:
             while not self._finals and not self._changed:
@@ -145,6 +145,6 @@ class V1Reader:
             changed, self._changed = self._changed, set()
             batch, self._batch = self._batch, None
             if batch is None:
-                batch = room.v1_batch(b"".join(chunks), changed)
+                batch = outbox.batch(b"".join(chunks), changed)
             if batch:
                 return batch

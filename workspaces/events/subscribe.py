@@ -111,7 +111,7 @@ async def stream_v1(
         pending = await replay(workspace_id)
         if pending:
             yield pending
-        while chunk := await reader.take(room):
+        while chunk := await reader.take(room.v1):
             yield chunk
     finally:
         hub.leave(room, reader)

@@ -74,14 +74,14 @@ class Played:
         return reader
 
     async def told(self, reader: NativeReader) -> list[Any]:
-        self.room.flush_native()
+        self.room.native.flush()
         reader.beat()  # or nothing might be there to take
         return [item for chunk, _ in await reader.take() for item in orjson.loads(chunk)]
 
     async def told_v1(self, reader: V1Reader) -> list[dict[str, Any]]:
-        self.room.flush_v1()
+        self.room.v1.flush()
         reader.beat()
-        return envelopes(await reader.take(self.room))
+        return envelopes(await reader.take(self.room.v1))
 
 
 def envelopes(frames: bytes) -> list[dict[str, Any]]:

@@ -32,7 +32,7 @@ async def test_each_wire_is_told_in_its_own_form() -> None:
     played.room.publish(started(1))
     played.room.stream(words(1, 5, "gap"))
     played.room.repair(LiveMessage(1, message("abcde")))
-    played.room.flush_native()
+    played.room.native.flush()
 
     body = b"".join(chunk for chunk, _ in await sse.take()).decode()
     assert [line for line in body.split("\n") if line.startswith(("id", "event"))] == [
@@ -49,13 +49,13 @@ async def test_a_reader_that_overflows_resumes_at_what_it_was_handed() -> None:
     reader = played.native(limit=2_000)
     for number in range(1, 4):
         played.room.publish(event(number))
-        played.room.flush_native()
+        played.room.native.flush()
     for _, number in await reader.take():
         reader.sent_number = number or reader.sent_number
 
     for number in range(4, 104):
         played.room.publish(event(number))
-        played.room.flush_native()
+        played.room.native.flush()
 
     assert reader.overflowed
     assert await reader.take() == []
@@ -67,9 +67,9 @@ async def test_a_chunk_of_words_does_not_move_the_cursor() -> None:
     played = Played()
     reader = played.native()
     played.room.publish(started(1))
-    played.room.flush_native()
+    played.room.native.flush()
     played.room.stream(words(1, 0, "ab"))
-    played.room.flush_native()
+    played.room.native.flush()
 
     assert [number for _, number in await reader.take()] == [1, 0]
 
@@ -79,7 +79,7 @@ async def test_one_slow_reader_does_not_keep_the_others_waiting() -> None:
     slow, quick = played.native(limit=10), played.native()
     for number in range(1, 21):
         played.room.publish(event(number))
-        played.room.flush_native()
+        played.room.native.flush()
 
     assert slow.overflowed
     assert numbers(await played.told(quick)) == list(range(1, 21))
@@ -100,7 +100,7 @@ async def test_a_heartbeat_comes_only_into_silence() -> None:
 async def test_a_reader_that_left_is_told_nothing_and_waits_for_nothing() -> None:
     played = Played()
     native, v1 = played.native(), played.v1()
-    taking = [asyncio.create_task(native.take()), asyncio.create_task(v1.take(played.room))]
+    taking = [asyncio.create_task(native.take()), asyncio.create_task(v1.take(played.room.v1))]
     await asyncio.sleep(0)
 
     played.room.leave(native)
@@ -111,7 +111,7 @@ async def test_a_reader_that_left_is_told_nothing_and_waits_for_nothing() -> Non
     assert played.room.is_empty
     assert await asyncio.wait_for(asyncio.gather(*taking), 10) == [[], b""]
     assert await native.take() == []
-    assert await v1.take(played.room) == b""
+    assert await v1.take(played.room.v1) == b""
 
 
 async def test_closing_the_room_ends_its_readers() -> None:
@@ -133,8 +133,8 @@ async def test_a_room_without_readers_keeps_nothing_for_them() -> None:
     late = played.native()
 
     assert await played.told(late) == []
-    assert played.room._items == []
-    assert played.room._finals == []
+    assert played.room.native._items == []
+    assert played.room.v1._finals == []
 
 
 async def test_what_is_passed_on_goes_out_by_itself() -> None:
@@ -145,4 +145,4 @@ async def test_what_is_passed_on_goes_out_by_itself() -> None:
 
     async with asyncio.timeout(10):
         assert len(await native.take()) == 1
-        assert b'"message"' in await v1.take(played.room)
+        assert b'"message"' in await v1.take(played.room.v1)

@@ -17,8 +17,8 @@ def output(text: str, *, call: str = "c", message_id: str = "m") -> Output:
 
 
 async def taken(played: Played, reader: NativeReader) -> list[Any]:
-    played.room.flush_native()
-    played.room.flush_outputs()
+    played.room.native.flush()
+    played.room.native.flush_outputs()
     reader.beat()  # or nothing might be there to take
     return [item for chunk, _ in await reader.take() for item in orjson.loads(chunk)]
 
@@ -58,7 +58,7 @@ async def test_a_slow_reader_is_told_less_often_and_never_cut_off_for_it() -> No
     reader = played.native(limit=1_000)
     for number in range(100):
         played.room.output(output(f"{number} " + "x" * 500))
-        played.room.flush_outputs()
+        played.room.native.flush_outputs()
     assert not reader.overflowed
     (text,) = texts(await taken(played, reader))
     assert text.startswith("99 ")
@@ -68,7 +68,7 @@ async def test_nothing_is_told_of_a_call_after_its_result() -> None:
     played = Played()
     reader = played.native()
     played.room.output(output("offered"))
-    played.room.flush_outputs()
+    played.room.native.flush_outputs()
     played.room.output(output("waiting", call="d"))
     played.room.output(output("another", call="e"))
     played.room.publish(result(1, "c", "d"))
@@ -82,7 +82,7 @@ async def test_a_command_is_begun_before_it_is_told_of() -> None:
     reader = played.native()
     played.room.publish(event(1, Kind.MESSAGE_STARTED, message=command_message("")))
     played.room.output(output("a", call=""))
-    played.room.flush_outputs()  # before the events' own flush has come
+    played.room.native.flush_outputs()  # before the events' own flush has come
     items = [item for chunk, _ in await reader.take() for item in orjson.loads(chunk)]
     assert [item["type"] for item in items] == ["message.started", "tool.output"]
 

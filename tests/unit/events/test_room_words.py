@@ -135,8 +135,8 @@ async def test_the_producers_own_message_is_shared_not_copied() -> None:
     reader = played.native()
     played.room.publish(started(1))
     live = LiveMessage(1, message())
-    played.room.adopt(live)
-    played.room.adopt(LiveMessage(9, message()))  # not open here
+    played.room.live.adopt(live)
+    played.room.live.adopt(LiveMessage(9, message()))  # not open here
 
     live.apply(words(1, 0, "ab"))
     played.room.passed(words(1, 0, "ab"))

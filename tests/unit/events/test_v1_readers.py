@@ -30,7 +30,7 @@ async def test_v1_keeps_every_final_event_and_the_newest_state_alone() -> None:
     played.room.publish(started(1))
     for offset in range(50):
         played.room.stream(words(1, offset, "x"))
-        played.room.flush_v1()
+        played.room.v1.flush()
 
     assert texts(await played.told_v1(reader)) == [("message", ""), ("message", "x" * 50)]
 
@@ -43,7 +43,7 @@ async def test_v1_conflates_each_message_for_itself() -> None:
     for offset in range(5):
         played.room.stream(words(1, offset, "a"))
         played.room.stream(words(2, offset, "b"))
-        played.room.flush_v1()
+        played.room.v1.flush()
     played.room.publish(finished(3, "aaaaa", "a"))
 
     assert texts(await played.told_v1(reader)) == [
@@ -60,7 +60,7 @@ async def test_v1_never_loses_a_final_event_however_slow_its_reader_is() -> None
     for number in range(1, 2001):
         played.room.publish(event(number, Kind.CONFIG_CHANGED, workspace_id=str(number)))
         if number % 7 == 0:
-            played.room.flush_v1()
+            played.room.v1.flush()
 
     told = await played.told_v1(reader)
 
@@ -81,7 +81,7 @@ def test_v1_tells_every_message_update_before_its_run_complete(
         for offset in range(length):
             played.room.stream(words(1, offset, "x"))
             if chance.random() < 0.4:
-                played.room.flush_v1()
+                played.room.v1.flush()
             if chance.random() < 0.4:
                 frames += await played.told_v1(reader)
         played.room.publish(finished(2, "x" * length))
@@ -125,12 +125,12 @@ async def test_a_state_is_encoded_once_for_all_readers() -> None:
     played.room.publish(started(1))
     played.room.stream(words(1, 0, "ab"))
 
-    first = played.room.v1_state(1)
+    first = played.room.v1.state(1)
 
-    assert played.room.v1_state(1) is first
+    assert played.room.v1.state(1) is first
     played.room.stream(words(1, 2, "c"))
-    assert played.room.v1_state(1) is not first
-    assert played.room.v1_state(9) == b""
+    assert played.room.v1.state(1) is not first
+    assert played.room.v1.state(9) == b""
 
 
 async def test_v1_beats_only_into_silence() -> None:
@@ -138,25 +138,25 @@ async def test_v1_beats_only_into_silence() -> None:
     reader = played.v1()
     reader.beat()
     reader.beat()
-    assert await reader.take(played.room) == b"\n"
+    assert await reader.take(played.room.v1) == b"\n"
 
     played.room.publish(started(1))
-    played.room.flush_v1()
+    played.room.v1.flush()
     reader.beat()
 
-    assert not (await reader.take(played.room)).startswith(b"\n")
+    assert not (await reader.take(played.room.v1)).startswith(b"\n")
 
 
 async def test_v1_goes_on_waiting_when_what_changed_is_over() -> None:
     played = Played()
     reader = played.v1()
     reader.offer(b"", {1})
-    taking = asyncio.create_task(reader.take(played.room))
+    taking = asyncio.create_task(reader.take(played.room.v1))
     await asyncio.sleep(0)
     assert not taking.done()
 
     played.room.publish(run_finished(1))
-    played.room.flush_v1()
+    played.room.v1.flush()
 
     assert b'"run_complete"' in await asyncio.wait_for(taking, 10)
 
@@ -164,14 +164,29 @@ async def test_v1_goes_on_waiting_when_what_changed_is_over() -> None:
 async def test_long_messages_and_many_readers_are_told_less_often() -> None:
     played = Played()
     played.room.publish(started(1))
-    few = played.room._v1_interval(0), played.room._native_interval()
+    few = played.room.v1.interval, played.room.native.interval
     for _ in range(40):
         played.v1()
         played.native()
-    many = played.room._v1_interval(0), played.room._native_interval()
+    many = played.room.v1.interval, played.room.native.interval
 
     assert many > few
-    assert played.room._v1_interval(20_000) >= 0.033 > many[0]
+    assert played.room.v1.long_interval >= 0.033 > many[0]
+    assert played.room.v1.short_size == 64_000 // 40
+    played.room.close()
+
+
+async def test_a_long_message_is_told_less_often_than_a_short_one() -> None:
+    played = Played()
+    played.v1()
+    played.room.publish(started(1))
+    asked = []
+    for offset, length in ((0, 1), (1, 20_000)):
+        await asyncio.sleep(0.02)  # longer than between two writes, so that nothing is waited for
+        played.room.stream(words(1, offset, "x" * length))
+        asked.append(played.room.v1._pace._interval)
+
+    assert asked == [played.room.v1.interval, played.room.v1.long_interval]
     played.room.close()
 
 
@@ -191,11 +206,11 @@ class Socket:
 async def test_who_waits_is_pushed_to_and_not_woken() -> None:
     played, socket = Played(), Socket()
     reader = played.v1(socket.push)
-    taking = asyncio.create_task(reader.take(played.room))
+    taking = asyncio.create_task(reader.take(played.room.v1))
     await asyncio.sleep(0)
     played.room.publish(started(1))
     played.room.stream(words(1, 0, "ab"))
-    played.room.flush_v1()
+    played.room.v1.flush()
     await asyncio.sleep(0)
 
     assert not taking.done()
@@ -208,16 +223,19 @@ async def test_nothing_is_pushed_past_what_still_waits_to_be_sent() -> None:
     played, socket = Played(), Socket()
     reader = played.v1(socket.push)
     played.room.publish(started(1))
-    played.room.flush_v1()  # before the reader waits
+    played.room.v1.flush()  # before the reader waits
     played.room.stream(words(1, 0, "a"))
-    played.room.flush_v1()
+    played.room.v1.flush()
 
     assert socket.took == b""
-    assert texts(envelopes(await reader.take(played.room))) == [("message", ""), ("message", "a")]
+    assert texts(envelopes(await reader.take(played.room.v1))) == [
+        ("message", ""),
+        ("message", "a"),
+    ]
     played.room.stream(words(1, 1, "b"))
-    played.room.flush_v1()  # what was taken is being sent
+    played.room.v1.flush()  # what was taken is being sent
     assert socket.took == b""
-    assert texts(envelopes(await reader.take(played.room))) == [("message", "ab")]
+    assert texts(envelopes(await reader.take(played.room.v1))) == [("message", "ab")]
 
 
 @given(seed=st.randoms(use_true_random=False))
@@ -229,7 +247,7 @@ def test_pushed_and_taken_make_one_stream_in_order(seed: random.Random) -> None:
         said = 0
 
         async def send_all() -> None:
-            while chunk := await reader.take(played.room):
+            while chunk := await reader.take(played.room.v1):
                 for _ in range(seed.randrange(3)):  # the socket takes its time
                     await asyncio.sleep(0)
                 socket.took += chunk
@@ -247,10 +265,10 @@ def test_pushed_and_taken_make_one_stream_in_order(seed: random.Random) -> None:
             played.room.stream(words(1, said, "x"))
             said += 1
             if seed.random() < 0.6:
-                played.room.flush_v1()
+                played.room.v1.flush()
             if seed.random() < 0.5:
                 await asyncio.sleep(0)
-        played.room.flush_v1()
+        played.room.v1.flush()
         for _ in range(10):
             await asyncio.sleep(0)
         reader.close()
