@@ -122,7 +122,7 @@ async def test_a_stopping_hub_tells_it_to_come_back(site: Site) -> None:
 async def test_a_slow_reader_is_told_to_resume_and_its_socket_closed(site: Site) -> None:
     async with site.session.ws_connect(site.socket(), max_msg_size=0) as socket:
         (opened,) = await items_of(socket)
-        (reader,) = site.hub._rooms[site.workspace_id].native
+        (reader,) = site.hub._rooms[site.workspace_id].native.readers
         assert socket._response.connection is not None
         transport = socket._response.connection.transport
         assert transport is not None
@@ -163,7 +163,7 @@ async def test_a_reader_on_a_slow_line_gets_the_last_word_before_it_is_cut_off(
         body = b""
         while b"stream.opened" not in body:
             body += await loop.sock_recv(client, 4096)
-        (reader,) = site.hub._rooms[site.workspace_id].native
+        (reader,) = site.hub._rooms[site.workspace_id].native.readers
         while not reader.overflowed:
             await site.tell(size=100_000)
         body = b""

@@ -90,9 +90,9 @@ async def test_a_slow_reader_is_told_to_resume_and_misses_nothing(site: Site) ->
         path = site.native().partition(str(site.port))[2]
         request = f"GET {path} HTTP/1.0\r\n\r\n".encode()
         await asyncio.get_running_loop().sock_sendall(client, request)
-        while not site.hub._rooms or not site.hub._rooms[site.workspace_id].native:
+        while not site.hub._rooms or not site.hub._rooms[site.workspace_id].native.readers:
             await asyncio.sleep(0.01)
-        (reader,) = site.hub._rooms[site.workspace_id].native
+        (reader,) = site.hub._rooms[site.workspace_id].native.readers
         while not reader.overflowed:
             last = await site.tell(size=100_000)
         body = await read_all(client)

@@ -48,9 +48,12 @@ async def test_a_slow_native_reader_is_told_to_resume(elsewhere: Site) -> None:
         path = elsewhere.native().partition(str(elsewhere.port))[2]
         request = f"GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode()
         await asyncio.get_running_loop().sock_sendall(client, request)
-        while not elsewhere.hub._rooms or not elsewhere.hub._rooms[elsewhere.workspace_id].native:
+        while (
+            not elsewhere.hub._rooms
+            or not elsewhere.hub._rooms[elsewhere.workspace_id].native.readers
+        ):
             await asyncio.sleep(0.01)
-        (reader,) = elsewhere.hub._rooms[elsewhere.workspace_id].native
+        (reader,) = elsewhere.hub._rooms[elsewhere.workspace_id].native.readers
         while not reader.overflowed:
             await elsewhere.tell(size=100_000)
         assert b"event: stream.resume" in await read_all(client)
