@@ -18,7 +18,8 @@ from daphne.server import Server
 from typing_extensions import override
 
 from crushsite.serving.endpoints import Endpoint, Listener, listen, parse_endpoint
-from crushsite.serving.http import Channel, Factory, Request
+from crushsite.serving.http_channel import Channel, Factory
+from crushsite.serving.http_request import Request
 from crushsite.serving.inbox import Inbox
 from crushsite.serving.reactor import reactor_in
 from crushsite.serving.websocket import Socket, SocketFactory

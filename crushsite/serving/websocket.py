@@ -17,7 +17,7 @@ from daphne.ws_protocol import WebSocketFactory, WebSocketProtocol
 from typing_extensions import override
 
 from crushsite.serving.flow import Flow, write_now
-from crushsite.serving.http import error_body
+from crushsite.serving.http_request import error_body
 from crushsite.serving.inbox import Inbox
 
 FAILED = 1011

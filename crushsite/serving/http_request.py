@@ -1,29 +1,25 @@
-"""Daphne's HTTP side with bounds: a body has a largest size, a response a pace.
+"""One exchange over HTTP: Daphne's, with a largest size of the body and a pace of the response.
 
-The channel is one connection, the request one exchange on it. HTTP/1.1 alone.
+What is sent is written at once and in one piece, where the libraries write several.
 """
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections.abc import MutableMapping
 from functools import cache
 from http import HTTPStatus
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import orjson
-from daphne.http_protocol import HEADER_NAME_RE, HTTPFactory, WebRequest
+from daphne.http_protocol import HEADER_NAME_RE, WebRequest
 from twisted.web import http
 from typing_extensions import override
 
-from crushsite.serving.flow import Flow, write_now
+from crushsite.serving.flow import write_now
 
-_HTTPChannel: Any = http.HTTPChannel
-
-# After a refusal we go on reading for a moment, or the peer may never see the answer.
-REFUSED_SECONDS = 2.0
-
+if TYPE_CHECKING:
+    from crushsite.serving.http_channel import Channel
 
 _NEVER_IN_VALUES = re.compile(rb"[\r\n\0]")
 
@@ -186,120 +182,3 @@ class Request(WebRequest):  # type: ignore[misc]  # Daphne is untyped
     # Identity is enough, and quicker than Daphne's own.
     __hash__ = object.__hash__
     __eq__ = object.__eq__
-
-
-class Channel(_HTTPChannel):  # type: ignore[misc]  # Twisted is untyped here
-    requestFactory = Request  # noqa: N815  Twisted's name
-    is_refused = False
-
-    @override
-    def connectionMade(self) -> None:
-        server = self.factory.server
-        self.flow = Flow(self.transport, patience_seconds=server.patience_seconds)
-        server.channels.add(self)
-        super().connectionMade()
-
-    @override
-    def connectionLost(self, reason: Any) -> None:
-        self.factory.server.channels.discard(self)
-        self.flow.resume()
-        super().connectionLost(reason)
-
-    # -- the transport's buffer
-
-    @override
-    def pauseProducing(self) -> None:
-        self.flow.pause()
-        super().pauseProducing()
-
-    @override
-    def resumeProducing(self) -> None:
-        self.flow.resume()
-        super().resumeProducing()
-
-    # -- refusals
-
-    @override
-    def dataReceived(self, data: bytes) -> None:
-        if not self.is_refused:
-            super().dataReceived(data)
-
-    @override
-    def rawDataReceived(self, data: bytes) -> None:
-        if not self.is_refused:
-            super().rawDataReceived(data)
-
-    @override
-    def lineReceived(self, line: bytes) -> None:
-        if not self.is_refused:
-            super().lineReceived(line)
-
-    @override
-    def allContentReceived(self) -> None:
-        # A body may end in the very bytes that it was refused for.
-        if not self.is_refused:
-            super().allContentReceived()
-
-    @override
-    def _send100Continue(self) -> None:
-        if not self.is_refused:
-            super()._send100Continue()
-
-    def refuse_body(self) -> None:
-        limit = self.factory.server.body_limit
-        self._refuse(413, f"the body is larger than {limit} bytes")
-
-    @override
-    def _respondToBadRequestAndDisconnect(self) -> None:
-        self._refuse(400, "malformed request")
-
-    def _refuse(self, status: int, sentence: str) -> None:
-        if self.is_refused:
-            return
-        self.is_refused = True
-        self.setTimeout(None)
-        body = error_body(sentence)
-        self.transport.write(
-            b"HTTP/1.1 %d %s\r\nServer: crush\r\nContent-Type: application/json\r\n"
-            b"Content-Length: %d\r\nConnection: close\r\n\r\n%s"
-            % (status, HTTPStatus(status).phrase.encode(), len(body), body)
-        )
-        self.unregister()
-        self.transport.loseWriteConnection()
-        asyncio.get_running_loop().call_later(REFUSED_SECONDS, self._cut)
-
-    def _cut(self) -> None:
-        self.transport.abortConnection()
-
-    # -- the end
-
-    def unregister(self) -> None:
-        self._networkProducer.unregisterProducer()
-
-    def close_when_idle(self) -> None:
-        """No further request on this connection."""
-        self.persistent = 0
-        if not self.requests:
-            self.loseConnection()
-
-
-class Factory(HTTPFactory):  # type: ignore[misc]  # Daphne is untyped
-    # Daphne's is a proxy that could switch to HTTP/2; ours needs none.
-    protocol = Channel
-    noisy = False
-
-    @override
-    def buildProtocol(self, addr: Any) -> Channel:
-        channel = Channel()
-        channel.factory = self
-        channel.callLater = self.reactor.callLater
-        channel.timeOut = self.timeOut
-        return channel
-
-    @override
-    def startFactory(self) -> None:
-        """No access log, and no clock for its lines."""
-
-    @override
-    def stopFactory(self) -> None:
-        """See ``startFactory``."""
