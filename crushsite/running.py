@@ -116,11 +116,11 @@ def run_server(host: str, shape: Shape, *, folder: Path) -> None:
 
 async def _serve(host: str, shape: Shape, *, folder: Path) -> None:
     from crushsite.routing import Router, guarded  # noqa: PLC0415  after Django is set up
-    from crushsite.serving.plain_import import import_daphne_plain  # noqa: PLC0415
+    from crushsite.serving.plain_import import import_daphne_plain  # noqa: PLC0415  the same
 
     import_daphne_plain()
-    from crushsite.server import AsgiServer  # noqa: PLC0415
-    from crushsite.serving.endpoints import EndpointError  # noqa: PLC0415
+    from crushsite.server import AsgiServer  # noqa: PLC0415  after Daphne's import
+    from crushsite.serving.endpoints import EndpointError  # noqa: PLC0415  the same
 
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -145,9 +145,9 @@ async def _serve(host: str, shape: Shape, *, folder: Path) -> None:
             raise CommandError(str(error)) from error
         address = _url_of(str(endpoint))
         _write_server_file(folder, address)
-        print(f"Serving on {address} (data in {folder})", flush=True)  # noqa: T201
+        print(f"Serving on {address} (data in {folder})", flush=True)  # noqa: T201  for who started it
         await stopping.wait()
-        print("Stopping", flush=True)  # noqa: T201
+        print("Stopping", flush=True)  # noqa: T201  for who started it
     finally:
         process.is_stopping = True
         await server.stop()
@@ -157,7 +157,7 @@ async def _serve(host: str, shape: Shape, *, folder: Path) -> None:
         await process.stop()
         set_process(None)
         _remove_server_file(folder)
-    print("Stopped", flush=True)  # noqa: T201
+    print("Stopped", flush=True)  # noqa: T201  for who started it
 
 
 def _url_of(endpoint: str) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import binascii
 from base64 import b64decode
 
-from botocore.eventstream import (  # type: ignore[import-untyped]
+from botocore.eventstream import (  # type: ignore[import-untyped]  # botocore is untyped
     EventStreamBuffer,
     EventStreamMessage,
     ParserError,

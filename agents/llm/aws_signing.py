@@ -12,11 +12,11 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
-from botocore.auth import SigV4Auth  # type: ignore[import-untyped]
-from botocore.awsrequest import AWSRequest  # type: ignore[import-untyped]
-from botocore.credentials import Credentials  # type: ignore[import-untyped]
-from botocore.exceptions import BotoCoreError  # type: ignore[import-untyped]
-from botocore.session import Session  # type: ignore[import-untyped]
+from botocore.auth import SigV4Auth  # type: ignore[import-untyped]  # botocore is untyped
+from botocore.awsrequest import AWSRequest  # type: ignore[import-untyped]  # botocore is untyped
+from botocore.credentials import Credentials  # type: ignore[import-untyped]  # botocore is untyped
+from botocore.exceptions import BotoCoreError  # type: ignore[import-untyped]  # botocore is untyped
+from botocore.session import Session  # type: ignore[import-untyped]  # botocore is untyped
 
 from agents.llm.errors import WrongKey
 from workspaces.config.settings import ProviderSettings

@@ -70,7 +70,7 @@ class _Account:
     def token(self) -> str:
         with self._lock:
             if not self._credentials.valid:
-                self._credentials.refresh(_Transport())  # type: ignore[no-untyped-call]
+                self._credentials.refresh(_Transport())  # type: ignore[no-untyped-call]  # google-auth is half typed
             return str(self._credentials.token)
 
 
@@ -88,10 +88,10 @@ def _found(file: str) -> Credentials:
     match told.get("type") if isinstance(told, dict) else None:
         case "service_account":
             maker = service_account.Credentials.from_service_account_info
-            return maker(told, scopes=SCOPES)  # type: ignore[no-any-return,no-untyped-call]
+            return maker(told, scopes=SCOPES)  # type: ignore[no-any-return,no-untyped-call]  # google-auth is half typed
         case "authorized_user":
             user = UserCredentials.from_authorized_user_info
-            return user(told, scopes=SCOPES)  # type: ignore[no-any-return,no-untyped-call]
+            return user(told, scopes=SCOPES)  # type: ignore[no-any-return,no-untyped-call]  # google-auth is half typed
         case _:
             raise ValueError("neither a service account nor a user's sign-in")
 
@@ -130,16 +130,16 @@ class _Transport(transport.Request):
         **_more: Any,
     ) -> _Answer:
         if not url.startswith(("https://", "http://")):
-            raise TransportError("no web address")  # type: ignore[no-untyped-call]
+            raise TransportError("no web address")  # type: ignore[no-untyped-call]  # google-auth is half typed
         data = body.encode() if isinstance(body, str) else body
         request = urllib.request.Request(  # noqa: S310  its scheme was looked at
             url, data=data, headers=dict(headers or {}), method=method
         )
         try:
-            with urllib.request.urlopen(request, timeout=timeout or SECONDS) as answer:  # noqa: S310
+            with urllib.request.urlopen(request, timeout=timeout or SECONDS) as answer:  # noqa: S310  the same
                 return _Answer(answer.status, dict(answer.headers), answer.read(ANSWER_LIMIT))
         except urllib.error.HTTPError as error:
             with error:
                 return _Answer(error.code, dict(error.headers), error.read(ANSWER_LIMIT))
         except OSError as error:
-            raise TransportError(type(error).__name__) from None  # type: ignore[no-untyped-call]
+            raise TransportError(type(error).__name__) from None  # type: ignore[no-untyped-call]  # google-auth is half typed

@@ -133,9 +133,11 @@ class OpenAIDecoder:
 
     def _thinking(self, thinking: object, events: list[ModelEvent]) -> None:
         pieces = thinking if isinstance(thinking, list) else [{"text": thinking}]
-        for piece in pieces:
-            if isinstance(piece, dict) and (text := text_or_empty(piece.get("text"))):
-                events.append(ReasoningDelta(text))  # noqa: PERF401
+        events += [
+            ReasoningDelta(text)
+            for piece in pieces
+            if isinstance(piece, dict) and (text := text_or_empty(piece.get("text")))
+        ]
 
     def _rare(self, delta: dict[str, Any], events: list[ModelEvent]) -> None:
         reasoning = delta.get("reasoning_content") or delta.get("reasoning")

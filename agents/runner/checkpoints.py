@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from functools import partial
 from typing import TYPE_CHECKING
 
 from agents.actions.open_reply import Checkpoint, save_checkpoints
@@ -56,7 +57,7 @@ class Checkpoints:
                 for reply in changed
             ]
             try:
-                await writer.write("", lambda tx, rows=rows: save_checkpoints(tx, rows))  # type: ignore[misc]
+                await writer.write("", partial(save_checkpoints, checkpoints=rows))
             except ShuttingDown:
                 return
             except Exception as error:  # noqa: BLE001  the whole message is written at its end

@@ -55,8 +55,8 @@ _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=")
 @cache
 def _language() -> Language:
     # Loaded with the first command that is judged: most processes never judge one.
-    import tree_sitter  # noqa: PLC0415
-    import tree_sitter_bash  # noqa: PLC0415
+    import tree_sitter  # noqa: PLC0415  see above
+    import tree_sitter_bash  # noqa: PLC0415  see above
 
     return tree_sitter.Language(tree_sitter_bash.language())
 
@@ -67,7 +67,7 @@ def read_steps(command: str) -> tuple[Step, ...]:
         raise Doubt(f"It is longer than {MAX_LENGTH:,} characters.")
     if any(_is_deceptive(char) for char in command):
         raise Doubt("It holds characters that cannot be seen.")
-    from tree_sitter import Parser  # noqa: PLC0415
+    from tree_sitter import Parser  # noqa: PLC0415  see `_language`
 
     data = command.encode()
     root = Parser(_language()).parse(data).root_node

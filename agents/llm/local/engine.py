@@ -139,7 +139,7 @@ def load(weights: Path) -> Any:
     import xllamacpp  # type: ignore[import-untyped]  # noqa: PLC0415  an extra, and 40 MB
 
     folder = tempfile.gettempdir()
-    home = Path(tempfile.mkdtemp(dir=folder if len(folder) < LONGEST_SOCKET else "/tmp"))  # noqa: S108
+    home = Path(tempfile.mkdtemp(dir=folder if len(folder) < LONGEST_SOCKET else "/tmp"))  # noqa: S108  a socket's path must be short
     params = xllamacpp.CommonParams()
     params.model.path = str(weights)
     params.n_ctx = WINDOW

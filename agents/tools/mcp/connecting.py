@@ -90,8 +90,8 @@ async def _transport(attempt: Attempt) -> AsyncIterator[tuple[_Incoming, _Outgoi
 
     def client(
         headers: dict[str, str] | None = None,  # noqa: ARG001  the package's own: we know better
-        timeout: httpx.Timeout | None = None,  # noqa: ARG001
-        auth: httpx.Auth | None = None,  # noqa: ARG001
+        timeout: httpx.Timeout | None = None,  # noqa: ARG001  the same
+        auth: httpx.Auth | None = None,  # noqa: ARG001  the same
     ) -> httpx.AsyncClient:
         return client_for(
             settings.url,
@@ -119,7 +119,7 @@ def _roots(attempt: Attempt) -> ListRootsFnT | None:
     root = types.Root(uri=attempt.cwd.as_uri(), name=attempt.cwd.name)  # type: ignore[arg-type]  # parsed
 
     async def roots(
-        context: RequestContext[ClientSession, Any],  # noqa: ARG001
+        context: RequestContext[ClientSession, Any],  # noqa: ARG001  the package calls with it
     ) -> types.ListRootsResult:
         return types.ListRootsResult(roots=[root])
 

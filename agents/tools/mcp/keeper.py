@@ -117,7 +117,7 @@ class Keeper:
             self.settled.set()
             return
         await asyncio.to_thread(importlib.import_module, _PROTOCOL)
-        from agents.tools.mcp.protocol import Login  # noqa: PLC0415
+        from agents.tools.mcp.protocol import Login  # noqa: PLC0415  it is loaded now
 
         if asks_login(self._settings):
             self.login = Login(self._settings, self._backing)
@@ -191,7 +191,7 @@ class Keeper:
         then: Callable[[], Awaitable[None]] | None = None,
     ) -> McpFailed:
         """One connection from its beginning to its end; why it ended."""
-        from agents.tools.mcp.protocol import Attempt, live  # noqa: PLC0415
+        from agents.tools.mcp.protocol import Attempt, live  # noqa: PLC0415  `_keep` has loaded it
 
         login = self.login
         if login is not None and not login.is_interactive:

@@ -47,7 +47,7 @@ class ListMcpResources:
             params={"mcp_name": args.mcp_name},
         )
 
-    async def run(self, args: ListArgs, context: ToolContext) -> ToolOutcome:  # noqa: ARG002
+    async def run(self, args: ListArgs, context: ToolContext) -> ToolOutcome:  # noqa: ARG002  every tool is given it
         server = found(self._find, args.mcp_name)
         lines = [
             " ".join(

@@ -54,7 +54,7 @@ class ReadMcpResource:
             params={"mcp_name": args.mcp_name, "uri": args.uri},
         )
 
-    async def run(self, args: ReadArgs, context: ToolContext) -> ToolOutcome:  # noqa: ARG002
+    async def run(self, args: ReadArgs, context: ToolContext) -> ToolOutcome:  # noqa: ARG002  every tool is given it
         server = found(self._find, args.mcp_name)
         try:
             contents = await server.read_resource(args.uri)

@@ -65,14 +65,14 @@ class NoJobs:
 
     _WHY = "Background jobs are not available here: run the command without run_in_background."
 
-    async def start(self, order: JobOrder) -> str:  # noqa: ARG002
+    async def start(self, order: JobOrder) -> str:  # noqa: ARG002  as `Jobs` has it
         raise JobRefused(self._WHY)
 
-    async def adopt(self, order: JobOrder, running: Running, output: WatchedOutput) -> str:  # noqa: ARG002
+    async def adopt(self, order: JobOrder, running: Running, output: WatchedOutput) -> str:  # noqa: ARG002  as `Jobs` has it
         raise JobRefused(self._WHY)
 
-    async def report(self, shell_id: str, *, wait_seconds: float = 0.0) -> JobReport:  # noqa: ARG002
+    async def report(self, shell_id: str, *, wait_seconds: float = 0.0) -> JobReport:  # noqa: ARG002  as `Jobs` has it
         raise JobRefused(self._WHY)
 
-    async def kill(self, shell_id: str) -> JobReport:  # noqa: ARG002
+    async def kill(self, shell_id: str) -> JobReport:  # noqa: ARG002  as `Jobs` has it
         raise JobRefused(self._WHY)
