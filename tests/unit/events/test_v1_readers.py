@@ -6,6 +6,7 @@ import asyncio
 import random
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -238,48 +239,43 @@ async def test_nothing_is_pushed_past_what_still_waits_to_be_sent() -> None:
     assert texts(envelopes(await reader.take(played.room.v1))) == [("message", "ab")]
 
 
-@given(seed=st.randoms(use_true_random=False))
-@settings(max_examples=200, deadline=None)
-def test_pushed_and_taken_make_one_stream_in_order(seed: random.Random) -> None:
-    async def go() -> None:
-        played, socket = Played(), Socket()
-        reader = played.v1(socket.push)
-        said = 0
+@pytest.mark.parametrize("seed", range(100))
+async def test_pushed_and_taken_make_one_stream_in_order(seed: int) -> None:
+    chance = random.Random(seed)
+    played, socket = Played(), Socket()
+    reader = played.v1(socket.push)
+    said = 0
 
-        async def send_all() -> None:
-            while chunk := await reader.take(played.room.v1):
-                for _ in range(seed.randrange(3)):  # the socket takes its time
-                    await asyncio.sleep(0)
-                socket.took += chunk
-
-        sending = asyncio.create_task(send_all())
-        played.room.publish(started(1))
-        for number in range(2, 40):
-            socket.has_room = seed.random() < 0.7
-            if seed.random() < 0.3:
-                played.room.publish(
-                    event(
-                        played.room.last_number + 1, Kind.CONFIG_CHANGED, workspace_id=str(number)
-                    )
-                )
-            played.room.stream(words(1, said, "x"))
-            said += 1
-            if seed.random() < 0.6:
-                played.room.v1.flush()
-            if seed.random() < 0.5:
+    async def send_all() -> None:
+        while chunk := await reader.take(played.room.v1):
+            for _ in range(chance.randrange(3)):  # the socket takes its time
                 await asyncio.sleep(0)
-        played.room.v1.flush()
-        for _ in range(10):
+            socket.took += chunk
+
+    sending = asyncio.create_task(send_all())
+    played.room.publish(started(1))
+    for number in range(2, 40):
+        socket.has_room = chance.random() < 0.7
+        if chance.random() < 0.3:
+            played.room.publish(
+                event(played.room.last_number + 1, Kind.CONFIG_CHANGED, workspace_id=str(number))
+            )
+        played.room.stream(words(1, said, "x"))
+        said += 1
+        if chance.random() < 0.6:
+            played.room.v1.flush()
+        if chance.random() < 0.5:
             await asyncio.sleep(0)
-        reader.close()
-        await sending
+    played.room.v1.flush()
+    for _ in range(10):
+        await asyncio.sleep(0)
+    reader.close()
+    await sending
 
-        told = envelopes(socket.took)
-        lengths = [len(text) for kind, text in texts(told) if kind == "message"]
-        assert lengths == sorted(lengths)
-        assert lengths[-1] == said
-        finals = [e["payload"]["payload"]["workspace_id"] for e in told if e["type"] != "message"]
-        assert finals == sorted(finals, key=int)
-        assert len(finals) == played.room.last_number - 1
-
-    asyncio.run(go())
+    told = envelopes(socket.took)
+    lengths = [len(text) for kind, text in texts(told) if kind == "message"]
+    assert lengths == sorted(lengths)
+    assert lengths[-1] == said
+    finals = [e["payload"]["payload"]["workspace_id"] for e in told if e["type"] != "message"]
+    assert finals == sorted(finals, key=int)
+    assert len(finals) == played.room.last_number - 1
