@@ -28,7 +28,8 @@ class Gathering:
         self.streams = 0  # open ones; kept by whoever opens and closes them
         self._patience = patience
         self._waiting: list[tuple[asyncio.Future[Any], asyncio.Future[None]]] = []
-        self._timer: asyncio.TimerHandle | None = None
+        self._next: asyncio.Handle | None = None
+        self._listened: set[asyncio.Future[Any]] = set()  # those that wake us when they arrive
 
     async def read(self, body: Body) -> bytes:
         """As ``body.readany``: some bytes, none at its end, or its error."""
@@ -51,12 +52,13 @@ class Gathering:
         loop = asyncio.get_running_loop()
         turn: asyncio.Future[None] = loop.create_future()
         self._waiting.append((arrived, turn))
-        if self._timer is None:
-            self._timer = loop.call_later(self._patience(), self._take_turns)
+        if self._next is None:
+            self._next = loop.call_later(self._patience(), self._take_turns)
         try:
             await turn
         except asyncio.CancelledError:
             self._waiting = [pair for pair in self._waiting if pair[1] is not turn]
+            self._listened.discard(arrived)
             raise
 
     def _take_turns(self) -> None:
@@ -67,10 +69,24 @@ class Gathering:
                 self._waiting.append(waiting)
             elif not turn.done():  # else whoever waited has been cancelled
                 turn.set_result(None)
-        self._timer = None
-        if self._waiting:
+        self._next = None
+        if len(self._waiting) == len(before):
+            self._rest()
+        elif self._waiting:
             loop = asyncio.get_running_loop()
-            self._timer = loop.call_later(self._patience(), self._take_turns)
+            self._next = loop.call_later(self._patience(), self._take_turns)
+
+    def _rest(self) -> None:
+        """Nothing came: models think. No turn is taken until the next bytes, and then at once."""
+        for arrived, _ in self._waiting:
+            if arrived not in self._listened:
+                self._listened.add(arrived)
+                arrived.add_done_callback(self._wake)
+
+    def _wake(self, arrived: asyncio.Future[Any]) -> None:
+        self._listened.discard(arrived)
+        if self._next is None and self._waiting:
+            self._next = asyncio.get_running_loop().call_soon(self._take_turns)
 
 
 _gatherings: WeakKeyDictionary[asyncio.AbstractEventLoop, Gathering] = WeakKeyDictionary()

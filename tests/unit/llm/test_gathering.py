@@ -63,6 +63,7 @@ def gathering(patience: Patience) -> Iterator[Gathering]:
     gathering.streams = MANY
     yield gathering
     assert not gathering._waiting
+    assert not gathering._listened
 
 
 async def read(gathering: Gathering, body: Body) -> bytes:
@@ -107,6 +108,28 @@ async def test_one_that_has_nothing_yet_waits_for_a_later_turn(gathering: Gather
 
     late.feed(b"late")
     assert await waiting == b"late"
+
+
+async def test_nothing_is_looked_at_while_nothing_comes(
+    gathering: Gathering, patience: Patience
+) -> None:
+    bodies = [Body() for _ in range(10)]
+    readings = [asyncio.create_task(read(gathering, body)) for body in bodies]
+    await asyncio.sleep(0.02)
+    asked = patience.asked
+    await asyncio.sleep(0.05)
+    assert patience.asked == asked
+
+    patience.seconds = SOON  # the first bytes after a silence wait for nothing
+    bodies[3].feed(b"a")
+    assert await readings[3] == b"a"
+    patience.seconds = 0.001
+    again = asyncio.create_task(read(gathering, bodies[3]))
+    for body in bodies:
+        body.feed(b"b")
+    assert await asyncio.gather(again, *readings[:3]) == [b"b"] * 4
+    for reading in readings[4:]:
+        assert await reading == b"b"
 
 
 async def test_the_last_words_come_before_the_end_or_the_error(gathering: Gathering) -> None:
