@@ -103,6 +103,16 @@ async def test_a_new_run_begins_only_after_the_deaf_one_has_its_terminal() -> No
     assert ends == [CANCELLED, {"kind": "terminal", "status": "completed", "result": "next"}]
 
 
+async def test_a_superseding_run_may_be_cancelled_before_it_begins() -> None:
+    talk, line, tally, _ = conversation(deaf)
+    talk.take(run("deaf"))
+    await asyncio.sleep(0)
+    talk.take(run("never"))
+    talk.take(CANCEL)
+    assert await line.terminals(2) == [CANCELLED, CANCELLED]
+    assert tally.started == 1
+
+
 async def test_what_an_aborted_run_says_later_goes_nowhere() -> None:
     released = asyncio.Event()
     late: list[str] = []
