@@ -9,11 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
-import orjson
-
 from agents.llm.contract import ModelRequest
 from agents.llm.history import Repair, Turn, says_something
-from agents.llm.json_text import dump
+from agents.llm.json_text import Encoded, dump
 from agents.turn.transcript import Message
 
 Json = dict[str, Any]
@@ -65,7 +63,7 @@ class _Kept:
     def freeze(self) -> None:
         """Old messages are sent as the bytes that they have been."""
         for index in range(self._frozen, len(self._encoded) - READABLE):
-            self._encoded[index] = orjson.Fragment(dump(self._encoded[index]))
+            self._encoded[index] = Encoded(dump(self._encoded[index]))
             self._frozen = index + 1
 
     def _is_longer_form(self, messages: Sequence[Message]) -> bool:

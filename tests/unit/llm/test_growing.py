@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from agents.llm import anthropic_encode, gemini_encode, openai_encode, responses_encode
 from agents.llm.contract import ModelRequest
-from agents.llm.json_text import dump
+from agents.llm.json_text import Encoded, dump
 from agents.llm.openai_dialects import Dialect
 from agents.turn.transcript import Message
 from workspaces.config.settings import ModelInfo
@@ -102,5 +102,11 @@ def test_old_messages_are_kept_as_bytes() -> None:
     for stop in (60, 80, 100):
         body = openai_encode.encode(request(said[:stop], memo=memo))
 
-    assert isinstance(body["messages"][1], orjson.Fragment)
+    assert isinstance(body["messages"][1], Encoded)
     assert isinstance(body["messages"][-1], dict)
+
+
+def test_old_bytes_go_along_with_half_of_a_surrogate_pair() -> None:
+    body = [Encoded(b'{"old":"words"}'), {"new": "\ud83d"}]
+
+    assert orjson.loads(dump(body)) == [{"old": "words"}, {"new": "?"}]
