@@ -79,15 +79,19 @@ def give_results(tx: Transaction, run: RunRow, contents: Mapping[str, str]) -> N
     last = _last_reply(tx, run)
     names = {call.id: call.name for call in tool_calls(last[1])} if last else {}
     for call_id, content in contents.items():
-        result = ToolResult(call_id, names.get(call_id, ""), content, is_error=True)
-        messages.create_message(
-            tx,
-            run.workspace_id,
-            run.session_id,
-            role=Role.TOOL,
-            parts=(result, Finish(FinishReason.STOP)),
-            run_key=run.key,
-        )
+        store_result(tx, run, ToolResult(call_id, names.get(call_id, ""), content, is_error=True))
+
+
+def store_result(tx: Transaction, run: RunRow, result: ToolResult) -> None:
+    """A call's result, as a message of its own."""
+    messages.create_message(
+        tx,
+        run.workspace_id,
+        run.session_id,
+        role=Role.TOOL,
+        parts=(result, Finish(FinishReason.STOP)),
+        run_key=run.key,
+    )
 
 
 def finish_reply(

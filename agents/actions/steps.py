@@ -14,7 +14,13 @@ import orjson
 from agents.actions.answers import answered_calls
 from agents.actions.finish import close_session_work, end_run, settle_cancelled
 from agents.actions.holding import Held, hold
-from agents.actions.run_messages import finish_reply, give_results, last_words, open_call_ids
+from agents.actions.run_messages import (
+    finish_reply,
+    give_results,
+    last_words,
+    open_call_ids,
+    store_result,
+)
 from agents.actions.run_prompts import fold_prompts, store_prompt
 from agents.actions.run_rows import RunRow, run_wire
 from agents.actions.step import ReplyStart, ReplyWrite, Step, Written
@@ -28,7 +34,6 @@ from workspaces.events.parts import (
     Finish,
     FinishReason,
     Parts,
-    Role,
 )
 from workspaces.events.types import Kind
 from workspaces.storage.moments import as_seconds
@@ -95,14 +100,7 @@ def _write_said(tx: Transaction, run: RunRow, step: Step) -> None:
             )
         _keep_context(tx, run, reply)
     for result in step.results:
-        messages.create_message(
-            tx,
-            run.workspace_id,
-            run.session_id,
-            role=Role.TOOL,
-            parts=(result, Finish(FinishReason.STOP)),
-            run_key=run.key,
-        )
+        store_result(tx, run, result)
     for path, mark in step.reads.items():
         record_read(tx, run.session_id, path=path, mtime_ns=mark.mtime_ns, size=mark.size)
     refusals = dict(step.refusals)

@@ -82,10 +82,7 @@ class ReplyAssembly:
     def apply(self, event: ModelEvent, *, now: int = 0) -> Delta | None:
         """What clients are to be told, ``None`` if nothing. ``now``: for reasoning's times."""
         if type(event) is TextDelta:
-            text, part = event.text, self._open
-            if part is not None and part.kind == "text" and text and "\x00" not in text:
-                return self._grow(part, text, None)  # almost every word
-            return self._say("text", text, now)
+            return self._say("text", event.text, now)
         if type(event) is ReasoningDelta:
             return self._say("reasoning", event.text, now)
         return self._apply_rare(event, now)

@@ -75,11 +75,8 @@ class OpenAIDecoder:
             return []
         if data[:6] == b"[DONE]":
             return self._stop()
-        try:
-            chunk = orjson.loads(data)
-        except orjson.JSONDecodeError:
-            chunk = parse_object(data)
-        if type(chunk) is not dict:
+        chunk = parse_object(data)
+        if chunk is None:
             raise BrokenStream("The provider sent something that is no JSON object.")
         if chunk.get("error"):
             raise self._error_for(chunk["error"])

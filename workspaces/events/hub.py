@@ -78,10 +78,9 @@ class Hub:
     def stream(self, workspace_id: str, delta: Delta) -> None:
         """Passes on words of a message that was begun here."""
         live = self._producers[workspace_id][delta.number]
-        if not live.follow(delta):
-            outcome, _ = live.apply(delta)
-            if outcome is not Applied.NEW:
-                raise AssertionError(f"a producer streams in order, not {outcome}: {delta.offset}")
+        outcome, _ = live.apply(delta)
+        if outcome is not Applied.NEW:
+            raise AssertionError(f"a producer streams in order, not {outcome}: {delta.offset}")
         room = self._rooms.get(workspace_id)
         if room is not None:
             room.passed(delta)
