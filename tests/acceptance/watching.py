@@ -19,11 +19,15 @@ class LogWatch:
         self._server = server
         self._read = {p.name: len(p.log_text()) for p in server.processes()}
 
-    def text(self) -> str:
-        return "\n".join(
+    def texts(self) -> list[str]:
+        """One for each process, in the order in which they start."""
+        return [
             process.log_text()[self._read.get(process.name, 0) :]
             for process in self._server.processes()
-        )
+        ]
+
+    def text(self) -> str:
+        return "\n".join(self.texts())
 
     def loud(self) -> list[str]:
         """Lines above a warning, and the beginnings of stack traces."""
