@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from django.db import connection
-
 from agents.models import JobState
 from agents.tools.shell.jobs import JobReport
 from workspaces.queries.workspaces import require_open
+from workspaces.storage.statements import statements
 from workspaces.storage.transaction import Transaction
 
 _IS_USERS = "EXISTS (SELECT 1 FROM workspaces_message m WHERE m.id = j.id)"
@@ -128,7 +127,7 @@ class Recorded:
 
 def running_elsewhere(instance: str) -> list[Recorded]:
     """The jobs that other servers host, or hosted."""
-    with connection.cursor() as cursor:
+    with statements() as cursor:
         cursor.execute(
             "SELECT id, workspace_id, instance, host, pid, pid_started, process_mark"
             " FROM agents_job WHERE state IN ('running', 'killed') AND exit_code IS NULL"
@@ -140,7 +139,7 @@ def running_elsewhere(instance: str) -> list[Recorded]:
 
 def to_be_ended(instance: str) -> list[str]:
     """Those of this server that are to end: killed, or their workspace or message is gone."""
-    with connection.cursor() as cursor:
+    with statements() as cursor:
         cursor.execute(
             "SELECT j.id FROM agents_job j JOIN workspaces_workspace w ON w.id = j.workspace_id"
             " WHERE j.instance = %s AND j.exit_code IS NULL AND j.state IN ('running', 'killed')"
@@ -155,7 +154,7 @@ def messages_gone(ids: list[str]) -> list[str]:
     if not ids:
         return []
     marks = ", ".join(["%s"] * len(ids))
-    with connection.cursor() as cursor:
+    with statements() as cursor:
         cursor.execute(f"SELECT id FROM workspaces_message WHERE id IN ({marks})", ids)
         there = {row[0] for row in cursor.fetchall()}
     return [job_id for job_id in ids if job_id not in there]
@@ -168,7 +167,7 @@ class Found:
 
 
 def find_job(workspace_id: str, job_id: str) -> Found | None:
-    with connection.cursor() as cursor:
+    with statements() as cursor:
         cursor.execute(
             "SELECT id, command, description, working_dir, state, exit_code, output_path"
             " FROM agents_job WHERE id = %s AND workspace_id = %s",
@@ -184,7 +183,7 @@ def find_job(workspace_id: str, job_id: str) -> Found | None:
 
 def running_ids(workspace_id: str) -> list[str]:
     """The background jobs that run, without users' own commands."""
-    with connection.cursor() as cursor:
+    with statements() as cursor:
         cursor.execute(
             f"SELECT j.id FROM agents_job j WHERE j.workspace_id = %s AND j.state = 'running'"
             f" AND NOT {_IS_USERS} ORDER BY j.started_at, j.id",

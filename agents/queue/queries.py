@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from django.db import connection
+from workspaces.storage.statements import statements
 
 
 def queued_prompts(workspace_id: str, session_id: str) -> list[str]:
     """The texts of the prompts that wait behind another, in order."""
-    with connection.cursor() as cursor:
+    with statements() as cursor:
         cursor.execute(
             "SELECT prompt FROM agents_run WHERE workspace_id = %s AND session_id = %s"
             " AND state = 'accepted' AND was_queued = %s AND kind = 'prompt' ORDER BY accept_number",
@@ -18,7 +18,7 @@ def queued_prompts(workspace_id: str, session_id: str) -> list[str]:
 
 def has_waiting_prompts(session_id: str) -> bool:
     """Whether a prompt waits there that asks for no run of its own."""
-    with connection.cursor() as cursor:
+    with statements() as cursor:
         cursor.execute(
             "SELECT 1 FROM agents_run WHERE session_id = %s AND state = 'accepted'"
             " AND run_id IS NULL AND kind = 'prompt' LIMIT 1",
@@ -29,7 +29,7 @@ def has_waiting_prompts(session_id: str) -> bool:
 
 def is_held(key: int, fence: int) -> bool:
     """Whether the claim with this fence still stands."""
-    with connection.cursor() as cursor:
+    with statements() as cursor:
         cursor.execute(
             "SELECT 1 FROM agents_run WHERE id = %s AND fence = %s AND state = 'running'",
             [key, fence],
@@ -39,7 +39,7 @@ def is_held(key: int, fence: int) -> bool:
 
 def is_workspace_busy(workspace_id: str) -> bool:
     """Whether any run of it is accepted, running or waiting."""
-    with connection.cursor() as cursor:
+    with statements() as cursor:
         cursor.execute(
             "SELECT 1 FROM agents_run WHERE workspace_id = %s AND state <> 'finished' LIMIT 1",
             [workspace_id],
@@ -49,7 +49,7 @@ def is_workspace_busy(workspace_id: str) -> bool:
 
 def cancelled_running(worker: str) -> list[tuple[int, int]]:
     """Key and fence of this worker's runs whose session was cancelled: for lost nudges."""
-    with connection.cursor() as cursor:
+    with statements() as cursor:
         cursor.execute(
             "SELECT r.id, r.fence FROM agents_run r"
             " JOIN workspaces_session s ON s.id = r.session_id"
@@ -61,7 +61,7 @@ def cancelled_running(worker: str) -> list[tuple[int, int]]:
 
 def expired_runs(now: int) -> list[tuple[int, str]]:
     """Key and workspace of the runs whose worker is gone."""
-    with connection.cursor() as cursor:
+    with statements() as cursor:
         cursor.execute(
             "SELECT id, workspace_id FROM agents_run"
             " WHERE state = 'running' AND lease_expires_at < %s ORDER BY id LIMIT 500",

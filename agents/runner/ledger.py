@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from django.db import connection
-
 from agents.tools.contract import FileMark, Todo
 from workspaces.actions import files
 from workspaces.models import Session
 from workspaces.storage.reader import read
+from workspaces.storage.statements import statements
 from workspaces.storage.transaction import Transaction
 from workspaces.storage.writer import writer
 
@@ -61,7 +60,7 @@ class DatabaseTodos:
 
 
 def _read_mark(session_id: str, path: str) -> FileMark | None:
-    with connection.cursor() as cursor:
+    with statements() as cursor:
         cursor.execute(
             "SELECT mtime_ns, size FROM workspaces_fileread WHERE session_id = %s AND path = %s",
             [session_id, path],

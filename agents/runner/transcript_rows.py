@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import orjson
-from django.db import connection
 
 from agents.turn.inputs import Asked
 from agents.turn.transcript import Message
@@ -20,6 +19,7 @@ from workspaces.events.parts import (
     plain_text,
     tool_calls,
 )
+from workspaces.storage.statements import statements
 
 _MESSAGES = (
     "SELECT m.id, m.role, m.parts, m.model, m.provider, m.run_key, m.is_summary"
@@ -48,7 +48,7 @@ def read_transcript(session_id: str, run_key: int) -> Stored:
 
     What the run was asked for stays in the transcript also when it lies before the summary.
     """
-    with connection.cursor() as cursor:
+    with statements() as cursor:
         cursor.execute(_SUMMARY, [session_id])
         summary_id, start = cursor.fetchone() or ("", 0)
         cursor.execute(_MESSAGES, [session_id, True, start, run_key, False, summary_id])

@@ -14,8 +14,6 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from types import MappingProxyType
 
-from django.db import connection
-
 from workspaces.config.find import Fingerprint, fingerprint
 from workspaces.config.load import LoadedConfig, load_config
 from workspaces.config.parse import Parsed
@@ -23,6 +21,7 @@ from workspaces.config.problem import Problem
 from workspaces.storage.errors import WorkspaceUnknown
 from workspaces.storage.reader import read
 from workspaces.storage.secret_box import box
+from workspaces.storage.statements import statements
 
 logger = logging.getLogger(__name__)
 
@@ -180,7 +179,7 @@ def _reload(workspace_id: str, entry: _Entry | None, sound: Mapping[str, Parsed]
 
 
 def _place(workspace_id: str) -> Place:
-    with connection.cursor() as cursor:
+    with statements() as cursor:
         cursor.execute(
             "SELECT path, data_dir, sealed_env FROM workspaces_workspace WHERE id = %s",
             [workspace_id],

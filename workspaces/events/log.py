@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import orjson
-from django.db import connection
 
 from workspaces.events.live import LiveMessage
 from workspaces.events.message_rows import COLUMNS, message_of_row
 from workspaces.storage.errors import WorkspaceUnknown
+from workspaces.storage.statements import statements
 from workspaces.storage.transaction import Recorded
 
 PAGE = 1000
@@ -23,7 +23,7 @@ class Snapshot:
 
 def read_events(workspace_id: str, *, after: int, limit: int = PAGE) -> list[Recorded]:
     """The events that follow a number, in order."""
-    with connection.cursor() as cursor:
+    with statements() as cursor:
         cursor.execute(
             "SELECT number, kind, session_id, payload, created_at FROM workspaces_event"
             " WHERE workspace_id = %s AND number > %s ORDER BY number LIMIT %s",
@@ -50,7 +50,7 @@ def with_payload(event: Recorded) -> Recorded:
 
 def read_head(workspace_id: str) -> int:
     """The newest number. Raises ``WorkspaceUnknown``."""
-    with connection.cursor() as cursor:
+    with statements() as cursor:
         cursor.execute("SELECT last_event FROM workspaces_workspace WHERE id = %s", [workspace_id])
         row = cursor.fetchone()
     if row is None:
@@ -63,7 +63,7 @@ def read_snapshot(workspace_id: str) -> Snapshot:
     # The head first: a message that starts in between comes again as an event, and one that
     # finishes in between is closed by one.
     head = read_head(workspace_id)
-    with connection.cursor() as cursor:
+    with statements() as cursor:
         cursor.execute(
             f"SELECT stream_number, {COLUMNS} FROM workspaces_message"
             " WHERE workspace_id = %s AND is_finished = %s AND stream_number <= %s",
@@ -76,7 +76,7 @@ def read_snapshot(workspace_id: str) -> Snapshot:
 
 def read_open_message(workspace_id: str, number: int) -> LiveMessage | None:
     """One open message by its stream number, ``None`` when it is open no more."""
-    with connection.cursor() as cursor:
+    with statements() as cursor:
         cursor.execute(
             f"SELECT {COLUMNS} FROM workspaces_message"
             " WHERE workspace_id = %s AND is_finished = %s AND stream_number = %s",

@@ -7,15 +7,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.db import connection
-
 from workspaces.queries.sessions import require_session
+from workspaces.storage.statements import statements
 
 
 def list_file_versions(workspace_id: str, session_id: str) -> list[dict[str, Any]]:
     """Every version of every file, in the order of the changes; this answer's names are capital."""
     require_session(workspace_id, session_id)
-    with connection.cursor() as cursor:
+    with statements() as cursor:
         cursor.execute(
             "SELECT content, created_at, id, path, version FROM workspaces_fileversion"
             " WHERE session_id = %s ORDER BY position",
@@ -37,7 +36,7 @@ def list_file_versions(workspace_id: str, session_id: str) -> list[dict[str, Any
 
 def list_read_files(workspace_id: str, session_id: str) -> list[str]:
     require_session(workspace_id, session_id)
-    with connection.cursor() as cursor:
+    with statements() as cursor:
         cursor.execute(
             "SELECT path FROM workspaces_fileread WHERE session_id = %s ORDER BY path",
             [session_id],
@@ -48,7 +47,7 @@ def list_read_files(workspace_id: str, session_id: str) -> list[str]:
 def read_last_read(workspace_id: str, session_id: str, path: str) -> int | None:
     """The moment in milliseconds, ``None`` for a file that the session has not read."""
     require_session(workspace_id, session_id)
-    with connection.cursor() as cursor:
+    with statements() as cursor:
         cursor.execute(
             "SELECT read_at FROM workspaces_fileread WHERE session_id = %s AND path = %s",
             [session_id, path],

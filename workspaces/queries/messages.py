@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import orjson
-from django.db import connection
 
 from workspaces.events.message_rows import COLUMNS, message_wire
 from workspaces.queries.sessions import require_session
 from workspaces.queries.workspaces import require_open
+from workspaces.storage.statements import statements
 
 
 def list_messages(workspace_id: str, session_id: str) -> list[dict[str, Any]]:
@@ -43,7 +43,7 @@ def messages_of_session(session_id: str) -> list[dict[str, Any]]:
 
 
 def _messages(where: str, params: Sequence[Any]) -> list[dict[str, Any]]:
-    with connection.cursor() as cursor:
+    with statements() as cursor:
         cursor.execute(f"SELECT {COLUMNS} FROM workspaces_message WHERE {where}", params)
         return [_message(row) for row in cursor.fetchall()]
 

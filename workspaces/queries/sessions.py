@@ -8,17 +8,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.db import connection
-
 from workspaces.events.session_rows import COLUMNS, session_of_row
 from workspaces.queries.workspaces import require_open
 from workspaces.storage.errors import SessionUnknown
+from workspaces.storage.statements import statements
 
 
 def list_sessions(workspace_id: str) -> list[dict[str, Any]]:
     """The workspace's own sessions, the newest first; children belong to their parents."""
     require_open(workspace_id)
-    with connection.cursor() as cursor:
+    with statements() as cursor:
         cursor.execute(
             f"SELECT {COLUMNS} FROM workspaces_session WHERE workspace_id = %s"
             " AND parent_session_id = '' AND is_deleting = %s ORDER BY updated_at DESC, id",
@@ -30,7 +29,7 @@ def list_sessions(workspace_id: str) -> list[dict[str, Any]]:
 def list_children(workspace_id: str, session_id: str) -> list[dict[str, Any]]:
     """The sessions that this one's tools started. Raises ``SessionUnknown``."""
     require_session(workspace_id, session_id)
-    with connection.cursor() as cursor:
+    with statements() as cursor:
         cursor.execute(
             f"SELECT {COLUMNS} FROM workspaces_session WHERE workspace_id = %s"
             " AND parent_session_id = %s AND is_deleting = %s ORDER BY created_at, id",
@@ -42,7 +41,7 @@ def list_children(workspace_id: str, session_id: str) -> list[dict[str, Any]]:
 def read_session(workspace_id: str, session_id: str) -> dict[str, Any]:
     """Raises ``SessionUnknown``, for a session of another workspace too."""
     require_open(workspace_id)
-    with connection.cursor() as cursor:
+    with statements() as cursor:
         cursor.execute(
             f"SELECT {COLUMNS} FROM workspaces_session"
             " WHERE id = %s AND workspace_id = %s AND is_deleting = %s",

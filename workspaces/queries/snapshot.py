@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.db import connection
-
 from workspaces.events.session_rows import COLUMNS, session_of_row, without_empty
 from workspaces.queries.messages import messages_of_session
 from workspaces.queries.moment import one_moment
 from workspaces.queries.sessions import require_session
 from workspaces.queries.workspaces import read_open_workspace
+from workspaces.storage.statements import statements
 
 
 def read_workspace_snapshot(workspace_id: str, *, session_id: str = "") -> dict[str, Any]:
@@ -38,7 +37,7 @@ def read_workspace_snapshot(workspace_id: str, *, session_id: str = "") -> dict[
 
 def _sessions(workspace_id: str) -> list[dict[str, Any]]:
     # With those whose deletion waits for a run's end: the log has not told of it yet.
-    with connection.cursor() as cursor:
+    with statements() as cursor:
         cursor.execute(
             f"SELECT {COLUMNS} FROM workspaces_session WHERE workspace_id = %s"
             " ORDER BY created_at, id",

@@ -9,9 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from django.db import connection
-
 from workspaces.storage.errors import WorkspaceUnknown
+from workspaces.storage.statements import statements
 
 _COLUMNS = "id, path, data_dir, skip_permissions, last_event"
 
@@ -27,7 +26,7 @@ class OpenWorkspace:
 
 def read_open_workspace(workspace_id: str) -> OpenWorkspace:
     """Raises ``WorkspaceUnknown``."""
-    with connection.cursor() as cursor:
+    with statements() as cursor:
         cursor.execute(
             f"SELECT {_COLUMNS} FROM workspaces_workspace WHERE id = %s AND is_open = %s",
             [workspace_id, True],
@@ -40,7 +39,7 @@ def read_open_workspace(workspace_id: str) -> OpenWorkspace:
 
 def list_open_workspaces() -> list[OpenWorkspace]:
     """In the order in which they were opened."""
-    with connection.cursor() as cursor:
+    with statements() as cursor:
         cursor.execute(
             f"SELECT {_COLUMNS} FROM workspaces_workspace WHERE is_open = %s"
             " ORDER BY opened_at, id",
@@ -51,7 +50,7 @@ def list_open_workspaces() -> list[OpenWorkspace]:
 
 def require_open(workspace_id: str) -> None:
     """Raises ``WorkspaceUnknown``."""
-    with connection.cursor() as cursor:
+    with statements() as cursor:
         cursor.execute(
             "SELECT 1 FROM workspaces_workspace WHERE id = %s AND is_open = %s",
             [workspace_id, True],
@@ -62,7 +61,7 @@ def require_open(workspace_id: str) -> None:
 
 def read_skip_permissions(workspace_id: str) -> bool:
     """Raises ``WorkspaceUnknown``. Asked many times a second: one indexed read."""
-    with connection.cursor() as cursor:
+    with statements() as cursor:
         cursor.execute(
             "SELECT skip_permissions FROM workspaces_workspace WHERE id = %s AND is_open = %s",
             [workspace_id, True],

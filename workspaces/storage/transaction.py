@@ -15,10 +15,10 @@ from typing import Any
 
 import orjson
 from django.db import connection
-from django.db.backends.utils import CursorWrapper
 
 from workspaces.storage.errors import WorkspaceUnknown
 from workspaces.storage.moments import now_ms
+from workspaces.storage.statements import Statements
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class Counters:
     def __init__(self) -> None:
         self.last: dict[str, int] = {}
 
-    def lock(self, cursor: CursorWrapper, workspace_id: str) -> None:
+    def lock(self, cursor: Statements, workspace_id: str) -> None:
         if workspace_id in self.last:
             return
         suffix = " FOR UPDATE" if connection.features.has_select_for_update else ""
@@ -56,7 +56,7 @@ class Counters:
 class Transaction:
     """Handed to a job; valid until the job returns."""
 
-    def __init__(self, cursor: CursorWrapper, counters: Counters) -> None:
+    def __init__(self, cursor: Statements, counters: Counters) -> None:
         self.cursor = cursor
         self.now = now_ms()
         self.recorded: list[Recorded] = []
@@ -94,7 +94,7 @@ class Transaction:
         return list(self.cursor.fetchall())
 
 
-def store_events(cursor: CursorWrapper, recorded: Sequence[Recorded], counters: Counters) -> None:
+def store_events(cursor: Statements, recorded: Sequence[Recorded], counters: Counters) -> None:
     """Writes a batch's events and counters, just before its commit."""
     if not recorded:
         return

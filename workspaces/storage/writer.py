@@ -19,6 +19,7 @@ from typing import Any, Generic, TypeVar
 from django.db import DatabaseError, connection, transaction
 
 from workspaces.storage.errors import Overtaken, Refusal, ShuttingDown
+from workspaces.storage.statements import statements
 from workspaces.storage.transaction import Counters, Recorded, Transaction, store_events
 
 logger = logging.getLogger(__name__)
@@ -242,7 +243,7 @@ def _commit(jobs: Sequence[tuple[str, Job[Any]]]) -> tuple[list[Any], list[Recor
     values: list[Any] = []
     recorded: list[Recorded] = []
     counters = Counters()
-    with transaction.atomic(), connection.cursor() as cursor:
+    with transaction.atomic(), statements() as cursor:
         for workspace_id, job in jobs:
             step = Transaction(cursor, counters)
             if workspace_id:

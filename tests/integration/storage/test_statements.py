@@ -1,0 +1,60 @@
+"""Statements by hand: one way to write them for both databases, and Django's errors."""
+
+from __future__ import annotations
+
+import pytest
+from django.db import DatabaseError, IntegrityError, connection, transaction
+
+from workspaces.models import Workspace
+from workspaces.storage.statements import statements
+
+SET_PATH = "UPDATE workspaces_workspace SET path = %s WHERE id = %s"
+
+
+def test_a_statement_finds_and_counts_rows(workspaces: list[str]) -> None:
+    with statements() as cursor:
+        cursor.execute("SELECT id FROM workspaces_workspace WHERE path = %s", ["/project/3"])
+        assert cursor.fetchone() == (workspaces[3],)
+        assert cursor.fetchone() is None
+        cursor.execute("SELECT id FROM workspaces_workspace WHERE data_dir = %s", ["/data"])
+        assert {row[0] for row in cursor.fetchall()} == set(workspaces)
+        cursor.execute("UPDATE workspaces_workspace SET debug = %s", [True])
+        assert cursor.rowcount == len(workspaces)
+
+
+def test_one_statement_is_run_for_many_rows(workspaces: list[str]) -> None:
+    with statements() as cursor:
+        cursor.executemany(SET_PATH, [(f"/moved/{id_}", id_) for id_ in workspaces])
+    paths = set(Workspace.objects.values_list("path", flat=True))
+    assert paths == {f"/moved/{id_}" for id_ in workspaces}
+
+
+def test_values_are_never_part_of_the_statement(workspaces: list[str]) -> None:
+    hostile = "%s?'; DROP TABLE workspaces_workspace; --"
+    with statements() as cursor:
+        cursor.execute(SET_PATH, [hostile, workspaces[0]])
+    assert Workspace.objects.get(pk=workspaces[0]).path == hostile
+
+
+def test_errors_are_djangos(workspaces: list[str]) -> None:
+    with pytest.raises(IntegrityError), transaction.atomic(), statements() as cursor:
+        cursor.execute("UPDATE workspaces_workspace SET id = %s", ["one for all"])
+    with pytest.raises(IntegrityError), transaction.atomic(), statements() as cursor:
+        cursor.executemany(SET_PATH, [(None, workspaces[0])])
+    with pytest.raises(DatabaseError), transaction.atomic(), statements() as cursor:
+        cursor.execute("SELECT FROM WHERE")
+
+
+def test_it_is_part_of_the_transaction_around_it(workspaces: list[str]) -> None:
+    with transaction.atomic():
+        with statements() as cursor:
+            cursor.execute(SET_PATH, ["/never", workspaces[0]])
+        transaction.set_rollback(True)
+    assert not Workspace.objects.filter(path="/never").exists()
+
+
+def test_it_opens_the_connection(workspaces: list[str]) -> None:
+    connection.close()
+    with statements() as cursor:
+        cursor.execute("SELECT count(*) FROM workspaces_workspace")
+        assert cursor.fetchone() == (len(workspaces),)

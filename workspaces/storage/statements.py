@@ -1,0 +1,70 @@
+"""Runs SQL that is written by hand, by Django's connection and without its cursor on SQLite.
+
+That one rewrites the marks of each statement each time, which takes longer than most
+of ours do. Marks are ``%s`` for both databases; errors are Django's.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import contextmanager
+from functools import lru_cache
+from typing import Any, Protocol, cast
+
+from django.db import connection
+from typing_extensions import override
+
+
+class Statements(Protocol):
+    """What is used of a cursor."""
+
+    @property
+    def rowcount(self) -> int: ...
+
+    def execute(self, sql: str, params: Sequence[Any] = (), /) -> Any: ...
+
+    def executemany(self, sql: str, params: Iterable[Sequence[Any]], /) -> Any: ...
+
+    def fetchone(self) -> Any: ...
+
+    def fetchall(self) -> list[Any]: ...
+
+
+@contextmanager
+def statements() -> Generator[Statements, None, None]:
+    """Of this thread's connection, which is opened if it is not."""
+    if connection.vendor != "sqlite":
+        with connection.cursor() as cursor:
+            yield cast("Statements", cursor)
+        return
+    connection.ensure_connection()
+    quick = connection.connection.cursor(_SqliteStatements)
+    try:
+        yield quick
+    finally:
+        quick.close()
+
+
+# The base class takes mappings as well; no statement of ours has one.
+class _SqliteStatements(sqlite3.Cursor):
+    @override
+    def execute(self, sql: str, params: Sequence[Any] = (), /) -> Any:  # type: ignore[override]
+        try:
+            return super().execute(_with_question_marks(sql), params)
+        except sqlite3.Error:
+            with connection.wrap_database_errors:
+                raise
+
+    @override
+    def executemany(self, sql: str, params: Iterable[Sequence[Any]], /) -> Any:  # type: ignore[override]
+        try:
+            return super().executemany(_with_question_marks(sql), params)
+        except sqlite3.Error:
+            with connection.wrap_database_errors:
+                raise
+
+
+@lru_cache(maxsize=1_000)
+def _with_question_marks(sql: str) -> str:
+    return sql.replace("%s", "?")
