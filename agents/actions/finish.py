@@ -106,9 +106,10 @@ def close_session_work(tx: Transaction, workspace_id: str, session_id: str) -> N
         "UPDATE workspaces_session SET is_busy = %s, updated_at = %s WHERE id = %s",
         [bool(runs), tx.now, session_id],
     )
-    tell_session(tx, workspace_id, session_id)
+    told = tell_session(tx, workspace_id, session_id)
     if not runs:
-        erase_if_marked(tx, workspace_id, session_id)
+        if told is None:
+            erase_if_marked(tx, workspace_id, session_id)
         close_if_left(tx, workspace_id)
 
 

@@ -11,6 +11,7 @@ from permissions.models import Grant as GrantRow
 from permissions.models import PermissionRequest, RequestState
 from permissions.policy.decide import Asked, Grant, Outcome, decide
 from workspaces.actions.sessions import path_of_session
+from workspaces.storage.errors import Overtaken
 from workspaces.storage.transaction import Transaction
 
 
@@ -20,7 +21,7 @@ class Verdict(Enum):
     ASKED = "asked"
 
 
-class QuestionChanged(Exception):
+class QuestionChanged(Overtaken):
     """The call was allowed for something else than what it would do now."""
 
 

@@ -15,6 +15,7 @@ from agents.actions.answers import answered_calls
 from agents.actions.finish import close_session_work, end_run, settle_cancelled
 from agents.actions.holding import Held, hold
 from agents.actions.run_messages import (
+    LastWords,
     finish_reply,
     give_results,
     last_words,
@@ -34,6 +35,7 @@ from workspaces.events.parts import (
     Finish,
     FinishReason,
     Parts,
+    tool_calls,
 )
 from workspaces.events.types import Kind
 from workspaces.storage.moments import as_seconds
@@ -104,7 +106,7 @@ def _write_said(tx: Transaction, run: RunRow, step: Step) -> None:
     for path, mark in step.reads.items():
         record_read(tx, run.session_id, path=path, mtime_ns=mark.mtime_ns, size=mark.size)
     refusals = dict(step.refusals)
-    if step.end is not None and step.reply is not None:
+    if step.end is not None and step.reply is not None and _may_have_calls(step.reply):
         # A reply that was cut may hold whole calls: they were never made, and say so.
         cut = step.end.error or CANCELLED_RESULT
         refusals |= dict.fromkeys(open_call_ids(tx, run), cut)
@@ -114,6 +116,10 @@ def _write_said(tx: Transaction, run: RunRow, step: Step) -> None:
         _mark_open(tx, run, sorted(run.open_calls - done))
     if step.end is None and step.reply is not None:  # its usage
         tell_session(tx, run.workspace_id, run.session_id)
+
+
+def _may_have_calls(reply: ReplyWrite) -> bool:
+    return not reply.message_id or bool(tool_calls(reply.parts))
 
 
 def _keep_context(tx: Transaction, run: RunRow, reply: ReplyWrite) -> None:
@@ -159,7 +165,7 @@ def _give_up(tx: Transaction, run: RunRow, state: RunState, kind: Kind | None) -
 
 
 def _end(tx: Transaction, run: RunRow, step: Step, end: End) -> None:
-    words = last_words(tx, run)
+    words = _words_of(step, end) or last_words(tx, run)
     if words is None or (end.reason is not None and words.reason is not end.reason):
         reason = end.reason or FinishReason.END_TURN
         finish = Finish(reason, as_seconds(tx.now), end.note)
@@ -174,6 +180,13 @@ def _end(tx: Transaction, run: RunRow, step: Step, end: End) -> None:
         error=end.error,
     )
     close_session_work(tx, run.workspace_id, run.session_id)
+
+
+def _words_of(step: Step, end: End) -> LastWords | None:
+    """The step's own reply, as it has just been stored."""
+    if step.reply is None or not step.reply.message_id:
+        return None
+    return LastWords(step.reply.message_id, end.reason or step.reply.reason)
 
 
 def _waiting(tx: Transaction, run: RunRow) -> list[str]:

@@ -43,9 +43,11 @@ async def test_an_image_is_shown_to_a_model_that_sees(
     shown = await run_call(seat, session, call("view", file_path="picture.txt"))
     assert shown["is_error"] is False
     assert (shown["mime_type"], base64.b64decode(shown["data"])) == ("image/png", PNG)
-    served = [model.request(entry["number"]) for entry in model.served()[-20:]]
-    (told,) = [one for one in served if shown["data"] in json.dumps(one["body"])]
-    assert told["body"]["messages"][-2]["role"] == "tool"  # and the image after it
+    # Its own request, by its folder: the model serves other tests as well.
+    asked = [model.request(entry["number"])["body"] for entry in model.served()[-50:]]
+    mine = [body for body in asked if path.name in json.dumps(body)]
+    (told,) = [body for body in mine if shown["data"] in json.dumps(body)]
+    assert told["messages"][-2]["role"] == "tool"  # and the image after it
 
 
 async def test_an_image_is_told_of_to_a_model_that_does_not_see(seat: Seat) -> None:

@@ -300,10 +300,12 @@ async def test_a_link_that_is_turned_while_the_question_is_open_is_not_followed(
     request = await asked(seat, session)
     (path / "link").unlink()
     (path / "link").symlink_to(outside)
+    log = LogWatch(shared_server)
     await seat.workspace.grant(request)
     await seat.stream.run_complete(session)
     assert list(outside.iterdir()) == []
     assert results(await seat.workspace.messages(session))[-1]["is_error"] is True
+    assert log.loud() == []
 
 
 async def test_a_question_outlives_the_server_and_another_client_answers_it(

@@ -43,10 +43,10 @@ async def test_a_prompt_outlives_a_kill_right_after_its_202(
     await workspace.prompt(session, f"one {SHORT}", "first")
     await workspace.prompt(session, f"two {SHORT}", "second")
     server.kill9()  # at once: not even this loop runs between the 202 and the kill
-    hold.unlink()
     await asyncio.to_thread(server.restart)
     # Nobody attaches: an accepted prompt needs nobody.
     feed = await NativeSse(client.http, workspace.id, after=0).open()
+    hold.unlink()  # not before: with its last run's end the workspace closes
     await feed.wait_for(
         lambda e: e.type == "run.finished" and e.body["data"]["run"]["run_id"] == "second", 30
     )

@@ -154,6 +154,12 @@ async def test_a_rename_takes_the_title_alone(
     assert renamed["parent_session_id"] == ""
     model.open_gate(gate)
     await seat.stream.run_complete(session, "one")
+    # The title's usage comes after the end of a run that has waited long enough for it.
+    await seat.stream.wait_for(
+        lambda e: (
+            e.type == "session" and e.payload["id"] == session and e.payload["prompt_tokens"] == 17
+        )
+    )
     # Neither the run's end nor the title that the small model thought of undo it.
     shown = await workspace.get_session(session)
     assert shown["title"] == "after"

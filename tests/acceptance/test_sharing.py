@@ -8,6 +8,7 @@ import pytest
 
 from tests.acceptance.conversation import roles_and_finishes, take_seat
 from tests.acceptance.harness.client import Client
+from tests.acceptance.harness.model import ScriptedModel
 from tests.acceptance.harness.shapes import Server
 
 Connect = Callable[[Server], Client]
@@ -98,16 +99,18 @@ async def test_the_first_answer_to_a_permission_counts_and_all_are_told(
 
 @pytest.mark.server_env(CRUSH_SERVER_DETACH_GRACE="0.1")
 async def test_a_run_outlives_the_last_client_and_then_the_workspace_closes(
-    server: Server, connect: Connect, project: MakeProject
+    server: Server, connect: Connect, project: MakeProject, model: ScriptedModel
 ) -> None:
     client, path = connect(server), project()
     seat = await take_seat(client, path)
     session = await seat.workspace.session()
-    await seat.workspace.prompt(session, "[[n=100 d=10]]", "alone")
-    await seat.stream.words(session, 1)
+    gate = model.new_gate()
+    await seat.workspace.prompt(session, f"[[n=3 gate={gate}]]", "alone")
+    await model.wait_at_gate(gate)
     await seat.stream.abort()
     await asyncio.sleep(0.4)
     assert await _status(client, seat.workspace.id) == 200  # it works on, and stays open
+    model.open_gate(gate)
     async with asyncio.timeout(20):
         while await _status(client, seat.workspace.id) != 404:
             await asyncio.sleep(0.05)

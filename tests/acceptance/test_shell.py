@@ -10,7 +10,7 @@ from typing import Any
 import aiohttp
 import pytest
 
-from tests.acceptance.calling import bash, call, eventually, metadata_of, results, run_call
+from tests.acceptance.calling import bash, call, eventually, results, run_call
 from tests.acceptance.conversation import SHORT, Seat, roles_and_finishes, take_seat, text_of
 from tests.acceptance.harness.client import Client
 from tests.acceptance.harness.http import UnexpectedStatus
@@ -43,8 +43,8 @@ def command_of(message: dict[str, Any]) -> dict[str, Any]:
     return dict(part["data"])
 
 
-async def shows(seat: Seat, session: str, text: str) -> Event:
-    """The first event whose message's command has printed this."""
+async def shows(seat: Seat, session: str, text: str, *, ended: bool = False) -> Event:
+    """The first event whose message's command has printed this, and has ended if that is asked."""
 
     def fits(event: Event) -> bool:
         return (
@@ -52,6 +52,7 @@ async def shows(seat: Seat, session: str, text: str) -> Event:
             and event.session == session
             and event.payload["parts"][0]["type"] == "shell_command"
             and text in event.payload["parts"][0]["data"]["output"]
+            and (event.finish is not None or not ended)
         )
 
     return await seat.stream.wait_for(fits)
@@ -132,7 +133,7 @@ async def test_it_is_streamed_as_it_runs(seat: Seat) -> None:
         assert roles_and_finishes([message]) == [("user", None)]
         (seat.workspace.path / "go").touch()
         assert await running == {"output": "first\nsecond\n", "exit_code": 4}
-        final = await shows(seat, session, "second")
+        final = await shows(seat, session, "second", ended=True)
         assert (final.finish, command_of(final.payload)["exit_code"]) == ("stop", 4)
 
         def has_ended(item: Received) -> bool:
@@ -160,7 +161,7 @@ async def test_it_goes_on_when_its_client_is_gone(seat: Seat) -> None:
         leaving.cancel()
         await asyncio.gather(leaving, return_exceptions=True)
     (seat.workspace.path / "go").touch()
-    assert (await shows(seat, session, "second")).session == session
+    assert (await shows(seat, session, "second", ended=True)).session == session
     (message,) = await seat.workspace.messages(session)
     assert command_of(message) == {
         "command": body["command"],
@@ -278,8 +279,11 @@ async def test_each_workspace_has_its_own_environment(
         session = await seat.workspace.session()
         printed = (await seat.workspace.shell(session, "env"))["output"]
         printed += (await run_call(seat, session, bash("env")))["content"] + "\n"
-        behind = call("bash", command="env", description="d", run_in_background=True)
-        printed += metadata_of(await run_call(seat, session, behind))["output"]
+        into = "env > told.tmp; mv told.tmp told.txt"
+        behind = call("bash", command=into, description="d", run_in_background=True)
+        await run_call(seat, session, behind)
+        await eventually((path / "told.txt").exists, "the job has run")
+        printed += (path / "told.txt").read_text()
         assert printed.splitlines().count(f"WHOSE={name}") == 3
         lines = set(printed.splitlines())
         assert f"WHOSE={name}" in lines

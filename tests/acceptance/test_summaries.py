@@ -43,8 +43,8 @@ def progress(seat: Seat) -> list[bool]:
 
 
 def told(model: ScriptedModel, containing: str) -> str:
-    """The newest request's messages that hold a text, as one text."""
-    number = model.served(containing)[-1]["number"]
+    """The messages of a turn's newest request that hold a text, as one text."""
+    number = [entry for entry in model.served(containing) if not entry["title"]][-1]["number"]
     return json.dumps(model.request(number)["body"]["messages"])
 
 

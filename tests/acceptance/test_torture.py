@@ -174,6 +174,18 @@ def _told(sessions: Iterable[Json]) -> dict[str, Json]:
     return {s["id"]: {n: v for n, v in s.items() if n not in known} for s in sessions}
 
 
+async def agree(reader: RoughReader, workspace: Workspace, session: str = "") -> None:
+    """The folded state is the stored one. A title or skills may be told behind the last run's
+    end: then both are read again."""
+    async with asyncio.timeout(60):
+        while True:
+            stored = await snapshot_of(workspace, session)
+            await reader.read_to(stored["number"])
+            if reader.fold.number == stored["number"]:
+                break
+    assert differences(reader.fold, stored, session or None) == []
+
+
 @pytest.mark.parametrize("transport", TRANSPORTS)
 async def test_a_slow_reader_is_told_to_resume_and_loses_nothing(
     shared_server: Server, connect: Connect, project: MakeProject, transport: str
@@ -209,10 +221,9 @@ async def test_a_slow_reader_is_told_to_resume_and_loses_nothing(
     final = await snapshot_of(workspace)
     assert reader.fold.resume_at is not None
     assert seen <= reader.fold.resume_at < final["number"]
-    await reader.read_to(final["number"])
-    assert differences(reader.fold, final) == []
+    await agree(reader, workspace)
     for session in sessions[::10]:
-        assert differences(reader.fold, await snapshot_of(workspace, session), session) == []
+        await agree(reader, workspace, session)
     reader.fold.check_runs()
 
 
@@ -224,7 +235,7 @@ async def test_who_joins_in_the_middle_of_a_message_is_shown_it_and_goes_on_exac
     workspace = await connect(shared_server).workspace(project("joined"))
     stream = await workspace.attach()
     session = await workspace.session()
-    await workspace.prompt(session, "[[n=150 d=10 reason=5]]", "talks")
+    await workspace.prompt(session, "[[n=400 d=10 reason=5]]", "talks")
     await stream.words(session, 40)
     after = None if cursor == "none" else int(cursor)
     connection = await Connection.open(shared_server.port, workspace.id, transport, after=after)
@@ -253,7 +264,7 @@ async def test_who_joins_in_the_middle_of_a_message_is_shown_it_and_goes_on_exac
     assert deltas >= 10
     messages = await workspace.messages(session)
     assert text == text_of(messages[-1])
-    assert len(text.split()) == 150
+    assert len(text.split()) == 400
     kinds = [item["type"] for item in items if isinstance(item, dict)]
     if after is None:
         assert kinds[:2] == ["message.progress", "stream.opened"]

@@ -125,9 +125,9 @@ async def answer(request: web.Request) -> web.StreamResponse:
         case "hang":
             await asyncio.sleep(3600)
             return web.Response()
-        case "slow":  # half a megabyte in two seconds, its size told before
+        case "slow":  # half a megabyte in five seconds, its size told before
             return await streamed(
-                request, b"s" * 25_000, 20, pause=0.1, headers={"Content-Length": "500000"}
+                request, b"s" * 5_000, 100, pause=0.05, headers={"Content-Length": "500000"}
             )
         case "drip":  # a byte now and then, for ever
             return await streamed(request, b".", 1_000_000, pause=0.05)

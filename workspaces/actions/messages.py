@@ -155,12 +155,14 @@ def checkpoint_message(tx: Transaction, message_id: str, *, parts: Parts) -> Non
 def restart_message(tx: Transaction, workspace_id: str, message_id: str) -> int:
     """Forgets what an open message has said; returns its new stream number."""
     number = tx.next_number(workspace_id)
-    tx.execute(
-        "UPDATE workspaces_message SET parts = '[]', stream_number = %s, updated_at = %s"
-        " WHERE id = %s",
-        [number, tx.now, message_id],
+    _change(
+        tx,
+        workspace_id,
+        message_id,
+        Kind.MESSAGE_RESTARTED,
+        "parts = '[]', stream_number = %s",
+        [number],
     )
-    _tell(tx, workspace_id, message_id, Kind.MESSAGE_RESTARTED)
     return number
 
 
@@ -168,34 +170,43 @@ def finish_message(
     tx: Transaction, workspace_id: str, message_id: str, *, parts: Parts
 ) -> dict[str, Any]:
     """Writes an open message whole."""
-    _write(tx, message_id, parts)
-    return _tell(tx, workspace_id, message_id, Kind.MESSAGE_FINISHED)
+    return _write(tx, workspace_id, message_id, Kind.MESSAGE_FINISHED, parts)
 
 
 def change_message(
     tx: Transaction, workspace_id: str, message_id: str, *, parts: Parts
 ) -> dict[str, Any]:
     """Replaces the parts of a message that was finished before."""
-    _write(tx, message_id, parts)
-    return _tell(tx, workspace_id, message_id, Kind.MESSAGE_UPDATED)
+    return _write(tx, workspace_id, message_id, Kind.MESSAGE_UPDATED, parts)
 
 
-def _write(tx: Transaction, message_id: str, parts: Parts) -> None:
-    tx.execute(
-        "UPDATE workspaces_message SET parts = %s, is_finished = %s, stream_number = 0,"
-        " updated_at = %s WHERE id = %s",
-        [orjson.dumps(parts_to_wire(parts)).decode(), True, tx.now, message_id],
+def _write(
+    tx: Transaction, workspace_id: str, message_id: str, kind: Kind, parts: Parts
+) -> dict[str, Any]:
+    return _change(
+        tx,
+        workspace_id,
+        message_id,
+        kind,
+        "parts = %s, is_finished = %s, stream_number = 0",
+        [orjson.dumps(parts_to_wire(parts)).decode(), True],
     )
 
 
-def _tell(tx: Transaction, workspace_id: str, message_id: str, kind: Kind) -> dict[str, Any]:
-    message = _read(tx, message_id)
+def _change(
+    tx: Transaction,
+    workspace_id: str,
+    message_id: str,
+    kind: Kind,
+    columns: str,
+    values: Sequence[Any],
+) -> dict[str, Any]:
+    """Sets the columns, a constant of the caller, and tells of the message as it is then."""
+    (row,) = tx.fetch(
+        f"UPDATE workspaces_message SET {columns}, updated_at = %s WHERE id = %s"
+        f" RETURNING {COLUMNS}",
+        [*values, tx.now, message_id],
+    )
+    message = message_of_row(row)
     tx.append(workspace_id, kind, {"message": message}, session_id=message["session_id"])
     return message
-
-
-def _read(tx: Transaction, message_id: str) -> dict[str, Any]:
-    rows: Sequence[tuple[Any, ...]] = tx.fetch(
-        f"SELECT {COLUMNS} FROM workspaces_message WHERE id = %s", [message_id]
-    )
-    return message_of_row(rows[0])

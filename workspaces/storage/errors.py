@@ -19,7 +19,7 @@ class Refusal(Exception):
 
 
 class Overtaken(Exception):
-    """What a write was to change is no longer its asker's: it wrote nothing, and nothing is broken."""
+    """Things have changed since a write was asked for: it wrote nothing, and nothing is broken."""
 
 
 class BadField(Refusal):
