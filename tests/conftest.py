@@ -3,10 +3,14 @@
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests.isolation import isolate
 
 isolate()
+# The machine is shared: a slow moment is no finding.
+settings.register_profile("tests", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("tests")
 
 _ACCEPTANCE = Path(__file__).parent / "acceptance"
 

@@ -61,7 +61,7 @@ async def asked(seat: Seat, session: str | None = None, *, start: int = 0) -> di
     return (await seat.stream.wait_for(fits, start=start)).payload
 
 
-async def eventually(holds: Callable[[], bool], what: str, timeout: float = 20) -> None:
+async def eventually(holds: Callable[[], bool], what: str, timeout: float = 60) -> None:
     """Until a condition outside of any stream holds."""
     try:
         async with asyncio.timeout(timeout):

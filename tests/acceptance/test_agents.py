@@ -10,6 +10,7 @@ import pytest
 
 from tests.acceptance.calling import agents, asked, eventually, results
 from tests.acceptance.conversation import Seat, roles_and_finishes, take_seat, text_of
+from tests.acceptance.crash.ground import log_of
 from tests.acceptance.harness.client import Client
 from tests.acceptance.harness.model import ScriptedModel
 from tests.acceptance.harness.shapes import Server
@@ -202,6 +203,7 @@ async def test_an_agent_has_only_tools_that_read(
     assert not (path / "x.txt").exists()
 
 
+@pytest.mark.server_env(CRUSH_LEASE="2", CRUSH_POLL="0.2")
 async def test_agents_and_their_parent_go_on_after_a_crash(
     server: Server, connect: Connect, project: MakeProject, tmp_path: Path
 ) -> None:
@@ -214,6 +216,9 @@ async def test_agents_and_their_parent_go_on_after_a_crash(
     look = f"[[tool=view {json.dumps({'file_path': str(outside)})}]] [[n=2]]"
     await seat.workspace.prompt(session, agents(look), run_id="kept")
     await asked(seat)
+    async with asyncio.timeout(20):
+        while (await log_of(connect(server), seat.workspace)).kinds["run.parked"] < 2:
+            await asyncio.sleep(0.02)
 
     await asyncio.to_thread(server.kill9)
     await asyncio.to_thread(server.restart)

@@ -383,7 +383,7 @@ async def test_a_worker_that_dies_takes_its_own_with_it_and_another_settles_them
     await seat.stream.run_complete(session, timeout=60)
 
     assert time.monotonic() - died < 20
-    assert not lives(child)
+    await all_end([child])
     (result,) = results(await seat.workspace.messages(session))
     assert result["is_error"]
     assert "interrupted" in result["content"]

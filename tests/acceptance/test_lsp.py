@@ -263,6 +263,7 @@ async def test_a_symbol_is_replaced_by_its_name(
     assert "has not been read in this session" in unread["content"]
     before = shop.read_text()
     await run_call(seat, session, call("view", file_path="shop.py"))
+    await run_call(seat, session, call("diagnostics", file_path="shop.py"))  # it is warm
     await seat.workspace.skip_permissions(False)
     start = seat.stream.mark()
     await seat.workspace.prompt(session, replace)
@@ -306,8 +307,11 @@ async def test_clients_start_stop_and_ask_servers(
     await workspace.call("POST", "/lsps/start", {"path": str(place.path / "shop.py")})
     await place.state("py", READY)
     session = await workspace.session()
-    await run_call(seat, session, call("diagnostics", file_path="shop.py"))
-    found = await workspace.call("GET", "/lsps/py/diagnostics")
+    found: dict[str, Any] = {}
+    async with asyncio.timeout(60):
+        while not found:
+            await run_call(seat, session, call("diagnostics", file_path="shop.py"))
+            found = await workspace.call("GET", "/lsps/py/diagnostics")
     (diagnostics,) = found.values()
     assert list(found) == [(place.path / "shop.py").as_uri()]
     error = next(d for d in diagnostics if d["severity"] == 1)
@@ -381,7 +385,9 @@ async def test_servers_end_when_the_server_is_killed(
     await eventually(lambda: place.servers() == [], "all is gone")
     await asyncio.to_thread(embedded_server.start)
     again = await sit(connect(embedded_server), folder)
-    assert (await again.lsps())["double"]["state"] in {0, STOPPED}
+    async with asyncio.timeout(20):
+        while (await again.lsps())["double"]["state"] not in {0, STOPPED}:
+            await asyncio.sleep(0.02)  # settled beside the start
     session = await again.seat.workspace.session()
     (folder / "shop.py").write_text("bad\n")
     checked = await run_call(again.seat, session, call("diagnostics", file_path="shop.py"))
@@ -398,7 +404,7 @@ async def test_a_server_that_misbehaves_delays_an_edit_shortly_and_stops_nothing
         began = time.monotonic()
         content = f"number = {number}\n"
         written = await run_call(seat, session, call("write", file_path="new.py", content=content))
-        assert time.monotonic() - began < 9
+        assert time.monotonic() - began < 20  # far from the 30 s that it is given to start
         assert written["is_error"] is False
         assert "diagnostics" not in written["content"]
     assert (place.path / "new.py").read_text() == "number = 2\n"

@@ -27,4 +27,4 @@ async def test_a_worker_hears_of_prompts_and_cancels_without_looking(
         await seat.workspace.cancel(session)
         complete = await seat.stream.run_complete(session, f"slow {number}")
         assert complete["cancelled"] is True
-    assert time.monotonic() - began < 30
+    assert time.monotonic() - began < 60  # what one lost nudge costs

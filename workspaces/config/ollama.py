@@ -64,7 +64,8 @@ def ollama_address(lookup: Lookup) -> OllamaAddress:
 class OllamaFinder:
     """Remembers for each address what it answered last."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, wait_seconds: float = WAIT_SECONDS) -> None:
+        self._wait_seconds = wait_seconds
         self._lock = threading.Lock()
         self._answers: dict[OllamaAddress, tuple[float, tuple[ModelInfo, ...] | None]] = {}
 
@@ -76,7 +77,7 @@ class OllamaFinder:
             asked_at, models = self._answers.get(address, (-KEEP_SECONDS, None))
             if now - asked_at < KEEP_SECONDS:
                 return models
-            models = _ask(address)
+            models = _ask(address, self._wait_seconds)
             if len(self._answers) >= 16:  # addresses come from clients
                 self._answers.clear()
             self._answers[address] = (now, models)
@@ -86,12 +87,12 @@ class OllamaFinder:
 finder = OllamaFinder()
 
 
-def _ask(address: OllamaAddress) -> tuple[ModelInfo, ...] | None:
+def _ask(address: OllamaAddress, wait_seconds: float) -> tuple[ModelInfo, ...] | None:
     kind = http.client.HTTPSConnection if address.scheme == "https" else http.client.HTTPConnection
-    connection = kind(address.host, address.port, timeout=WAIT_SECONDS)
+    connection = kind(address.host, address.port, timeout=wait_seconds)
     try:
         connection.connect()
-        with _cut_after(connection.sock, WAIT_SECONDS):
+        with _cut_after(connection.sock, wait_seconds):
             connection.request("GET", "/api/tags")
             response = connection.getresponse()
             body = response.read(_ANSWER_LIMIT + 1)

@@ -82,7 +82,7 @@ class ChildProcess:
     async def tell(self, document: bytes) -> None:
         """Writes its standard input and closes it. A process that ended is told nothing."""
         stdin = self._process.stdin
-        if stdin is None:
+        if stdin is None or stdin.is_closing():
             return
         with contextlib.suppress(ConnectionError):
             stdin.write(document)

@@ -51,8 +51,9 @@ class Callback:
                 async with asyncio.timeout(_HEAD_SECONDS):
                     head = await reader.readuntil(b"\r\n\r\n")
                     status, title, text = self._judge(head)
-                    writer.write(_page(status, title, text))
-                    await writer.drain()
+                    if not writer.is_closing():
+                        writer.write(_page(status, title, text))
+                        await writer.drain()
         except (TimeoutError, OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
             pass
         finally:

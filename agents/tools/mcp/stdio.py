@@ -35,7 +35,7 @@ from workspaces.storage.ids import new_id
 _CHUNK = 64 * 1024
 _LARGE = 256 * 1024  # reading more than this takes the loop's time: done in a thread
 _AT_ONCE = 100  # lines that are read without a pause
-_LAST_WORDS_SECONDS = 0.3
+_LAST_WORDS_SECONDS = 2.0
 _START_SECONDS = 30.0
 
 Incoming = MemoryObjectReceiveStream[SessionMessage | Exception]
@@ -262,5 +262,7 @@ async def _send(source: _Source, stdin: asyncio.StreamWriter) -> None:
     with source, contextlib.suppress(ConnectionError):
         async for message in source:
             text = message.message.model_dump_json(by_alias=True, exclude_none=True)
+            if stdin.is_closing():
+                return  # writing then is an error of another kind in each event loop
             stdin.write(text.encode() + b"\n")
             await stdin.drain()

@@ -116,6 +116,9 @@ async def test_half_sent_and_slow_requests_hold_nobody_up(attacker: Attacker) ->
         await attacker.seat.workspace.client.http.call("GET", "/v1/health", timeout=5)
     await attacker.seat.workspace.prompt(attacker.session, SHORT, "beside")
     await attacker.seat.stream.run_complete(attacker.session, "beside")
+    await attacker.seat.stream.wait_for(
+        lambda e: e.type == "session" and e.payload["title"].startswith("word0")
+    )  # a slow title comes behind the run's end
     await attacker.begin()
     for wire in slow:
         await wire.__aexit__()

@@ -8,6 +8,7 @@ from yarl import URL
 
 from tests.acceptance.bad_input.attacker import Attacker, MakeProject
 from tests.acceptance.bad_input.bodies import BODIES, CLIENT
+from tests.acceptance.harness.native import NativeSse
 
 
 async def test_it_refuses_ids_that_nobody_gave_out(attacker: Attacker) -> None:
@@ -51,6 +52,9 @@ async def test_it_takes_no_session_of_another_workspace(
 ) -> None:
     other = await attacker.seat.workspace.client.workspace(project("other"))
     foreign = await other.session()
+    log = await NativeSse(other.client.http, other.id, after=0).open()
+    await log.wait_for(lambda received: received.type == "skills.changed")
+    await log.close()
     await attacker.begin()
     for method, rest, body in [
         ("GET", "/messages", None),

@@ -203,8 +203,9 @@ async def test_a_run_cut_inside_a_stream_keeps_its_checkpointed_words(
     session = await seat.workspace.session()
     await seat.workspace.prompt(session, "[[n=2000 d=10]]", "cut")
     seen = await seat.stream.words(session, 60)
-    # A checkpoint a few times a second: what was shown half a second ago is stored.
-    await asyncio.sleep(0.6)
+    async with asyncio.timeout(20):  # a few times a second what was shown is stored
+        while not text_of((await seat.workspace.messages(session))[-1]).startswith(seen.text):
+            await asyncio.sleep(0.02)
     await die(gated_server)
     shown = [e.text for e in seat.stream.events if e.type == "message" and e.text]
     await asyncio.to_thread(gated_server.start)

@@ -54,7 +54,7 @@ class ScriptedModel:
         """How many requests the gate holds."""
         return int(self._call("GET", f"/gate/{name}")["waiting"])
 
-    async def wait_at_gate(self, name: str, count: int = 1, timeout: float = 20) -> None:
+    async def wait_at_gate(self, name: str, count: int = 1, timeout: float = 60) -> None:
         """Return when the gate holds `count` requests: the runs are then exactly there."""
         async with asyncio.timeout(timeout):
             while self.waiting_at(name) < count:

@@ -62,11 +62,11 @@ class NativeReader:
         return self.record.ended
 
     async def wait_for(
-        self, predicate: Callable[[Received], bool], timeout: float = 20, *, start: int = 0
+        self, predicate: Callable[[Received], bool], timeout: float = 60, *, start: int = 0
     ) -> Received:
         return await self.record.wait_for(predicate, timeout, start=start)
 
-    async def wait_end(self, timeout: float = 20) -> str:
+    async def wait_end(self, timeout: float = 60) -> str:
         return await self.record.wait_end(timeout)
 
     def _query(self) -> dict[str, str]:

@@ -31,7 +31,7 @@ class Recorder(Generic[T]):
         self._news.set()
 
     async def wait_for(
-        self, predicate: Callable[[T], bool], timeout: float = 20, *, start: int = 0
+        self, predicate: Callable[[T], bool], timeout: float = 60, *, start: int = 0
     ) -> T:
         """The first item from index `start` on for which `predicate` holds."""
         deadline = time.monotonic() + timeout
@@ -46,7 +46,7 @@ class Recorder(Generic[T]):
                 raise StreamEnded(f"{self.name} ended ({self.ended}); {self._tail()}")
             await self._more(deadline, "no such item")
 
-    async def wait_count(self, count: int, timeout: float = 20) -> None:
+    async def wait_count(self, count: int, timeout: float = 60) -> None:
         """Return when at least `count` items are here."""
         deadline = time.monotonic() + timeout
         while len(self.items) < count:
@@ -54,7 +54,7 @@ class Recorder(Generic[T]):
                 raise StreamEnded(f"{self.name} ended ({self.ended}); {self._tail()}")
             await self._more(deadline, f"{len(self.items)} of {count} items")
 
-    async def wait_end(self, timeout: float = 20) -> str:
+    async def wait_end(self, timeout: float = 60) -> str:
         """Return why the stream ended, when it has."""
         deadline = time.monotonic() + timeout
         while self.ended is None:

@@ -109,12 +109,12 @@ class EventStream:
         return len(self.events)
 
     async def wait_for(
-        self, predicate: Callable[[Event], bool], timeout: float = 20, *, start: int = 0
+        self, predicate: Callable[[Event], bool], timeout: float = 60, *, start: int = 0
     ) -> Event:
         """The first event, also of those before this call, for which `predicate` holds."""
         return await self._record.wait_for(predicate, timeout, start=start)
 
-    async def wait_end(self, timeout: float = 20) -> str:
+    async def wait_end(self, timeout: float = 60) -> str:
         return await self._record.wait_end(timeout)
 
     def of(self, kind: str, session: str | None = None) -> list[Event]:
@@ -125,7 +125,7 @@ class EventStream:
         self,
         session: str | None = None,
         run_id: str | None = None,
-        timeout: float = 20,
+        timeout: float = 60,
         *,
         start: int = 0,
     ) -> dict[str, Any]:
@@ -140,7 +140,7 @@ class EventStream:
 
         return (await self.wait_for(fits, timeout, start=start)).payload
 
-    async def words(self, session: str, count: int = 1, timeout: float = 20) -> Event:
+    async def words(self, session: str, count: int = 1, timeout: float = 60) -> Event:
         """The first assistant message of the session with at least `count` words."""
 
         def fits(event: Event) -> bool:

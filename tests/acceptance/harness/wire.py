@@ -43,7 +43,7 @@ class Wire:
         await self.send(head.encode("latin-1") + b"\r\n" + body)
         return await self.answer()
 
-    async def answer(self, timeout: float = 20) -> "Reply":
+    async def answer(self, timeout: float = 60) -> "Reply":
         """The next answer on this connection, with its whole body."""
         async with asyncio.timeout(timeout):
             head = (await self._reader.readuntil(b"\r\n\r\n")).decode("latin-1")
@@ -55,7 +55,7 @@ class Wire:
             body = await self._reader.readexactly(int(headers.get("content-length", "0")))
         return Reply(int(status_line.split()[1]), headers, body)
 
-    async def until_closed(self, timeout: float = 20) -> bytes:
+    async def until_closed(self, timeout: float = 60) -> bytes:
         """What still comes before the server closes."""
         async with asyncio.timeout(timeout):
             try:

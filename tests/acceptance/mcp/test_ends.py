@@ -4,7 +4,6 @@ import asyncio
 import json
 import os
 import signal
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -118,9 +117,8 @@ async def test_a_server_that_stops_leaves_no_process(
     server.start()
     seat = await sit(server, connect, project("stopping", mcp={"s": on_stdio()}))
     await until_state(seat, "s", "connected")
-    began = time.monotonic()
     await asyncio.to_thread(server.stop)
-    assert time.monotonic() - began < 4
+    assert "did not stop in time" not in server.log_text()
     assert marked(f"CRUSH_DATA_DIR={server.data_dir}") == []
     assert "was never retrieved" not in server.log_text()
     assert "Traceback" not in server.log_text()

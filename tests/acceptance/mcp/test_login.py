@@ -239,6 +239,12 @@ async def test_a_refusal_is_told_to_whoever_waits(
     assert refused.value.status == 502
     assert refused.value.message == "mcp server s: The login was refused: access_denied"
     assert (await states(seat))["s"]["state"] == "needs auth"
+
+    async def is_forgotten() -> bool:
+        answer = await seat.workspace.call("GET", "/mcp/auth-url", params={"name": "s"})
+        return not answer
+
+    await until(is_forgotten, "the refused login's address is gone")
     await log_in(seat, browser)
 
 

@@ -41,11 +41,11 @@ async def test_the_limit_of_rounds_ends_a_turn_with_an_error(spawn: Spawn) -> No
 
 
 async def test_the_limit_of_time_ends_a_turn_with_an_error(spawn: Spawn) -> None:
-    child = spawn(limits={"run_timeout_secs": 1})
+    child = spawn(limits={"run_timeout_secs": 5})
     async with dialled(await child.endpoint()) as parent:
         await parent.run("[[n=1000 d=100]]")
         frames = await parent.frames()
-    assert frames[-1] == terminal("error", error="The run took longer than its limit of 1 s.")
+    assert frames[-1] == terminal("error", error="The run took longer than its limit of 5 s.")
     assert tokens(frames)
 
 

@@ -79,7 +79,7 @@ async def test_many_runs_of_one_child_leave_no_descriptors(spawn: Spawn) -> None
     process = psutil.Process(child.pid)
     before = process.num_fds()
     await runs(40)
-    assert process.num_fds() <= before + 3
+    assert process.num_fds() <= before + 10  # one a run would be 40
 
 
 def test_the_tables_made_from_the_models_are_those_of_the_migrations(tmp_path: Path) -> None:

@@ -46,14 +46,14 @@ async def _message(client: Client, body: object) -> tuple[int, str]:
 
 
 async def test_a_server_of_a_client_ends_when_nobody_is_left(serve: Serve, tmp_path: Path) -> None:
-    graces = {"CRUSH_SERVER_CREATE_GRACE": "0.5", "CRUSH_SERVER_DETACH_GRACE": "0.1"}
+    graces = {"CRUSH_SERVER_CREATE_GRACE": "4", "CRUSH_SERVER_DETACH_GRACE": "0.1"}
     process = serve(
-        "--host", "tcp://127.0.0.1:0", "--idle-exit", CRUSH_SERVER_IDLE_TIMEOUT="1", **graces
+        "--host", "tcp://127.0.0.1:0", "--idle-exit", CRUSH_SERVER_IDLE_TIMEOUT="5", **graces
     )
     url = process.wait_for_line("Serving", 60).split()[2]
     async with Client(url) as client:
         seat = await take_seat(client, tmp_path)
-        await asyncio.sleep(2)
+        await asyncio.sleep(6.5)  # past both
         assert process.alive  # somebody is there
         await seat.stream.close()
     assert await asyncio.to_thread(process.wait, EXIT_SECONDS) == 0

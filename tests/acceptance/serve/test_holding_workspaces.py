@@ -5,15 +5,15 @@ import time
 
 import pytest
 
-from tests.acceptance.calling import bash
 from tests.acceptance.conversation import take_seat
 from tests.acceptance.harness.client import Client
 from tests.acceptance.harness.http import UnexpectedStatus
 from tests.acceptance.harness.shapes import Server, Shape
 from tests.acceptance.serve.starting import Connect, MakeProject, MakeServer
+from tests.acceptance.transcripts import HeldTool
 
 
-@pytest.mark.server_env(CRUSH_SERVER_CREATE_GRACE="0.4")
+@pytest.mark.server_env(CRUSH_SERVER_CREATE_GRACE="3")
 async def test_a_claim_without_a_stream_lapses(
     server: Server, connect: Connect, project: MakeProject
 ) -> None:
@@ -23,23 +23,23 @@ async def test_a_claim_without_a_stream_lapses(
     await _closed(client, workspace.id)
 
 
-@pytest.mark.server_env(CRUSH_SERVER_CREATE_GRACE="0.4", CRUSH_SERVER_DETACH_GRACE="2")
+@pytest.mark.server_env(CRUSH_SERVER_CREATE_GRACE="3", CRUSH_SERVER_DETACH_GRACE="5")
 async def test_a_client_that_returns_within_its_grace_keeps_the_workspace(
     server: Server, connect: Connect, project: MakeProject
 ) -> None:
     client = connect(server)
     seat = await take_seat(client, project())
-    await asyncio.sleep(1)  # the stream holds it past the create grace
+    await asyncio.sleep(4.5)  # past the create grace: the stream holds it
     for _ in range(3):
         await seat.stream.abort()
         await asyncio.sleep(0.8)
         seat.stream = await seat.workspace.attach()
-    await asyncio.sleep(2.5)
+    await asyncio.sleep(5.5)
     assert (await seat.workspace.get())["id"] == seat.workspace.id
     await seat.stream.close()
     left = time.monotonic()
     await _closed(client, seat.workspace.id)
-    assert time.monotonic() - left > 1
+    assert time.monotonic() - left > 4
 
 
 @pytest.mark.server_env(CRUSH_SERVER_DETACH_GRACE="0.3")
@@ -137,9 +137,10 @@ async def test_a_run_holds_its_workspace_open_until_it_ends(
     client, path = connect(server), project("held")
     seat = await take_seat(client, path, yolo=True)
     session = await seat.workspace.session()
-    await seat.workspace.prompt(session, bash("sleep 1; echo done > done.txt"), "held")
+    held = HeldTool(path)
+    await seat.workspace.prompt(session, f"{held.script} [[n=1]]", "held")
     await seat.workspace.release()  # at once, and the run is not asked
+    await held.wait()
     assert (await seat.workspace.get())["id"] == seat.workspace.id
-    assert not (path / "done.txt").exists()
+    held.let_go()
     await _closed(client, seat.workspace.id)
-    assert (path / "done.txt").exists()

@@ -22,9 +22,12 @@ class Issuer:
             "expires_in": 60,
         }
         self.status = 200
+        self.may_answer = asyncio.Event()
+        self.may_answer.set()
 
     async def token(self, request: web.Request) -> web.Response:
         self.asked.append({name: str(value) for name, value in (await request.post()).items()})
+        await self.may_answer.wait()
         if isinstance(self.answer, bytes):
             return web.Response(body=self.answer, status=self.status)
         return web.json_response(self.answer, status=self.status, headers={"Location": self.url})
@@ -84,7 +87,14 @@ async def test_many_who_ask_at_once_use_a_refresh_token_once(
     workspace: Opened, issuer: Issuer
 ) -> None:
     await store(workspace, {"access_token": "a", "refresh_token": "r", "token_url": issuer.url})
-    answers = await asyncio.gather(*(refresh(workspace) for _ in range(8)))
+    issuer.may_answer.clear()
+    asking = [asyncio.create_task(refresh(workspace)) for _ in range(8)]
+    async with asyncio.timeout(20):
+        while not issuer.asked:
+            await asyncio.sleep(0.01)
+    await asyncio.sleep(0.5)  # the others come to wait for it
+    issuer.may_answer.set()
+    answers = await asyncio.gather(*asking)
     assert {answer.status for answer in answers} == {200}
     assert len(issuer.asked) == 1
 

@@ -73,7 +73,10 @@ async def test_an_adopted_command_goes_on_with_what_it_had_printed(place: Place)
     order = place.order("echo before; until [ -e go ]; do sleep 0.02; done; echo after; exit 2")
     output = WatchedOutput(limits.COMMAND_OUTPUT_BYTES)
     running = await Running.start(order.argv, cwd=order.folder, env=order.env, sink=output)
-    assert not await running.wait(0.2)
+    async with asyncio.timeout(20):
+        while output.kept.text() != "before\n":
+            await asyncio.sleep(0.02)
+    assert not running.is_over
     job_id = await place.jobs.adopt(order, running, output)
     assert (await place.jobs.report(job_id)).output == "before\n"
     (place.path / "go").touch()
@@ -97,6 +100,9 @@ async def test_what_is_refused_stays_its_callers(place: Place) -> None:
 async def test_a_job_that_another_process_kills_in_its_row_ends(place: Place) -> None:
     """Processes share nothing but the database."""
     job_id = await place.jobs.start(place.order("echo hi; sleep 600"))
+    async with asyncio.timeout(20):
+        while (await place.jobs.report(job_id)).output != "hi\n":
+            await asyncio.sleep(0.02)
     pid = (await place.row(job_id)).pid
     await writer.write(
         "", lambda tx: tx.execute("UPDATE agents_job SET state = 'killed' WHERE id = %s", [job_id])

@@ -8,11 +8,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import pytest
 import pytest_asyncio
 
 from agents.tools import textfile
 from agents.tools.contract import Question, ToolOutcome
 from agents.tools.lsp.plans import plans_of
+from agents.tools.lsp.protocol import load_protocol
 from agents.tools.lsp.service import WorkspaceLanguages
 from agents.tools.lsp.states import ServerStatus, State
 from agents.tools.lsp.tools import tools_of
@@ -20,6 +22,12 @@ from agents.tools.lsp.workspace import Planned, WorkspaceServers
 from tests.doubles import language_server
 from tests.doubles.tool_context import Desk, make_desk
 from workspaces.config.settings import LspSettings
+
+
+@pytest.fixture(scope="session", autouse=True)
+def loaded_protocol() -> None:
+    """Takes half a second, which is not to be taken from the first test's waits."""
+    asyncio.run(load_protocol())
 
 
 @dataclass

@@ -96,13 +96,13 @@ async def run(host: McpHost, name: str, tmp_path: Path, **arguments: Any) -> str
 async def test_a_server_that_cannot_start_says_why_and_is_left_alone_in_the_end(
     source: str, told: str, make_host: MakeHost, backing: MemoryBacking
 ) -> None:
-    host = make_host(script(source, timeout_seconds=1.5))
+    host = make_host(script(source, timeout_seconds=1.5 if "did not start" in told else 20))
     began = time.monotonic()
     assert await host.tools("w") == {}
     view = await backing.until_state(State.ERROR)
     assert told in view.error
     assert len(view.error) <= limits.MAX_ERROR_CHARS + 10
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 25
     # Nobody waits for it a second time.
     began = time.monotonic()
     assert await host.tools("w") == {}
@@ -127,11 +127,14 @@ async def test_a_server_left_alone_is_tried_again_when_somebody_could_use_it(
                 await asyncio.sleep(0.02)
 
     await until(3)
+    server = (await host.servers_of("w"))["s"]
+    async with asyncio.timeout(20):
+        while server.is_offering:  # its third end is not noted yet
+            await asyncio.sleep(0.02)
     await asyncio.sleep(0.5)
     assert tries() == 3
     await host.tools("w")
     await until(4)
-    server = (await host.servers_of("w"))["s"]
     with pytest.raises(McpFailed, match="exit code 1"):
         await server.refresh(Change.TOOLS)
     assert tries() > 4

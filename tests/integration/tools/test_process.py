@@ -119,7 +119,7 @@ async def test_it_lets_the_loop_breathe_during_a_flood(tmp_path: Path) -> None:
         await asyncio.sleep(0.001)
         turns += 1
     assert task.result().timed_out
-    assert turns > 100
+    assert turns > 20  # blocked, it makes a handful
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -133,7 +133,7 @@ async def test_it_ends_everything_on_cancel(tmp_path: Path, way: str) -> None:
 @pytest.mark.parametrize("way", WAYS)
 async def test_it_ends_everything_on_timeout(tmp_path: Path, way: str) -> None:
     word = Word()
-    finished = await (await shell(way.format(word.sleeper), tmp_path, timeout=1).started(word))
+    finished = await (await shell(way.format(word.sleeper), tmp_path, timeout=3).started(word))
     assert finished.timed_out
     assert not word.pids()
 

@@ -105,7 +105,7 @@ async def test_a_child_killed_mid_run_is_told_with_what_it_had_said(child):
 
 
 async def test_a_frozen_child_is_deaf(start):
-    child = await start(OWN, ping_seconds=0.2)
+    child = await start(OWN, ping_seconds=1.0)
     ears = Ears()
     _, running = assign(child, "said __sleep_ms:60000", ears)
     await ears.heard()
