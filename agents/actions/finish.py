@@ -108,7 +108,7 @@ def close_session_work(tx: Transaction, workspace_id: str, session_id: str) -> N
     )
     told = tell_session(tx, workspace_id, session_id)
     if not runs:
-        if told is None:
+        if told is None:  # it is being deleted
             erase_if_marked(tx, workspace_id, session_id)
         close_if_left(tx, workspace_id)
 

@@ -69,3 +69,16 @@ async def eventually(holds: Callable[[], bool], what: str, timeout: float = 60) 
                 await asyncio.sleep(0.02)
     except TimeoutError:
         raise AssertionError(f"{what}: not within {timeout} s") from None
+
+
+async def until(holds: Callable[[], Any], what: str, timeout: float = 30) -> Any:
+    """Until an awaited condition holds; what it gave."""
+    try:
+        async with asyncio.timeout(timeout):
+            while True:
+                found = await holds()
+                if found:
+                    return found
+                await asyncio.sleep(0.05)
+    except TimeoutError:
+        raise AssertionError(f"{what}: not within {timeout} s") from None

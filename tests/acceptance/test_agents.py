@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.acceptance.calling import agents, asked, eventually, results
+from tests.acceptance.calling import agents, asked, eventually, results, until
 from tests.acceptance.conversation import Seat, roles_and_finishes, take_seat, text_of
 from tests.acceptance.crash.ground import log_of
 from tests.acceptance.harness.client import Client
@@ -216,9 +216,11 @@ async def test_agents_and_their_parent_go_on_after_a_crash(
     look = f"[[tool=view {json.dumps({'file_path': str(outside)})}]] [[n=2]]"
     await seat.workspace.prompt(session, agents(look), run_id="kept")
     await asked(seat)
-    async with asyncio.timeout(20):
-        while (await log_of(connect(server), seat.workspace)).kinds["run.parked"] < 2:
-            await asyncio.sleep(0.02)
+
+    async def are_parked() -> bool:
+        return (await log_of(connect(server), seat.workspace)).kinds["run.parked"] == 2
+
+    await until(are_parked, "both are parked")
 
     await asyncio.to_thread(server.kill9)
     await asyncio.to_thread(server.restart)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.acceptance.calling import call, eventually, metadata_of, results, run_call
+from tests.acceptance.calling import call, eventually, metadata_of, results, run_call, until
 from tests.acceptance.conversation import Seat, take_seat
 from tests.acceptance.harness.client import Client
 from tests.acceptance.harness.native import NativeSse
@@ -62,9 +62,12 @@ async def test_a_job_runs_on_behind_its_call_and_is_read_waited_for_and_ended(se
     }
     assert metadata["start_time"] <= metadata["end_time"]
     assert metadata["output"] in {"first", ""}
-    async with asyncio.timeout(20):
-        while not (shown := await output_of(seat, session, shell_id))["content"].endswith("first"):
-            await asyncio.sleep(0.05)
+
+    async def with_words() -> dict[str, Any] | None:
+        shown = await output_of(seat, session, shell_id)
+        return shown if shown["content"].endswith("first") else None
+
+    shown = await until(with_words, "what it has printed is shown")
     assert shown["content"] == "Status: running\n\nfirst"
     assert metadata_of(shown) == {
         "shell_id": shell_id,
@@ -293,9 +296,7 @@ async def test_a_job_whose_supervisors_died_with_the_server_is_ended_by_the_next
         shown = await output_of(again, session, shell_id)
         return bool(shown["content"].startswith("Status: lost"))
 
-    async with asyncio.timeout(20):
-        while not await is_lost():  # told once it is looked for again
-            await asyncio.sleep(0.1)
+    await until(is_lost, "it is told as lost")
 
 
 def _supervisors_above(pids: list[int], *, below: int) -> set[int]:

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.acceptance.calling import asked, call, eventually, metadata_of, results, run_call
+from tests.acceptance.calling import asked, call, eventually, metadata_of, results, run_call, until
 from tests.acceptance.conversation import Seat, take_seat
 from tests.acceptance.harness.client import Client
 from tests.acceptance.harness.processes import marked
@@ -307,11 +307,13 @@ async def test_clients_start_stop_and_ask_servers(
     await workspace.call("POST", "/lsps/start", {"path": str(place.path / "shop.py")})
     await place.state("py", READY)
     session = await workspace.session()
-    found: dict[str, Any] = {}
-    async with asyncio.timeout(60):
-        while not found:
-            await run_call(seat, session, call("diagnostics", file_path="shop.py"))
-            found = await workspace.call("GET", "/lsps/py/diagnostics")
+
+    async def diagnosed() -> dict[str, Any]:
+        await run_call(seat, session, call("diagnostics", file_path="shop.py"))
+        answer: dict[str, Any] = await workspace.call("GET", "/lsps/py/diagnostics")
+        return answer
+
+    found = await until(diagnosed, "something is found")
     (diagnostics,) = found.values()
     assert list(found) == [(place.path / "shop.py").as_uri()]
     error = next(d for d in diagnostics if d["severity"] == 1)
@@ -385,9 +387,11 @@ async def test_servers_end_when_the_server_is_killed(
     await eventually(lambda: place.servers() == [], "all is gone")
     await asyncio.to_thread(embedded_server.start)
     again = await sit(connect(embedded_server), folder)
-    async with asyncio.timeout(20):
-        while (await again.lsps())["double"]["state"] not in {0, STOPPED}:
-            await asyncio.sleep(0.02)  # settled beside the start
+
+    async def is_settled() -> bool:
+        return (await again.lsps())["double"]["state"] in {0, STOPPED}
+
+    await until(is_settled, "it is told as ended")
     session = await again.seat.workspace.session()
     (folder / "shop.py").write_text("bad\n")
     checked = await run_call(again.seat, session, call("diagnostics", file_path="shop.py"))

@@ -1,7 +1,7 @@
 """Runs SQL that is written by hand, by Django's connection and without its cursor on SQLite.
 
 That one rewrites the marks of each statement each time, which takes longer than most
-of ours do. Marks are ``%s`` for both databases; errors are Django's.
+of ours do. Marks are ``%s`` for both databases; errors are Django's once the block is left.
 """
 
 from __future__ import annotations
@@ -39,30 +39,23 @@ def statements() -> Generator[Statements, None, None]:
             yield cast("Statements", cursor)
         return
     connection.ensure_connection()
-    quick = connection.connection.cursor(_SqliteStatements)
-    try:
-        yield quick
-    finally:
-        quick.close()
+    with connection.wrap_database_errors:
+        quick = connection.connection.cursor(_SqliteStatements)
+        try:
+            yield quick
+        finally:
+            quick.close()
 
 
 # The base class takes mappings as well; no statement of ours has one.
 class _SqliteStatements(sqlite3.Cursor):
     @override
     def execute(self, sql: str, params: Sequence[Any] = (), /) -> Any:  # type: ignore[override]
-        try:
-            return super().execute(_with_question_marks(sql), params)
-        except sqlite3.Error:
-            with connection.wrap_database_errors:
-                raise
+        return super().execute(_with_question_marks(sql), params)
 
     @override
     def executemany(self, sql: str, params: Iterable[Sequence[Any]], /) -> Any:  # type: ignore[override]
-        try:
-            return super().executemany(_with_question_marks(sql), params)
-        except sqlite3.Error:
-            with connection.wrap_database_errors:
-                raise
+        return super().executemany(_with_question_marks(sql), params)
 
 
 @lru_cache(maxsize=1_000)

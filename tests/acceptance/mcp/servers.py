@@ -1,14 +1,13 @@
 """MCP servers of the tests' own: on stdio by configuration, distant ones as processes on loopback."""
 
-import asyncio
 import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from tests.acceptance.calling import until
 from tests.acceptance.conversation import Seat
 from tests.acceptance.harness.environment import ROOT
 from tests.acceptance.harness.ports import free_port
@@ -88,16 +87,3 @@ async def until_state(
 
 async def states(seat: Seat) -> dict[str, Any]:
     return dict(await seat.workspace.call("GET", "/mcp/states"))
-
-
-async def until(holds: Callable[[], Any], what: str, timeout: float = 30) -> Any:
-    """Until an awaited condition holds; what it gave."""
-    try:
-        async with asyncio.timeout(timeout):
-            while True:
-                found = await holds()
-                if found:
-                    return found
-                await asyncio.sleep(0.05)
-    except TimeoutError:
-        raise AssertionError(f"{what}: not within {timeout} s") from None

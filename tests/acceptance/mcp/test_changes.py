@@ -4,9 +4,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-from tests.acceptance.calling import call, run_call
+from tests.acceptance.calling import call, run_call, until
 from tests.acceptance.harness.shapes import Server
-from tests.acceptance.mcp.servers import on_stdio, states, until, until_state
+from tests.acceptance.mcp.servers import on_stdio, states, until_state
 from tests.acceptance.mcp.sitting import Connect, MakeProject, sit
 
 

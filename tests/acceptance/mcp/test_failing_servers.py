@@ -5,10 +5,10 @@ import json
 import time
 from typing import Any
 
-from tests.acceptance.calling import call, run_call
+from tests.acceptance.calling import call, run_call, until
 from tests.acceptance.conversation import Seat
 from tests.acceptance.harness.shapes import Server
-from tests.acceptance.mcp.servers import on_stdio, states, until, until_state
+from tests.acceptance.mcp.servers import on_stdio, states, until_state
 from tests.acceptance.mcp.sitting import NEVER, Connect, MakeDistant, MakeProject, sit
 from tests.acceptance.watching import LogWatch
 

@@ -10,13 +10,13 @@ from urllib.parse import parse_qs, urlsplit
 import aiohttp
 import pytest
 
-from tests.acceptance.calling import call, run_call
+from tests.acceptance.calling import call, run_call, until
 from tests.acceptance.conversation import Seat, take_seat
 from tests.acceptance.harness.environment import ROOT
 from tests.acceptance.harness.http import UnexpectedStatus
 from tests.acceptance.harness.ports import free_port
 from tests.acceptance.harness.shapes import Server, Shape
-from tests.acceptance.mcp.servers import Distant, states, until, until_state
+from tests.acceptance.mcp.servers import Distant, states, until_state
 from tests.acceptance.mcp.sitting import Connect, MakeDistant, MakeProject
 from tests.acceptance.watching import LogWatch
 

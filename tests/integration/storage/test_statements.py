@@ -7,6 +7,8 @@ from django.db import DatabaseError, IntegrityError, connection, transaction
 
 from workspaces.models import Workspace
 from workspaces.storage.statements import statements
+from workspaces.storage.transaction import Transaction
+from workspaces.storage.writer import run_alone
 
 SET_PATH = "UPDATE workspaces_workspace SET path = %s WHERE id = %s"
 
@@ -43,6 +45,16 @@ def test_errors_are_djangos(workspaces: list[str]) -> None:
         cursor.executemany(SET_PATH, [(None, workspaces[0])])
     with pytest.raises(DatabaseError), transaction.atomic(), statements() as cursor:
         cursor.execute("SELECT FROM WHERE")
+
+
+def test_an_error_that_comes_with_a_later_row_is_djangos_too(workspaces: list[str]) -> None:
+    overflows = "SELECT abs(x) FROM (SELECT 1 AS x UNION ALL SELECT -9223372036854775807 - 1)"
+
+    def look(tx: Transaction) -> object:
+        return tx.fetch(overflows, [])
+
+    with pytest.raises(DatabaseError, match="overflow"):
+        run_alone("", look)
 
 
 def test_it_is_part_of_the_transaction_around_it(workspaces: list[str]) -> None:

@@ -113,13 +113,13 @@ async def test_it_keeps_a_flood_within_bounds(tmp_path: Path) -> None:
 
 
 async def test_it_lets_the_loop_breathe_during_a_flood(tmp_path: Path) -> None:
-    task = asyncio.ensure_future(shell("yes", tmp_path, timeout=1).work)
+    task = asyncio.ensure_future(shell("yes", tmp_path, timeout=3).work)
     turns = 0
     while not task.done():
         await asyncio.sleep(0.001)
         turns += 1
     assert task.result().timed_out
-    assert turns > 20  # blocked, it makes a handful
+    assert turns > 100
 
 
 @pytest.mark.parametrize("way", WAYS)
