@@ -113,14 +113,17 @@ class Telling:
             if data["number"] in self._open:
                 self._rest_of(self._open[data["number"]], data["message"])
             return None
-        if self.cursor is not None and item["number"] <= self.cursor:
+        number = item.get("number")
+        if number is None:  # not in the log: tool.output, and whatever kinds later servers add
+            return None
+        if self.cursor is not None and number <= self.cursor:
             return None  # told before the feed was cut
-        self.cursor = item["number"]
+        self.cursor = number
         if kind == "permission.resolved":  # also of an agent below: it may be one of ours
             return Answered(data["request_id"])
         if self._session_id not in _sessions_of(data):
             return None
-        return self._event(kind, item["number"], data)
+        return self._event(kind, number, data)
 
     def _event(self, kind: str, number: int, data: Mapping[str, Any]) -> News:
         if kind == "run.started" and data["run"].get("run_id") == self._run_id:

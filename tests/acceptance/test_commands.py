@@ -89,6 +89,26 @@ async def test_a_prompt_lets_its_workspace_go(
     assert await connect(server).workspaces() == []
 
 
+PRINTING = '[[tool=bash {"command": "seq 3", "description": "Count"}]] [[n=2 id=w]]'
+
+
+def test_a_command_that_prints_is_carried_out_to_its_end(
+    shared_server: Server, project: MakeProject
+) -> None:
+    path = str(project())
+    done = command(shared_server.env, "prompt", PRINTING, "--path", path, "--wait", "--yolo")
+    assert (done.code, done.out.split()) == (0, ["w-0", "w-1"]), done.err
+    assert "→ bash seq 3\n← 1 … 2 more lines\n" in done.err
+
+
+def test_without_a_server_a_command_that_prints_is_carried_out_to_its_end(
+    alone: Env, project: MakeProject
+) -> None:
+    done = command(alone, "prompt", PRINTING, "--path", str(project()), "--wait", "--yolo")
+    assert (done.code, done.out.split()) == (0, ["w-0", "w-1"]), done.err
+    assert "← 1 … 2 more lines" in done.err
+
+
 def test_a_question_is_denied_where_nobody_can_answer(
     shared_server: Server, project: MakeProject
 ) -> None:

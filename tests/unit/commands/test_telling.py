@@ -16,6 +16,7 @@ from crushsite.prompting.telling import (
     TooSlow,
     plain,
 )
+from workspaces.events.types import StreamOnly
 
 SESSION, RUN = "s-1", "r-1"
 
@@ -110,6 +111,16 @@ def test_a_result_is_noted_by_its_first_line(screen: Screen) -> None:
     failed = {**result, "content": "no such file", "is_error": True}
     screen.message("created", {"type": "tool_result", "data": failed}, role="tool")
     assert screen.noted == "← one … 2 more lines\n✗ no such file\n"
+
+
+@pytest.mark.parametrize("kind", StreamOnly)
+def test_it_accepts_every_item_without_a_number(screen: Screen, kind: StreamOnly) -> None:
+    data = {"session_id": SESSION, "message_id": "m", "tool_call_id": "c", "text": "output"}
+    if kind in {StreamOnly.PROGRESS, StreamOnly.OPENED}:
+        data |= {"number": 10, "message": {"id": "m", "role": "assistant", "parts": []}}
+    screen.telling.take({"type": str(kind), "data": data})
+    assert screen.telling.cursor == screen.number
+    assert (screen.said, screen.noted) == ("", "")
 
 
 def test_nothing_of_other_runs_and_sessions_is_said() -> None:
