@@ -26,6 +26,7 @@ from agents.tools.shell.pumped import run
 from agents.tools.shell.reaper import PROCESS_MARK
 from workspaces.config.settings import HookSettings
 from workspaces.storage.ids import new_id
+from workspaces.waiting import wait_until_set
 
 logger = logging.getLogger(__name__)
 
@@ -111,8 +112,7 @@ async def _run(
             stderr=stderr.fileno(),
         )
         stderr.close()
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(pump.drained.wait(), _DRAIN_SECONDS)
+        await wait_until_set(pump.drained, seconds=_DRAIN_SECONDS)
     fault = ""
     if finished.timed_out:
         fault = f"it took longer than {hook.timeout_seconds:g} seconds and was ended"

@@ -8,7 +8,6 @@ process. What a server that died left is found at the next one's start.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 from collections import Counter
 from collections.abc import Coroutine
@@ -28,6 +27,7 @@ from agents.tools.shell import identity
 from workspaces.storage.errors import ShuttingDown
 from workspaces.storage.reader import read
 from workspaces.storage.writer import writer
+from workspaces.waiting import wait_until_set
 
 logger = logging.getLogger(__name__)
 
@@ -159,8 +159,7 @@ class JobHost:
 
     async def _look_forever(self) -> None:
         while self._hosted:
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._soon.wait(), LOOK_SECONDS)
+            await wait_until_set(self._soon, seconds=LOOK_SECONDS)
             self._soon.clear()
             try:
                 await self._look()

@@ -90,7 +90,8 @@ class Questions:
             if state != "pending":
                 return state == "allowed"
             with contextlib.suppress(TimeoutError):
-                return await asyncio.wait_for(asyncio.shield(answer), LOOK_SECONDS)
+                async with asyncio.timeout(LOOK_SECONDS):
+                    return await asyncio.shield(answer)
         return answer.result()
 
 

@@ -29,6 +29,7 @@ from workspaces.storage.moments import now_ms
 from workspaces.storage.reader import read
 from workspaces.storage.transaction import Transaction
 from workspaces.storage.writer import writer
+from workspaces.waiting import wait_until_set
 
 logger = logging.getLogger(__name__)
 
@@ -140,11 +141,7 @@ class RunPool:
             except Exception:
                 logger.exception("claiming failed; the next look tries again")
                 await asyncio.sleep(self._settings.poll_seconds)
-            try:
-                await asyncio.wait_for(self._wake.wait(), self._settings.poll_seconds)
-            except TimeoutError:
-                continue
-            self._wake.clear()
+            await wait_until_set(self._wake, seconds=self._settings.poll_seconds)
 
     async def _claim(self) -> bool:
         """Whether it may be worth to look again at once."""

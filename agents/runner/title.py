@@ -66,7 +66,8 @@ async def give_title(claimed: Claimed) -> None:
     if not prompt:
         return
     try:
-        title, usage, cost = await asyncio.wait_for(_ask(claimed, prompt), LONGEST_SECONDS)
+        async with asyncio.timeout(LONGEST_SECONDS):
+            title, usage, cost = await _ask(claimed, prompt)
         if title:
             await writer.write(
                 claimed.workspace_id, lambda tx: _write(tx, claimed, title, usage, cost)

@@ -17,6 +17,7 @@ from workspaces.config.file_watch import CannotWatch, FileWatch
 from workspaces.config.watched import Watched, watched
 from workspaces.storage.errors import ShuttingDown, WorkspaceUnknown
 from workspaces.storage.reader import read
+from workspaces.waiting import wait_until_set
 
 logger = logging.getLogger(__name__)
 
@@ -79,10 +80,7 @@ class ConfigWatch:
                 return
             except Exception:
                 logger.exception("looking after configuration files failed; it is tried again")
-            try:
-                await asyncio.wait_for(self._wake.wait(), ROUND_SECONDS)
-            except TimeoutError:
-                continue
+            await wait_until_set(self._wake, seconds=ROUND_SECONDS)
 
     async def _round(self) -> None:
         self._wake.clear()

@@ -137,7 +137,8 @@ class Room:
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiters.append(waiter)
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(waiter, 0.2)
+            async with asyncio.timeout(0.2):
+                await waiter
 
     def _drain(self) -> None:
         while (event := self._early.pop(self.last_number + 1, None)) is not None:

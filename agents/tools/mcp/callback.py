@@ -110,7 +110,8 @@ async def listening(port: int) -> AsyncIterator[Callback]:
             server.close()
         for server in servers:
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(server.wait_closed(), 1)
+                async with asyncio.timeout(1):
+                    await server.wait_closed()
 
 
 def _page(status: str, title: str, text: str) -> bytes:

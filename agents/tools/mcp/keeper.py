@@ -35,6 +35,7 @@ from agents.tools.mcp.standing import Standing
 from agents.tools.mcp.telling import Telling
 from workspaces.config.settings import McpSettings
 from workspaces.storage.moments import now_ms
+from workspaces.waiting import wait_until_set
 
 if TYPE_CHECKING:
     from agents.tools.mcp.protocol import Connection, Login
@@ -147,12 +148,8 @@ class Keeper:
             await self._pause(None if needs_login else self.pauses.seconds)
 
     async def _pause(self, seconds: float | None) -> None:
-        if self.desk.is_asked:
-            return
-        try:
-            await asyncio.wait_for(self._woken.wait(), seconds)
-        except TimeoutError:
-            return
+        if not self.desk.is_asked:
+            await wait_until_set(self._woken, seconds=seconds)
 
     async def _live(self) -> McpFailed:
         """Until its end; why it ended."""

@@ -195,7 +195,8 @@ class Login:
         if self._callback is None:
             raise NeedsLogin
         try:
-            return await asyncio.wait_for(self._callback.code(), AUTH_SECONDS)
+            async with asyncio.timeout(AUTH_SECONDS):
+                return await self._callback.code()
         except TimeoutError:
             raise McpFailed(f"Nobody logged in within {AUTH_SECONDS:g} seconds.") from None
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from typing import TYPE_CHECKING
 
@@ -12,6 +11,7 @@ from agents.tools.mcp.rules import allowed
 from agents.tools.mcp.standing import Standing
 from agents.tools.mcp.telling import Telling
 from workspaces.config.settings import McpSettings
+from workspaces.waiting import wait_until_set
 
 if TYPE_CHECKING:
     from agents.tools.mcp.protocol import Connection
@@ -42,11 +42,8 @@ class Offering:
         """Hears what the server says by itself, until it is over; why it is."""
         is_distant = self._settings.kind != "stdio"
         while True:
-            try:
-                await asyncio.wait_for(
-                    connection.wake.wait(), self._patience.ping_seconds if is_distant else None
-                )
-            except TimeoutError:
+            limit = self._patience.ping_seconds if is_distant else None
+            if not await wait_until_set(connection.wake, seconds=limit):
                 await connection.ping(seconds=self._settings.timeout_seconds)
             connection.wake.clear()
             if connection.is_over:

@@ -24,6 +24,7 @@ from agents.tools.mcp.keeper import Keeper, Site
 from agents.tools.mcp.limits import FIRST_WAIT_SECONDS, Patience
 from agents.tools.mcp.rules import asks_login
 from workspaces.config.settings import McpSettings
+from workspaces.waiting import wait_until_set
 
 if TYPE_CHECKING:
     from agents.tools.mcp.protocol import Connection
@@ -160,9 +161,7 @@ class Server:
         if self._keeper.settled.is_set() or self._was_waited_for:
             return
         limit = min(FIRST_WAIT_SECONDS, self.settings.timeout_seconds + 1)
-        try:
-            await asyncio.wait_for(self._keeper.settled.wait(), limit)
-        except TimeoutError:
+        if not await wait_until_set(self._keeper.settled, seconds=limit):
             self._was_waited_for = True
 
     async def nudge(self) -> None:

@@ -31,6 +31,7 @@ from agents.tools.shell.process import Process, ProcessFailed
 from agents.tools.shell.pump import Pump
 from agents.tools.shell.reaper import PROCESS_MARK
 from workspaces.storage.ids import new_id
+from workspaces.waiting import wait_until_set
 
 _CHUNK = 64 * 1024
 _LARGE = 256 * 1024  # reading more than this takes the loop's time: done in a thread
@@ -81,8 +82,7 @@ class Child:
         await asyncio.wait({self._ended}, timeout=_LAST_WORDS_SECONDS)
         if not self._ended.done():
             return self._told("The server stopped talking")
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._pump.drained.wait(), _LAST_WORDS_SECONDS)
+        await wait_until_set(self._pump.drained, seconds=_LAST_WORDS_SECONDS)
         return self._told(f"The server ended with exit code {self._ended.result()}")
 
     def said(self) -> str:

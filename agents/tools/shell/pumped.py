@@ -12,6 +12,7 @@ from typing import Protocol
 
 from agents.tools.shell.process import KILLED, Process, ProcessFailed
 from agents.tools.shell.pump import Pump
+from workspaces.waiting import wait_until_set
 
 _DRAIN_SECONDS = 2.0
 _START_SECONDS = 30.0
@@ -133,6 +134,5 @@ async def _follow(process: Process, pump: Pump, timeout_seconds: float) -> Finis
                 await ended
         await process.settle()
     # What still lies in the pipe. Bounded: who could not be killed may hold it open.
-    with contextlib.suppress(TimeoutError):
-        await asyncio.wait_for(pump.drained.wait(), _DRAIN_SECONDS)
+    await wait_until_set(pump.drained, seconds=_DRAIN_SECONDS)
     return finished

@@ -17,6 +17,7 @@ from agents.tools.shell.pump import Pump
 from agents.tools.shell.pumped import Sink, start_pumped
 from agents.tools.shell.shells import GO, gated
 from agents.tools.shell.terminal import open_terminal
+from workspaces.waiting import wait_until_set
 
 _DRAIN_SECONDS = 2.0
 
@@ -105,8 +106,7 @@ class Running:
             await asyncio.wait({self._ended, asked}, return_when=asyncio.FIRST_COMPLETED)
             await self._settle()
             # What still lies in the pipe. Bounded: who could not be killed may hold it open.
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._pump.drained.wait(), _DRAIN_SECONDS)
+            await wait_until_set(self._pump.drained, seconds=_DRAIN_SECONDS)
         finally:
             asked.cancel()
             await self._settle()

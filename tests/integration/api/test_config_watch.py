@@ -48,6 +48,12 @@ def _changes(workspace_id: str) -> int:
     return Event.objects.filter(workspace_id=workspace_id, kind="config.changed").count()
 
 
+def is_between_rounds() -> bool:
+    (task,) = (task for task in asyncio.all_tasks() if task.get_name() == "config-watch")
+    awaited = getattr(task.get_coro(), "cr_await", None)
+    return awaited is not None and "_round" not in awaited.__qualname__
+
+
 async def shown(workspace: Opened) -> Any:
     return (await workspace.api.get(f"{workspace.url}/config"))["options"].get("initialize_as")
 
@@ -127,3 +133,20 @@ async def test_a_closed_workspace_is_told_nothing(workspace: Opened, start: Star
     )
     assert await read(_changes, opened["id"]) == 2
     assert await read(_changes, workspace.id) == 0
+
+
+@pytest.mark.parametrize("ticks", range(3))
+async def test_it_stops_in_the_moment_in_which_a_workspace_opens(
+    workspace: Opened, ticks: int
+) -> None:
+    watch = ConfigWatch(make_watch=refusing)
+    watch.start()
+    await shown(workspace)
+    async with asyncio.timeout(20):
+        while not is_between_rounds():
+            await asyncio.sleep(0.01)
+    await watch.open("another")  # wakes the watch
+    for _ in range(ticks):
+        await asyncio.sleep(0)
+    async with asyncio.timeout(10):
+        await watch.stop()
