@@ -12,6 +12,7 @@ import fcntl
 import logging
 import struct
 import termios
+from collections.abc import Callable
 from typing import Any
 
 logger = logging.getLogger(__name__)
@@ -35,6 +36,7 @@ def write_now(transport: Any, data: bytes) -> None:
 
 class Flow:
     __slots__ = (
+        "_cut_off",
         "_left",
         "_loop",
         "_patience",
@@ -46,8 +48,11 @@ class Flow:
         "is_full",
     )
 
-    def __init__(self, transport: Any, *, patience_seconds: float) -> None:
+    def __init__(
+        self, transport: Any, *, patience_seconds: float, cut_off: Callable[[], None]
+    ) -> None:
         self.is_full = False
+        self._cut_off = cut_off
         self._transport = transport
         self._patience = patience_seconds
         self._loop = asyncio.get_running_loop()
@@ -98,7 +103,7 @@ class Flow:
         elif self._loop.time() - self._since >= self._patience:
             logger.info("a connection took nothing for %d s and is closed", self._patience)
             self._timer = None
-            self._transport.abortConnection()
+            self._cut_off()
             self.resume()
             return
         self._left = left

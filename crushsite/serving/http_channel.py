@@ -11,6 +11,8 @@ from http import HTTPStatus
 from typing import Any
 
 from daphne.http_protocol import HTTPFactory
+from twisted.internet.error import ConnectionDone
+from twisted.python.failure import Failure
 from twisted.web import http
 from typing_extensions import override
 
@@ -18,6 +20,7 @@ from crushsite.serving.flow import Flow
 from crushsite.serving.http_request import Request, error_body
 
 _HTTPChannel: Any = http.HTTPChannel
+_Failure: Any = Failure
 
 # After a refusal we go on reading for a moment, or the peer may never see the answer.
 REFUSED_SECONDS = 2.0
@@ -30,7 +33,9 @@ class Channel(_HTTPChannel):  # type: ignore[misc]  # Twisted is untyped here
     @override
     def connectionMade(self) -> None:
         server = self.factory.server
-        self.flow = Flow(self.transport, patience_seconds=server.patience_seconds)
+        self.flow = Flow(
+            self.transport, patience_seconds=server.patience_seconds, cut_off=self.cut_off
+        )
         server.channels.add(self)
         super().connectionMade()
 
@@ -110,6 +115,16 @@ class Channel(_HTTPChannel):  # type: ignore[misc]  # Twisted is untyped here
 
     def unregister(self) -> None:
         self._networkProducer.unregisterProducer()
+
+    def cut_off(self) -> None:
+        """Ends the connection now, whatever its peer has still to take."""
+        if self.requests and self.requests[0].ends_with_connection:
+            # Who reads such a body until it is closed may notice nothing but a proper close,
+            # as the clients of ``/v1`` do; a reset would leave them waiting.
+            self.transport.connectionLost(_Failure(ConnectionDone()))
+        else:
+            # A reset, and no closing chunk: the client sees that the answer is incomplete.
+            self.transport.abortConnection()
 
     def close_when_idle(self) -> None:
         """No further request on this connection."""

@@ -48,6 +48,8 @@ class Request(WebRequest):  # type: ignore[misc]  # Daphne is untyped
         self._received = 0
         self._headers: list[tuple[bytes, bytes]] = []
         self._is_bodiless = False
+        # The application said ``Connection: close``: the body ends where the connection does.
+        self.ends_with_connection = False
 
     @override
     def requestReceived(self, command: bytes, path: bytes, version: bytes) -> None:
@@ -121,11 +123,14 @@ class Request(WebRequest):  # type: ignore[misc]  # Daphne is untyped
                 raise ValueError(f"not a header: {name!r}")
             names.add(name.lower())
             lines.append(b"%b: %b\r\n" % (name, value))
+            if name.lower() == b"connection" and value.lower() == b"close":
+                self.ends_with_connection = True
+                self.channel.persistent = 0
         self._is_bodiless = self.method == b"HEAD" or self.code in http.NO_BODY_CODES
         if not self._is_bodiless and b"content-length" not in names:
             if not more:
                 lines.append(b"Content-Length: %d\r\n" % size)
-            elif self.clientproto == b"HTTP/1.1":
+            elif self.clientproto == b"HTTP/1.1" and not self.ends_with_connection:
                 self.chunked = 1
                 lines.append(b"Transfer-Encoding: chunked\r\n")
         if b"server" not in names:
@@ -149,8 +154,7 @@ class Request(WebRequest):  # type: ignore[misc]  # Daphne is untyped
         if self.finished or self.channel is None:
             return
         if self.startedWriting:
-            # Cut short where the client can see it: no closing chunk.
-            self.channel.transport.abortConnection()
+            self.channel.cut_off()
         else:
             self._response_started = False
             status = 503 if is_stopping else 500

@@ -37,6 +37,8 @@ PATIENCE_SECONDS = 60.0
 class HttpStream(ABC):
     """One request's stream. A subclass says what it asks for and where the chunks come from."""
 
+    headers: tuple[tuple[bytes, bytes], ...] = HEADERS
+
     def __init__(self, *, attachments: Attachments) -> None:
         self._attachments = attachments
         self._attachment: Attachment | None = None
@@ -72,7 +74,7 @@ class HttpStream(ABC):
     async def begin(self) -> None:
         """Flushes the head."""
         self._has_begun = True
-        await self._send({"type": "http.response.start", "status": 200, "headers": [*HEADERS]})
+        await self._send({"type": "http.response.start", "status": 200, "headers": [*self.headers]})
         await self.write(b"")
 
     async def write(self, chunk: bytes) -> None:

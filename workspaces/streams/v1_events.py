@@ -19,13 +19,18 @@ from workspaces.storage.client_ids import client_id_of
 from workspaces.storage.reader import read
 from workspaces.streams.asking import query_of, workspace_of
 from workspaces.streams.attachments import Attachments
-from workspaces.streams.http_stream import HttpStream, Scope
+from workspaces.streams.http_stream import HEADERS, HttpStream, Scope
 
 Replay = Callable[[str], Awaitable[bytes]]
 
 
 class V1Events(HttpStream):
     """``replay`` gives the frames of what is pending when a client attaches."""
+
+    # Not chunked, but delimited by the connection's end: a chunked body that is cut off (by a
+    # crash, by a kill) is a read error that the terminal client repeats for ever, while a closed
+    # connection makes it reconnect.
+    headers = (*HEADERS, (b"connection", b"close"))
 
     def __init__(self, *, hub: Hub, attachments: Attachments, replay: Replay) -> None:
         super().__init__(attachments=attachments)

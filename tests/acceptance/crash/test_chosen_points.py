@@ -81,6 +81,8 @@ async def test_a_run_that_was_about_to_park_is_asked_once_and_answered_once(
     if answered == "before":
         assert await seat.workspace.grant(asked) is True
     await die(gated_server)
+    # A close like any other, and not a cut chunk: terminal clients reconnect after this alone.
+    assert await seat.stream.wait_end() == "end of stream"
     gates.open("run.parking")
     await asyncio.to_thread(gated_server.start)
     again = await take_seat(connect(gated_server), path, client_id=seat.workspace.client_id)

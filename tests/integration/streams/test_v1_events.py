@@ -16,6 +16,9 @@ async def test_its_head_comes_at_once_and_what_happens_next_follows(site: Site) 
         assert answer.status == 200
         assert answer.headers["content-type"] == "text/event-stream"
         assert answer.headers["cache-control"] == "no-cache"
+        # Terminal clients notice the death of a server only where its close is the end.
+        assert answer.headers["connection"] == "close"
+        assert "transfer-encoding" not in answer.headers
         session = await site.write(create_session, title="new")
         envelope = await next_envelope(answer)
     assert envelope["type"] == "session"

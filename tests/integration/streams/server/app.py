@@ -58,6 +58,24 @@ class App:
         await send({"type": "http.response.body", "body": b"", "more_body": True})
         await send({"type": "http.response.body", "body": b"two"})
 
+    async def closing(self, size: int, receive: Any, send: Any) -> None:
+        await self._begin_closing(send)
+        await send({"type": "http.response.body", "body": b" two"})
+
+    async def closing_half(self, size: int, receive: Any, send: Any) -> None:
+        await self._begin_closing(send)
+
+    async def closing_flood(self, size: int, receive: Any, send: Any) -> None:
+        await self._begin_closing(send)
+        while self.sent < 400 * MEGABYTE:
+            await send({"type": "http.response.body", "body": b"x" * 65_536, "more_body": True})
+            self.sent += 65_536
+
+    async def _begin_closing(self, send: Any) -> None:
+        headers = [(b"connection", b"close")]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        await send({"type": "http.response.body", "body": b"one", "more_body": True})
+
     async def pushed(self, size: int, receive: Any, send: Any) -> None:
         """Sends and pushes in turns; ``seen`` says what was taken."""
         await send({"type": "http.response.start", "status": 200, "headers": []})

@@ -69,6 +69,23 @@ async def test_an_older_clients_answer_ends_with_its_connection(start: Start) ->
     assert answer.endswith(b"\r\n\r\none two")
 
 
+async def test_an_application_may_end_its_answer_with_the_connection(start: Start) -> None:
+    server = await start()
+    answer = await raw(server, "GET /closing HTTP/1.1\r\nHost: x\r\n\r\n")
+    head, _, body = answer.partition(b"\r\n\r\n")
+    assert body == b"one two"  # and no chunk around it
+    assert b"transfer-encoding" not in head.lower()
+    assert head.lower().count(b"connection: close") == 1
+
+
+async def test_such_an_answer_is_closed_without_a_reset_when_its_application_fails(
+    start: Start,
+) -> None:
+    server = await start()
+    answer = await raw(server, "GET /closing_half HTTP/1.1\r\nHost: x\r\n\r\n")
+    assert answer.endswith(b"\r\n\r\none")
+
+
 @pytest.mark.parametrize("request_line", ["HEAD /size", "HEAD /two", "GET /empty"])
 async def test_an_answer_without_a_body_has_none(start: Start, request_line: str) -> None:
     server = await start()

@@ -9,7 +9,7 @@ import aiohttp
 import psutil
 import pytest
 
-from tests.integration.streams.reading import narrow_socket
+from tests.integration.streams.reading import narrow_socket, read_all
 from tests.integration.streams.server.app import App
 from tests.integration.streams.server.started import MEGABYTE, Start, port_of, url_of
 
@@ -93,6 +93,19 @@ async def test_a_reader_that_takes_nothing_for_the_patience_is_cut_off(
         async with asyncio.timeout(10):
             while server.connections:
                 await asyncio.sleep(0.05)
+
+
+async def test_a_stream_delimited_by_its_close_is_cut_off_without_a_reset(
+    start: Start, app: App
+) -> None:
+    server = await start(patience_seconds=0.6)
+    with narrow_socket(port_of(server)) as client:
+        await asyncio.get_running_loop().sock_sendall(client, stalled("http:/closing_flood"))
+        await settled(app)
+        async with asyncio.timeout(10):
+            while server.channels:
+                await asyncio.sleep(0.05)
+        assert b"one" in (await read_all(client))[:1000]  # ends with a close, raises nothing
 
 
 async def test_a_reader_that_takes_a_little_each_time_is_not_cut_off(
