@@ -15,6 +15,7 @@ from typing import Any
 import orjson
 
 from workspaces.events.live import LiveMessage, coalesced
+from workspaces.events.sse_lines import escape_line_breaks
 from workspaces.events.types import Delta, Output, StreamOnly
 from workspaces.storage.transaction import Recorded
 
@@ -73,13 +74,14 @@ def sse_event(event: Recorded) -> bytes:
     return b"id: %d\nevent: %s\ndata: %s\n\n" % (
         event.number,
         event.kind.encode(),
-        event_json(event),
+        escape_line_breaks(event_json(event)),
     )
 
 
 def sse_stream_only(kind: str, data: dict[str, Any], *, number: int | None = None) -> bytes:
     head = b"" if number is None else b"id: %d\n" % number
-    return head + b"event: %s\ndata: %s\n\n" % (kind.encode(), stream_only_json(kind, data))
+    body = escape_line_breaks(stream_only_json(kind, data))
+    return head + b"event: %s\ndata: %s\n\n" % (kind.encode(), body)
 
 
 def sse_batch(items: Sequence[Item]) -> bytes:
@@ -87,7 +89,7 @@ def sse_batch(items: Sequence[Item]) -> bytes:
     for are_deltas, group in groupby(items, key=lambda item: isinstance(item, Delta)):
         if are_deltas:
             rows = b",".join(delta_json(delta) for delta in coalesced(group))  # type: ignore[arg-type]  # grouped by type
-            chunks.append(b"event: deltas\ndata: [%s]\n\n" % rows)
+            chunks.append(b"event: deltas\ndata: [%s]\n\n" % escape_line_breaks(rows))
         else:
             chunks += [sse_event(event) for event in group if isinstance(event, Recorded)]
     return b"".join(chunks)

@@ -11,6 +11,7 @@ from typing import Any
 import orjson
 
 from workspaces.events.session_rows import with_empty
+from workspaces.events.sse_lines import escape_line_breaks
 from workspaces.events.types import Kind
 from workspaces.storage.transaction import Recorded
 
@@ -30,12 +31,13 @@ _NO_MESSAGE: Mapping[str, Any] = {
 
 def frame(kind: str, change: str, payload: Mapping[str, Any]) -> bytes:
     body = orjson.dumps({"type": kind, "payload": {"type": change, "payload": payload}})
-    return b"data: " + body + b"\n\n"
+    return b"data: " + escape_line_breaks(body) + b"\n\n"
 
 
 def open_message_frame(message: bytes) -> bytes:
     """An open message, as JSON, as it stands now."""
-    return b'data: {"type":"message","payload":{"type":"updated","payload":%b}}\n\n' % message
+    body = escape_line_breaks(message)
+    return b'data: {"type":"message","payload":{"type":"updated","payload":%b}}\n\n' % body
 
 
 def frames_of(event: Recorded, *, reply: Mapping[str, Any] | None = None) -> bytes:

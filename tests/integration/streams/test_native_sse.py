@@ -10,6 +10,7 @@ from tests.integration.streams.reading import (
     numbers_in,
     read_all,
 )
+from workspaces.actions.sessions import create_session
 
 
 def number_of(frame: str) -> int:
@@ -104,3 +105,19 @@ async def test_a_slow_reader_is_told_to_resume_and_misses_nothing(site: Site) ->
         await next_frame(answer)
         rest = [number_of(await next_frame(answer)) for _ in range(resume + 1, last + 1)]
     assert rest == list(range(resume + 1, last + 1))
+
+
+async def test_readers_that_split_at_other_line_breaks_get_whole_events(site: Site) -> None:
+    title = "one\u2028two\u2029three\x85four"
+    async with site.session.get(site.native()) as answer:
+        await site.write(create_session, title=title)
+        body = ""
+        async with asyncio.timeout(10):
+            while "three" not in body or not body.endswith("\n\n"):
+                body += (await answer.content.readany()).decode()
+    assert body.splitlines() == body[:-1].split("\n")
+    assert title in [
+        json.loads(line[6:])["data"].get("session", {}).get("title")
+        for line in body.splitlines()
+        if line.startswith("data: ")
+    ]

@@ -1,4 +1,5 @@
 import asyncio
+import json
 import socket
 import struct
 
@@ -154,3 +155,19 @@ async def test_a_long_answer_comes_whole(site: Site) -> None:
     site.pending = b"data: " + b"x" * 1_000_000 + b"\n\n"
     async with site.session.get(site.v1(), read_bufsize=4_000_000) as answer:
         assert len(await next_frame(answer)) == 1_000_007
+
+
+async def test_readers_that_split_at_other_line_breaks_get_whole_events(site: Site) -> None:
+    title = "one\u2028two\u2029three\x85four"
+    async with site.session.get(site.v1()) as answer:
+        await site.write(create_session, title=title)
+        body = ""
+        async with asyncio.timeout(10):
+            while "three" not in body or not body.endswith("\n\n"):
+                body += (await answer.content.readany()).decode()
+    assert body.splitlines() == body[:-1].split("\n")
+    assert title in [
+        json.loads(line[6:])["payload"]["payload"].get("title")
+        for line in body.splitlines()
+        if line.startswith("data: ")
+    ]

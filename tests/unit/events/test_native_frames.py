@@ -27,6 +27,7 @@ def event(
 def blocks(sse: bytes) -> list[dict[str, str]]:
     """The stream as a browser reads it: one dict of fields a block."""
     assert sse.endswith(b"\n\n")
+    assert sse.decode().splitlines() == sse[:-1].decode().split("\n")  # no other line breaks
     found = []
     for block in sse.decode()[:-2].split("\n\n"):
         lines = [line.partition(": ") for line in block.split("\n")]
@@ -35,7 +36,8 @@ def blocks(sse: bytes) -> list[dict[str, str]]:
     return found
 
 
-texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
+characters = st.characters(exclude_categories=["Cs"]) | st.sampled_from("\x85\u2028\u2029")
+texts = st.text(characters, max_size=12)
 deltas = st.builds(
     Delta,
     st.integers(1, 3),
@@ -163,6 +165,12 @@ def test_both_transports_say_the_same_in_the_same_order(said: list[Item]) -> Non
     assert [item["number"] for item in read_ws(ws) if isinstance(item, dict)] == events
     words = "".join(item.text for item in said if isinstance(item, Delta))
     assert "".join(item[3] for item in read_ws(ws) if isinstance(item, list)) == words
+
+
+def test_what_is_beside_the_log_stands_on_one_line_too() -> None:
+    data = {"text": "a\u2028b\u2029c\x85d"}
+    (block,) = blocks(native_frames.sse_stream_only(StreamOnly.OUTPUT, data))
+    assert orjson.loads(block["data"])["data"] == data
 
 
 def test_nothing_to_say_is_nothing() -> None:

@@ -106,7 +106,8 @@ def read(frames: bytes) -> list[dict[str, Any]]:
         return []
     assert frames.endswith(b"\n\n")
     blocks = frames[:-2].split(b"\n\n")
-    assert all(block.startswith(b"data: ") and b"\n" not in block for block in blocks)
+    assert all(block.startswith(b"data: ") for block in blocks)
+    assert all(len(block.decode().splitlines()) == 1 for block in blocks)
     return [orjson.loads(block[len(b"data: ") :]) for block in blocks]
 
 
@@ -457,3 +458,12 @@ def test_line_breaks_in_a_text_do_not_end_an_envelope() -> None:
 
 def test_the_heartbeat_is_a_blank_line() -> None:
     assert v1_frames.HEARTBEAT == b"\n"
+
+
+def test_what_some_readers_take_for_line_breaks_is_escaped() -> None:
+    text = "a\u2028b\u2029c\x85d"
+    (told,) = tell(Kind.SESSION_UPDATED, {"session": {**SESSION, "title": text}})
+    assert told["payload"]["payload"]["title"] == text
+    message = orjson.dumps({"id": "m", "parts": [{"type": "text", "data": {"text": text}}]})
+    (told,) = read(v1_frames.open_message_frame(message))
+    assert told["payload"]["payload"] == orjson.loads(message)
