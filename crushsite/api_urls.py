@@ -10,6 +10,7 @@ from typing import TypeAlias
 
 from django.urls import URLPattern, URLResolver, include, path
 
+from agents.actions.run_rows import read_unfinished_runs
 from agents.api.endings import ClientView, SessionView, WorkspaceView
 from agents.api.grants import GrantView
 from agents.api.lsps import LspDiagnosticsView, LspStartView, LspStopView, LspsView
@@ -36,6 +37,7 @@ from agents.api.workspace_agent import AgentView, DefaultSmallModelView, InitVie
 from agents.tools.mcp.contract import Change
 from crushsite.process import process
 from permissions.api.skip import SkipView
+from permissions.pending import read_pending
 from workspaces.api.config import ConfigView, ProvidersView
 from workspaces.api.config_changes import (
     ConfigCompactView,
@@ -143,5 +145,8 @@ urlpatterns: Routes = [
     path("v1/version", VersionView.as_view()),
     path("v1/config", ServerConfigView.as_view()),
     path("v1/control", ControlView.as_view(control=_control)),
-    path("api/workspaces/<str:workspace_id>/snapshot", SnapshotView.as_view()),
+    path(
+        "api/workspaces/<str:workspace_id>/snapshot",
+        SnapshotView.as_view(more=(read_pending, read_unfinished_runs)),
+    ),
 ]

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from permissions.actions.questions import batch_wire
 from permissions.actions.requests import request_wire
 from permissions.models import BatchState, PermissionRequest, QuestionBatch, RequestState
 from workspaces.events.v1_frames import permission_frames, question_frame
 from workspaces.storage.reader import read
+
+if TYPE_CHECKING:
+    from django.db.models import QuerySet
 
 
 async def pending_frames(workspace_id: str) -> bytes:
@@ -20,16 +25,30 @@ def state_of_request(run_key: int, tool_call_id: str) -> str:
     return states.values_list("state", flat=True).first() or ""
 
 
+def read_pending(workspace_id: str) -> dict[str, Any]:
+    """The same as the native snapshot has it. Synchronous."""
+    return {
+        "permissions": [request_wire(request) for request in _requests(workspace_id)],
+        "questions": [batch_wire(batch) for batch in _batches(workspace_id)],
+    }
+
+
 def _frames(workspace_id: str) -> bytes:
-    requests = PermissionRequest.objects.filter(
-        workspace_id=workspace_id, state=RequestState.PENDING
-    ).order_by("asked_at")
-    batches = QuestionBatch.objects.filter(
-        workspace_id=workspace_id, state=BatchState.PENDING
-    ).order_by("asked_at")
     return b"".join(
         [
-            *(permission_frames(request_wire(request)) for request in requests),
-            *(question_frame(batch_wire(batch)) for batch in batches),
+            *(permission_frames(request_wire(request)) for request in _requests(workspace_id)),
+            *(question_frame(batch_wire(batch)) for batch in _batches(workspace_id)),
         ]
     )
+
+
+def _requests(workspace_id: str) -> QuerySet[PermissionRequest]:
+    return PermissionRequest.objects.filter(
+        workspace_id=workspace_id, state=RequestState.PENDING
+    ).order_by("asked_at")
+
+
+def _batches(workspace_id: str) -> QuerySet[QuestionBatch]:
+    return QuestionBatch.objects.filter(
+        workspace_id=workspace_id, state=BatchState.PENDING
+    ).order_by("asked_at")

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import orjson
+from django.db.models.functions import Left
 
+from agents.models import Run, RunState
 from workspaces.events.parts import (
     Finish,
     FinishReason,
@@ -140,3 +142,32 @@ def run_facts(
     if kind != "prompt":
         facts["kind"] = kind
     return {**facts, **more}
+
+
+def read_unfinished_runs(workspace_id: str) -> dict[str, Any]:
+    """The runs of a workspace that have not ended, for its snapshot, oldest first.
+
+    As ``run.accepted`` shows them, with their ``state``. Synchronous: called through ``read``.
+    """
+    runs = (
+        Run.objects.filter(workspace_id=workspace_id)
+        .exclude(state=RunState.FINISHED)
+        .annotate(shown=Left("prompt", PROMPT_SHOWN_CHARS))
+        .defer("prompt", "attachments")
+        .order_by("id")
+    )
+    return {
+        "runs": [
+            run_facts(
+                key=run.pk,
+                session_id=run.session_id,
+                accept_number=run.accept_number,
+                run_id=run.run_id,
+                message_id=run.message_id,
+                kind=run.kind,
+                prompt=run.shown,
+                state=run.state,
+            )
+            for run in runs
+        ]
+    }

@@ -26,6 +26,7 @@ class Fold:
         self.sessions: dict[str, Json] = {}
         self.messages: dict[str, Json] = {}  # in the order in which they began
         self.requests: dict[str, Json] = {}  # permission requests that wait for an answer
+        self.batches: dict[str, Json] = {}  # question batches that wait for an answer
         self.accepted: dict[int, Json] = {}  # runs by key
         self.ends: list[Json] = []  # runs that finished, in order
         self.folded: Counter[int] = Counter()
@@ -39,7 +40,7 @@ class Fold:
     def fork(self) -> Self:
         """The same state for a second connection with the same cursor."""
         twin = copy.copy(self)
-        for name in ("sessions", "requests", "accepted", "ends", "folded", "kinds"):
+        for name in ("sessions", "requests", "batches", "accepted", "ends", "folded", "kinds"):
             setattr(twin, name, copy.copy(getattr(self, name)))
         twin._open, twin._shown = dict(self._open), set(self._shown)
         growing = set(self._open.values())
@@ -85,6 +86,10 @@ class Fold:
                 self.requests[data["request"]["id"]] = data["request"]
             case ["permission", "resolved"]:
                 self.requests.pop(data["request_id"], None)
+            case ["question", "asked"]:
+                self.batches[data["batch"]["id"]] = data["batch"]
+            case ["question", "resolved"]:
+                self.batches.pop(data["batch_id"], None)
 
     def _message(self, kind: str, message: Json) -> None:
         known = message["id"] in self.messages
@@ -196,6 +201,11 @@ class Fold:
     def messages_of(self, session_id: str) -> list[Json]:
         return [m for m in self.messages.values() if m["session_id"] == session_id]
 
+    def unfinished(self) -> list[int]:
+        """The keys of the accepted runs that have not ended, in order."""
+        ended = {run["key"] for run in self.ends} | set(self.folded)
+        return [key for key in sorted(self.accepted) if key not in ended]
+
     def check_runs(self) -> None:
         """Each accepted run ended exactly once, or was folded exactly once; none else did."""
         ended = Counter(run["key"] for run in self.ends)
@@ -218,6 +228,10 @@ def differences(fold: Fold, snapshot: Json, session_id: str | None = None) -> li
         found.append(f"number {fold.number} is not {snapshot['number']}")
     stored = {session["id"]: session for session in snapshot["sessions"]}
     found += _unlike("session", fold.sessions, stored)
+    found += _unlike("request", fold.requests, {r["id"]: r for r in snapshot["permissions"]})
+    found += _unlike("batch", fold.batches, {b["id"]: b for b in snapshot["questions"]})
+    if fold.unfinished() != [run["key"] for run in snapshot["runs"]]:
+        found.append(f"runs {fold.unfinished()} are not {snapshot['runs']}")
     if session_id is not None:
         mine = {m["id"]: m for m in fold.messages_of(session_id)}
         theirs = {m["id"]: m for m in snapshot["messages"]}

@@ -12,6 +12,7 @@ from tests.acceptance.conversation import roles_and_finishes, take_seat
 from tests.acceptance.harness.client import Client
 from tests.acceptance.harness.http import UnexpectedStatus
 from tests.acceptance.harness.model import ScriptedModel
+from tests.acceptance.harness.native import NativeSocket
 from tests.acceptance.harness.shapes import Server, Shape
 from tests.acceptance.watching import LogWatch
 
@@ -412,3 +413,31 @@ async def test_many_clients_that_answer_at_once_agree_on_one(
         ]
         assert len(told) == 1
         assert told[0]["denied"] is (answers[resolved.index(True)] == "deny")
+
+
+async def test_a_native_client_that_attaches_late_finds_the_request_and_answers_it(
+    shared_server: Server, connect: Connect, project: MakeProject
+) -> None:
+    path = project("late")
+    client = connect(shared_server)
+    seat = await take_seat(client, path)
+    session = await seat.workspace.session()
+    await seat.workspace.prompt(session, bash("touch late.txt"), "late")
+    request = await asked(seat, session)
+
+    address = f"/api/workspaces/{seat.workspace.id}/snapshot"
+    snapshot = await client.http.call("GET", address)
+    (waiting,) = snapshot["permissions"]
+    (run,) = snapshot["runs"]
+    assert (waiting["id"], run["run_id"]) == (request["id"], "late")
+    socket = await NativeSocket(client.http, seat.workspace.id, after=snapshot["number"]).open()
+    await socket.send(
+        {"id": 1, "command": "answer", "request_id": waiting["id"], "answer": "allow"}
+    )
+    await socket.wait_for(
+        lambda item: item.type == "run.finished" and item.body["data"]["run"]["key"] == run["key"]
+    )
+    await socket.close()
+    assert (path / "late.txt").exists()
+    after = await client.http.call("GET", address)
+    assert (after["permissions"], after["runs"]) == ([], [])

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from django.http import HttpResponse
 
 from workspaces.api.answers import json_answer
 from workspaces.api.api_view import ApiView
-from workspaces.queries.snapshot import read_workspace_snapshot
+from workspaces.queries.snapshot import ReadMore, read_workspace_snapshot
 from workspaces.storage.reader import read
 
 
 class SnapshotView(ApiView):
+    more: Sequence[ReadMore] = ()
+
     async def get(self, workspace_id: str) -> HttpResponse:
         session_id = self.query("session")
-        return json_answer(await read(read_workspace_snapshot, workspace_id, session_id=session_id))
+        snapshot = await read(
+            read_workspace_snapshot, workspace_id, session_id=session_id, more=self.more
+        )
+        return json_answer(snapshot)

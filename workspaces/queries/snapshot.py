@@ -6,6 +6,7 @@ Synchronous: called through ``read``.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from workspaces.events.session_rows import COLUMNS, session_of_row, without_empty
@@ -15,9 +16,17 @@ from workspaces.queries.sessions import require_session
 from workspaces.queries.workspaces import read_open_workspace
 from workspaces.storage.statements import statements
 
+# Reads fields of a workspace's snapshot that another app owns.
+ReadMore = Callable[[str], Mapping[str, Any]]
 
-def read_workspace_snapshot(workspace_id: str, *, session_id: str = "") -> dict[str, Any]:
-    """All sessions, and the messages of one. Raises ``WorkspaceUnknown``, ``SessionUnknown``."""
+
+def read_workspace_snapshot(
+    workspace_id: str, *, session_id: str = "", more: Iterable[ReadMore] = ()
+) -> dict[str, Any]:
+    """All sessions, the messages of one, and what ``more`` reads at the same moment.
+
+    Raises ``WorkspaceUnknown``, ``SessionUnknown``.
+    """
     with one_moment():
         workspace = read_open_workspace(workspace_id)
         snapshot: dict[str, Any] = {
@@ -32,6 +41,8 @@ def read_workspace_snapshot(workspace_id: str, *, session_id: str = "") -> dict[
         if session_id:
             require_session(workspace_id, session_id)
             snapshot["messages"] = messages_of_session(session_id)
+        for read_more in more:
+            snapshot |= read_more(workspace_id)
     return snapshot
 
 

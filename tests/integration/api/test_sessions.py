@@ -163,7 +163,7 @@ async def test_a_snapshot_has_the_number_that_it_is_true_at(workspace: Opened) -
     )
     url = f"/api/workspaces/{workspace.id}/snapshot"
     snapshot = await workspace.api.get(url)
-    assert set(snapshot) == {"number", "workspace", "sessions"}
+    assert {"messages"}.isdisjoint(snapshot)  # of a session that is named alone
     assert snapshot["number"] == number
     assert snapshot["workspace"] == {
         "id": workspace.id, "path": str(workspace.path), "skip_permissions": False,
