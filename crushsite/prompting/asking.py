@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import sys
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Protocol
 
 from agents.actions.answer import Answer
-from crushsite.prompting.telling import Question, plain
+from crushsite.prompting.request_text import Question, heading_of, lines_of, scope_of
+from crushsite.prompting.telling import summary_of
+from crushsite.prompting.terminal import Terminal
 
 CHOICES = {
     "y": Answer.ALLOW,
@@ -19,7 +20,7 @@ CHOICES = {
     "n": Answer.DENY,
     "no": Answer.DENY,
 }
-LINE_BYTES = 4096
+PROMPT = "  allow? [y]es, yes for this [s]ession, [n]o: "
 
 
 class Asker(Protocol):
@@ -37,7 +38,7 @@ class Nobody:
     async def ask(self, question: Question) -> Answer:
         self.has_denied = True
         self._note(
-            f"denied: {told(question)}\n"
+            f"denied: {summary_of(question)}\n"
             "  Nobody is at a terminal to answer. Run this in a terminal, allow the tool in"
             " crush.json (permissions.allowed_tools), or give --yolo.\n"
         )
@@ -51,43 +52,41 @@ class Everybody:
         self._note = note
 
     async def ask(self, question: Question) -> Answer:
-        self._note(f"allowed: {told(question)}\n")
+        self._note(f"allowed: {summary_of(question)}\n")
         return Answer.ALLOW
 
 
 class Person:
-    """At the terminal that is this process's standard input."""
+    """At a terminal. Sees all of what is asked before an answer counts."""
 
-    def __init__(self, note: Callable[[str], None]) -> None:
-        self._note = note
+    def __init__(
+        self, terminal: Terminal, held_output: Callable[[], AbstractContextManager[None]]
+    ) -> None:
+        """Other output waits while ``held_output`` lasts, so that nothing scrolls between."""
+        self._terminal = terminal
+        self._held_output = held_output
 
     async def ask(self, question: Question) -> Answer:
-        self._note(f"{told(question)}\n")
+        lines = await asyncio.to_thread(lines_of, question)
+        earlier = "An earlier prompt of this session waits: " if question.is_earlier else ""
+        with self._held_output():
+            try:
+                return await self._ask(f"{earlier}{heading_of(question)}", lines, question)
+            except asyncio.CancelledError:
+                self._terminal.end_line()
+                raise
+            except OSError:
+                return Answer.DENY  # the terminal is gone: nothing was seen
+
+    async def _ask(self, heading: str, lines: list[str], question: Question) -> Answer:
+        scope = f"  s allows {scope_of(question)} until the session ends\n"
+        if not await self._terminal.show(heading, lines, below=scope + PROMPT):
+            return Answer.DENY
+        self._terminal.write(scope)
         while True:
-            self._note("  allow? [y]es, yes for this [s]ession, [n]o: ")
-            line = await line_of(sys.stdin.fileno())
-            if not line:
+            typed = await self._terminal.ask(PROMPT)
+            if not typed:
                 return Answer.DENY  # the terminal is closed
-            choice = CHOICES.get(line.strip().lower())
+            choice = CHOICES.get(typed.strip().lower())
             if choice is not None:
                 return choice
-
-
-async def line_of(descriptor: int) -> str:
-    """One line, without a thread that would outlive a question answered elsewhere."""
-    loop = asyncio.get_running_loop()
-    while True:
-        ready = loop.create_future()
-        loop.add_reader(descriptor, ready.set_result, None)
-        try:
-            await ready
-        finally:
-            loop.remove_reader(descriptor)
-        # A terminal gives whole lines.
-        return os.read(descriptor, LINE_BYTES).decode(errors="replace")
-
-
-def told(question: Question) -> str:
-    about = question.about or question.description
-    said = f"{question.tool} wants to {question.action} in {question.path}"
-    return plain(f"{said}: {about}" if about else said)

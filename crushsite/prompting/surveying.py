@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 from crushsite.prompting.telling import Survey, plain
+from crushsite.prompting.terminal import Terminal
 
 Response = dict[str, Any]
 YES = {"y": True, "yes": True, "n": False, "no": False}
@@ -29,13 +32,25 @@ class NobodyToAsk:
 
 
 class PersonToAsk:
-    """At the terminal. ``line_of`` reads a line; an empty one at its end is a closed terminal."""
+    """At a terminal. Other output waits while ``held_output`` lasts."""
 
-    def __init__(self, note: Callable[[str], None], line_of: Callable[[], Awaitable[str]]) -> None:
-        self._note = note
-        self._line_of = line_of
+    def __init__(
+        self, terminal: Terminal, held_output: Callable[[], AbstractContextManager[None]]
+    ) -> None:
+        self._terminal = terminal
+        self._held_output = held_output
 
     async def survey(self, survey: Survey) -> Sequence[Response] | None:
+        with self._held_output():
+            try:
+                return await self._survey(survey)
+            except asyncio.CancelledError:
+                self._terminal.end_line()
+                raise
+            except OSError:
+                return None  # the terminal is gone
+
+    async def _survey(self, survey: Survey) -> Sequence[Response] | None:
         responses: list[Response] = []
         for question in survey.questions:
             answer = await self._answer(question)
@@ -48,15 +63,14 @@ class PersonToAsk:
     async def _answer(self, question: Mapping[str, Any]) -> Response | None:
         """Empty for a question that is passed over, ``None`` for a closed terminal."""
         choices = question.get("choices") or ()
-        self._note(f"{plain(question['question'])}\n")
+        self._terminal.write(f"{plain(question['question'])}\n")
         if question.get("description"):
-            self._note(f"  {plain(question['description'])}\n")
+            self._terminal.write(f"  {plain(question['description'])}\n")
         for number, choice in enumerate(choices, start=1):
             about = f": {choice['description']}" if choice.get("description") else ""
-            self._note(f"  {number}. {plain(choice['label'] + about)}\n")
+            self._terminal.write(f"  {number}. {plain(choice['label'] + about)}\n")
         while True:
-            self._note(_HINTS.get(question["type"], "  answer: "))
-            line = await self._line_of()
+            line = await self._terminal.ask(_HINTS.get(question["type"], "  answer: "))
             if not line:
                 return None
             said = line.strip()

@@ -15,22 +15,11 @@ from typing import Any
 import orjson
 
 from crushsite.prompting.conversation import Item
+from crushsite.prompting.request_text import Question, question_of
 
 LINE = 160
 # What a call is about, by the argument that says it.
 TELLING_ARGUMENTS = ("command", "file_path", "pattern", "path", "url", "prompt")
-
-
-@dataclass(frozen=True, slots=True)
-class Question:
-    """A permission that the run waits for."""
-
-    request_id: str
-    tool: str
-    action: str
-    path: str
-    description: str
-    about: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +122,7 @@ class Telling:
             self._end_line()
             return Ended(data["run"]["outcome"], data["run"].get("error", ""))
         elif kind == "permission.requested" and self._is_ours:
-            return _question(data["request"])
+            return question_of(data["request"], is_earlier=False)
         elif kind == "question.asked" and self._is_ours:
             return Survey(data["batch"]["id"], tuple(data["batch"]["questions"]))
         elif kind == "question.resolved":
@@ -227,15 +216,11 @@ def _sessions_of(data: Mapping[str, Any]) -> set[str]:
     return {str(data.get("session_id", ""))}
 
 
-def _question(request: Mapping[str, Any]) -> Question:
-    return Question(
-        request["id"],
-        request["tool_name"],
-        request["action"],
-        request["path"],
-        _line(request["description"]),
-        _about(request["params"]),
-    )
+def summary_of(question: Question) -> str:
+    """A permission request on one line, for whoever does not have to answer it."""
+    about = _about(question.params) or _line(question.description)
+    said = f"{question.tool} wants to {question.action} in {question.path}"
+    return plain(f"{said}: {about}" if about else said)
 
 
 def _about(arguments: Any) -> str:

@@ -9,12 +9,12 @@ from typing import Any, assert_never, cast
 
 from crushsite.prompting.asking import Asker
 from crushsite.prompting.conversation import Conversation, FeedBroken, PromptRefused
+from crushsite.prompting.request_text import Question
 from crushsite.prompting.surveying import Surveyor
 from crushsite.prompting.telling import (
     Answered,
     Ended,
     Opened,
-    Question,
     Started,
     Survey,
     Telling,

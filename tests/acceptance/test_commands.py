@@ -153,8 +153,11 @@ def test_a_person_is_asked_until_the_answer_is_one(
     shared_server: Server, project: MakeProject
 ) -> None:
     path = project()
-    with Typed(shared_server.env, "prompt", TOUCH, "--path", str(path), "--wait") as typed:
+    command_line = "ls   # look\ntouch made.txt" + " " * 4000 + "; true"
+    words = call("bash", command=command_line, description="Look")
+    with Typed(shared_server.env, "prompt", words, "--path", str(path), "--wait") as typed:
         typed.wait_for("allow?")
+        assert "│ ls   # look\r\n│ touch made.txt⟨4,000 blanks⟩; true\r\n" in typed.shown
         typed.type("what\n")
         typed.wait_for("[n]o: what\r\n  allow?")
         typed.type("y\n")

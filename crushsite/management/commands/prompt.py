@@ -17,12 +17,14 @@ from django.core.management.base import BaseCommand, CommandError
 from typing_extensions import override
 
 from crushsite.logs import set_up_logging
-from crushsite.prompting.asking import Asker, Everybody, Nobody, Person, line_of
+from crushsite.prompting.asking import Asker, Everybody, Nobody, Person
 from crushsite.prompting.conversation import Conversation, PromptRefused
 from crushsite.prompting.in_process import InProcess
+from crushsite.prompting.output import Output
 from crushsite.prompting.over_http import OverHttp
-from crushsite.prompting.surveying import NobodyToAsk, PersonToAsk
-from crushsite.prompting.telling import Ended, Telling, plain
+from crushsite.prompting.surveying import NobodyToAsk, PersonToAsk, Surveyor
+from crushsite.prompting.telling import Ended, Telling
+from crushsite.prompting.terminal import Terminal
 from crushsite.prompting.waiting import Waiting
 from crushsite.running import ensure_data_dir, ensure_migrated, sole_server
 from crushsite.running_server import find_running_server
@@ -110,43 +112,30 @@ class Command(BaseCommand):
                 await send()
                 self.stdout.write(session_id)
                 return
-            telling = Telling(session_id=session_id, run_id=run_id, say=self._say, note=self._note)
-            self._note(f"session {session_id}\n")
-            asker = self._asker(yolo=options["yolo"])
+            output = Output(self.stdout, self.stderr)
+            telling = Telling(
+                session_id=session_id, run_id=run_id, say=output.say, note=output.note
+            )
+            output.note(f"session {session_id}\n")
+            asker, surveyor = _people(output, yolo=options["yolo"])
             waiting = Waiting(
                 conversation,
                 telling,
                 asker,
-                PersonToAsk(self._note, _typed) if sys.stdin.isatty() else NobodyToAsk(self._note),
+                surveyor,
                 send=send,
                 session_id=session_id,
                 title=options["title"],
-                note=self._note,
+                note=output.note,
             )
             ended = await _interruptible(waiting)
             if isinstance(conversation, InProcess):
-                await self._wait_for_others(conversation)
+                await _wait_for_others(conversation, output)
         finally:
             await conversation.close()
         self._conclude(ended)
         if isinstance(asker, Nobody) and asker.has_denied:
             raise CommandError("A permission was denied, because nobody was here to give it.")
-
-    def _asker(self, *, yolo: bool) -> Asker:
-        if yolo:
-            return Everybody(self._note)
-        return Person(self._note) if sys.stdin.isatty() else Nobody(self._note)
-
-    async def _wait_for_others(self, conversation: InProcess) -> None:
-        if not conversation.other_runs:
-            return
-        self._note(
-            f"{conversation.other_runs} more accepted earlier are being worked on;"
-            " Ctrl-C leaves them to the next start\n"
-        )
-        waiting = asyncio.ensure_future(conversation.wait_for_other_runs())
-        with suppress(asyncio.CancelledError), _signals(waiting.cancel):
-            await waiting
 
     def _conclude(self, ended: Ended) -> None:
         if ended.outcome == "completed":
@@ -155,13 +144,29 @@ class Command(BaseCommand):
             raise CommandError("The prompt was cancelled.", returncode=INTERRUPTED)
         raise CommandError(ended.error or f"The prompt ended as {ended.outcome}.")
 
-    def _say(self, text: str) -> None:
-        self.stdout.write(plain(text) if self.stdout.isatty() else text, ending="")
-        self.stdout.flush()
 
-    def _note(self, text: str) -> None:
-        self.stderr.write(text, style_func=str, ending="")  # no alarm: it is not an error
-        self.stderr.flush()
+def _people(output: Output, *, yolo: bool) -> tuple[Asker, Surveyor]:
+    """Who answers permission requests, and who answers a tool's questions."""
+    terminal = Terminal.of_this_process()
+    if terminal is None:
+        return (
+            Everybody(output.note) if yolo else Nobody(output.note),
+            NobodyToAsk(output.note),
+        )
+    asker = Everybody(output.note) if yolo else Person(terminal, output.held)
+    return asker, PersonToAsk(terminal, output.held)
+
+
+async def _wait_for_others(conversation: InProcess, output: Output) -> None:
+    if not conversation.other_runs:
+        return
+    output.note(
+        f"{conversation.other_runs} more accepted earlier are being worked on;"
+        " Ctrl-C leaves them to the next start\n"
+    )
+    waiting = asyncio.ensure_future(conversation.wait_for_other_runs())
+    with suppress(asyncio.CancelledError), _signals(waiting.cancel):
+        await waiting
 
 
 async def _interruptible(waiting: Waiting) -> Ended:
@@ -197,7 +202,3 @@ class _signals:  # noqa: N801  used as a statement
 
     def __exit__(self, *_: object) -> None:
         asyncio.get_running_loop().remove_signal_handler(signal.SIGINT)
-
-
-async def _typed() -> str:
-    return await line_of(sys.stdin.fileno())

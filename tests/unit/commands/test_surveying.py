@@ -1,12 +1,15 @@
 """What a person types in answer to a tool's questions."""
 
+import asyncio
 from collections.abc import Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
 
 from crushsite.prompting.surveying import NobodyToAsk, PersonToAsk, answer_of
 from crushsite.prompting.telling import Survey
+from tests.doubles.seat import Seat
 
 CHOICES = [{"id": "a", "label": "Apples"}, {"id": "b", "label": "Pears", "description": "ripe"}]
 SURVEY = Survey(
@@ -42,14 +45,13 @@ def test_an_answer_is_read_by_its_questions_type(
 
 
 async def survey(*lines: str) -> tuple[Sequence[dict[str, Any]] | None, str]:
-    noted: list[str] = []
-    typed = iter(lines)
-
-    async def line_of() -> str:
-        return next(typed)
-
-    answer = await PersonToAsk(noted.append, line_of).survey(SURVEY)
-    return answer, "".join(noted)
+    """Each line is typed after a prompt has appeared; Ctrl-D closes the terminal."""
+    with Seat() as seat:
+        asking = asyncio.create_task(PersonToAsk(seat.terminal, nullcontext).survey(SURVEY))
+        for line in lines:
+            await seat.wait_for("pass it over: ", "words of your own: ", "answer: ")
+            seat.type(line)
+        return await asyncio.wait_for(asking, 10), seat.shown
 
 
 async def test_each_question_is_shown_and_asked_again_until_it_fits() -> None:
@@ -72,7 +74,7 @@ async def test_an_empty_line_passes_a_question_over() -> None:
 
 
 async def test_a_closed_terminal_dismisses() -> None:
-    assert (await survey("y\n", ""))[0] is None
+    assert (await survey("y\n", "\x04"))[0] is None
 
 
 async def test_without_a_terminal_they_are_dismissed_with_a_word() -> None:

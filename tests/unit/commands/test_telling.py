@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
+from crushsite.prompting.request_text import Question
 from crushsite.prompting.telling import (
     Answered,
     Ended,
     Opened,
-    Question,
     Survey,
     Telling,
     TooSlow,
@@ -154,7 +154,7 @@ def test_a_question_and_its_answer_are_news(screen: Screen) -> None:
         "params": {"command": "touch x"},
     }
     asked = screen.event("permission.requested", request=request)
-    assert asked == Question("q", "bash", "execute", "/p", "Make a file", "touch x")
+    assert asked == Question("q", "bash", "execute", "/p", "Make a file", {"command": "touch x"})
     answered = screen.event("permission.resolved", request_id="q", session_id=SESSION)
     assert answered == Answered("q")
 
