@@ -29,7 +29,10 @@ from agents.runner.mcp_servers import forget_last_servers, mcp_host
 from agents.runner.pool import PoolSettings, RunPool
 from agents.runner.sub_agents import fleet_host
 from agents.services import Services
+from agents.tools.shell.supervisor import SUPERVISOR
+from agents.tools.shell.tree_limits import TreeLimits
 from crushsite.milestones import logging_milestones
+from crushsite.process_secrets import protect_process
 from workspaces.actions.config_watch import ConfigWatch
 from workspaces.events.hub import Hub
 from workspaces.events.types import Kind
@@ -101,6 +104,12 @@ class ServerProcess:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def start(self) -> None:
+        protect_process()  # before anything that it starts can look
+        SUPERVISOR.limits = TreeLimits(
+            memory_bytes=settings.CRUSH_COMMAND_MEMORY_BYTES,
+            processes=settings.CRUSH_COMMAND_PROCESSES,
+            file_bytes=settings.CRUSH_COMMAND_FILE_BYTES,
+        )
         publish = logging_milestones(self._publish)
         writer.start(publish=publish, loop=asyncio.get_running_loop())
         await self.hub.start()

@@ -100,6 +100,14 @@ CRUSH_IDLE_TIMEOUT_SECONDS = env.read_seconds("CRUSH_SERVER_IDLE_TIMEOUT", 60.0)
 # Sizes
 CRUSH_MAX_BODY_BYTES = env.read_number("CRUSH_MAX_BODY_MB", 32, low=1, high=1024) * 1024 * 1024
 CRUSH_MAX_PROMPT_CHARS = env.read_number("CRUSH_MAX_PROMPT_CHARS", 1_000_000, low=1, high=8_000_000)
+# What one command may use with everything that it starts; 0 is no limit.
+CRUSH_COMMAND_MEMORY_BYTES = (
+    env.read_number("CRUSH_COMMAND_MEMORY_MB", 4096, low=0, high=1_048_576) * 1024 * 1024
+)
+CRUSH_COMMAND_PROCESSES = env.read_number("CRUSH_COMMAND_PROCESSES", 4096, low=0, high=1_000_000)
+CRUSH_COMMAND_FILE_BYTES = (
+    env.read_number("CRUSH_COMMAND_FILE_MB", 16_384, low=0, high=16_777_216) * 1024 * 1024
+)
 # Workers
 CRUSH_LEASE_SECONDS = env.read_seconds("CRUSH_LEASE", 15.0)
 CRUSH_POLL_SECONDS = env.read_seconds("CRUSH_POLL", 1.0)

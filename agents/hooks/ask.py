@@ -118,6 +118,8 @@ async def _run(
         fault = f"it took longer than {hook.timeout_seconds:g} seconds and was ended"
     elif finished.stopped:
         fault = f"it said more than {_OUTPUT_LIMIT:,} bytes"
+    elif finished.exceeded:
+        fault = finished.exceeded
     if fault:
         return HookAnswer(hook.name, hook.matcher, fault=fault)
     return answer_of(

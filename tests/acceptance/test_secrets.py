@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import stat
+import sys
 import uuid
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
@@ -19,6 +20,7 @@ from tests.acceptance.harness.model import ScriptedModel
 from tests.acceptance.harness.native import NativeSocket, NativeSse
 from tests.acceptance.harness.project import MODELS
 from tests.acceptance.harness.shapes import Server, Shape
+from tests.acceptance.marked import linux_only
 
 Connect = Callable[[Server], Client]
 MakeProject = Callable[..., Path]
@@ -318,6 +320,41 @@ async def test_a_tool_s_environment_holds_no_secret_of_the_server(
         for variable in ("DATABASE_URL", "REDIS_URL", "SECRET_KEY", "DJANGO_SETTINGS_MODULE"):
             assert f"{variable}=" not in shown
         assert results(await seat.workspace.messages(session))[-1]["is_error"] is False
+
+
+# Looks for a text in what the kernel shows of every process, and in the memory of some.
+LOOK = """
+import os, sys
+text = sys.argv[1].encode()[::-1]
+for pid in filter(str.isdigit, os.listdir("/proc")):
+    try:
+        with open(f"/proc/{pid}/environ", "rb") as file:
+            if text in file.read():
+                print("found in the environment of", pid)
+    except OSError:
+        pass
+for pid in sys.argv[2:]:
+    try:
+        open(f"/proc/{pid}/mem", "rb").close()
+    except OSError as error:
+        print("memory:", type(error).__name__)
+    else:
+        print("memory: readable")
+"""
+
+
+@linux_only
+async def test_a_tool_cannot_read_the_server_s_secrets_from_proc(
+    secretive: Server, connect: Connect, project: MakeProject
+) -> None:
+    path = project("proc")
+    (path / "look.py").write_text(LOOK)
+    seat = await take_seat(connect(secretive), path, yolo=True)
+    session = await seat.workspace.session()
+    pids = secretive.pids()
+    command = f"{sys.executable} look.py {SERVERS_OWN[::-1]} {' '.join(map(str, pids))}"
+    shown = await run_call(seat, session, bash(command))
+    assert shown["content"].splitlines() == ["memory: PermissionError"] * len(pids)
 
 
 async def test_a_configuration_cannot_read_the_server_s_own_variables(

@@ -64,6 +64,7 @@ async def launch(argv: tuple[str, ...], *, cwd: Path, env: Mapping[str, str]) ->
                 stdin=stdin,
                 stdout=stdout,
                 stderr=null,
+                is_limited=False,  # the user's own choice, and indexes may be large
             )
         except ProcessFailed as failed:
             raise CannotStart(str(failed)) from None

@@ -162,6 +162,7 @@ async def _start(
                     stdin=their_stdin,
                     stdout=their_stdout,
                     stderr=their_stderr,
+                    is_limited=False,  # the user's own choice, with needs of its own
                 )
         except ProcessFailed as failure:
             raise McpFailed(str(failure)) from None

@@ -46,6 +46,7 @@ class Process:
         self._mark = mark
         self.pid = 0
         self.exit_code: int | None = None
+        self.exceeded = ""  # the limit for which it was ended, as a sentence
         self._over = False
 
     @classmethod
@@ -58,10 +59,15 @@ class Process:
         stdin: int,
         stdout: int,
         stderr: int,
+        is_limited: bool = True,
     ) -> Process:
-        """Raises ``ProcessFailed``. The descriptors stay the caller's, to close after this."""
+        """Raises ``ProcessFailed``. The descriptors stay the caller's, to close after this.
+
+        ``is_limited``: the limits on memory, processes and file size apply.
+        """
         request = _encode(argv, cwd, env)
-        process = await _supervised(stdin, stdout, stderr, env.get(PROCESS_MARK, ""))
+        mark = env.get(PROCESS_MARK, "")
+        process = await _supervised([stdin, stdout, stderr], mark, is_limited=is_limited)
         writer = process._writer
         try:
             writer.write(len(request).to_bytes(8, "big") + request)
@@ -84,6 +90,8 @@ class Process:
             word, value = await _next(self._reader)
             if word == "exited":
                 self.exit_code = int(value)
+            elif word == "exceeded":
+                self.exceeded = SUPERVISOR.limits.sentence(value)
             elif word in {"ended", "failed"}:
                 self._over = True
             elif not word:  # the supervisor was killed: find what it held by the mark
@@ -119,10 +127,10 @@ class Process:
                 waiting.add_done_callback(lambda _done: self._writer.close())
 
 
-async def _supervised(stdin: int, stdout: int, stderr: int, mark: str) -> Process:
+async def _supervised(stdio: Sequence[int], mark: str, *, is_limited: bool) -> Process:
     """A fresh supervisor, which waits for its command."""
     for attempt in range(_TRIES):
-        ours = await _asked(stdin, stdout, stderr)
+        ours = await _request_supervisor(stdio, is_limited=is_limited)
         if ours is not None:
             reader, writer = await asyncio.open_connection(sock=ours)
             try:
@@ -138,14 +146,14 @@ async def _supervised(stdin: int, stdout: int, stderr: int, mark: str) -> Proces
     raise ProcessFailed("The system starts no more processes at the moment.")
 
 
-async def _asked(stdin: int, stdout: int, stderr: int) -> socket.socket | None:
+async def _request_supervisor(stdio: Sequence[int], *, is_limited: bool) -> socket.socket | None:
     if not SUPERVISOR.running:
         await asyncio.to_thread(SUPERVISOR.ensure_started)
     ours, theirs = socket.socketpair()
     ours.setblocking(False)
     with theirs:
         try:
-            SUPERVISOR.spawn([theirs.fileno(), stdin, stdout, stderr])
+            SUPERVISOR.spawn([theirs.fileno(), *stdio], is_limited=is_limited)
         except (BlockingIOError, ConnectionError):
             ours.close()
             return None

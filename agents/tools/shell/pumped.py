@@ -29,6 +29,7 @@ class Finished:
     exit_code: int  # 128 + N for a signal N, as shells count
     timed_out: bool = False
     stopped: bool = False  # the sink had enough
+    exceeded: str = ""  # the limit for which it was ended, as a sentence
 
 
 async def run(
@@ -122,7 +123,7 @@ async def _follow(process: Process, pump: Pump, timeout_seconds: float) -> Finis
             {ended, enough}, timeout=timeout_seconds, return_when=asyncio.FIRST_COMPLETED
         )
         if ended.done():
-            finished = Finished(ended.result())
+            finished = Finished(ended.result(), exceeded=process.exceeded)
         else:
             stopped = pump.enough.is_set()
             finished = Finished(KILLED, timed_out=not stopped, stopped=stopped)

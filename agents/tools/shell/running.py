@@ -23,9 +23,10 @@ _DRAIN_SECONDS = 2.0
 
 
 class Running:
-    def __init__(self, process: Process, pump: Pump, gate: int | None) -> None:
+    def __init__(self, process: Process, pump: Pump, sink: Sink, gate: int | None) -> None:
         self._process = process
         self._pump = pump
+        self._sink = sink
         self._gate = gate
         self._asked = asyncio.Event()
         self._ended = asyncio.ensure_future(process.wait())
@@ -69,7 +70,7 @@ class Running:
                 writes=writes,
             )
             on_failure.pop_all()
-            return cls(process, pump, gate)
+            return cls(process, pump, sink, gate)
 
     @property
     def pid(self) -> int:
@@ -111,6 +112,9 @@ class Running:
             asked.cancel()
             await self._settle()
             self._pump.close()
+        if self._process.exceeded:
+            # With its output, so that whoever reads that knows: a model, a job's owner, a user.
+            self._sink.feed(f"\n{self._process.exceeded}\n".encode())
         return KILLED if self._process.exit_code is None else self._process.exit_code
 
     async def _settle(self) -> None:

@@ -9,11 +9,13 @@ when nothing is left. It ends them when the command ends, when the server asks,
 and when the server dies, which closes the socket. On macOS only the command's
 process group is ended.
 
-From the server: one byte with four descriptors (control, stdin, stdout,
-stderr); then, on the control socket, an 8-byte length and NUL-separated fields:
-working folder, number of arguments, arguments, environment. Closing its side
-of the control socket means "end it". The supervisor answers in lines:
-``ready OWN-PID``, ``started PID``, ``failed WHY``, ``exited CODE``, ``ended LEFT``.
+Arguments: the server's socket and the limits of a command (``tree_limits.py``).
+From the server: one byte (whether the limits apply) with four descriptors
+(control, stdin, stdout, stderr); then, on the control socket, an 8-byte length
+and NUL-separated fields: working folder, number of arguments, arguments,
+environment. Closing its side of the control socket means "end it". The
+supervisor answers in lines: ``ready OWN-PID``, ``started PID``, ``failed WHY``,
+``exceeded LIMIT``, ``exited CODE``, ``ended LEFT``.
 """
 
 import contextlib
@@ -25,6 +27,22 @@ import socket
 import sys
 import time
 
+if __name__ == "__main__":  # isolated: nothing of the project is on Python's path
+    sys.path.insert(0, __file__.rpartition("/agents/")[0])
+
+from agents.tools.shell.tree_limits import (
+    FILE_SIZE,
+    MEMORY,
+    NO_LIMITS,
+    PROCESSES,
+    CommandGroup,
+    Sampler,
+    TreeLimits,
+    delegated_group,
+    drop_inspection,
+    limit_file_size,
+)
+
 LINUX = sys.platform == "linux"
 PR_SET_CHILD_SUBREAPER = 36
 MAX_REQUEST = 16 * 1024 * 1024
@@ -32,6 +50,9 @@ LEAVE_SECONDS = 0.2  # for what a command left to end by itself: `cmd > >(tee lo
 GIVE_UP_SECONDS = 10.0  # for what cannot be killed: another user's, or stuck in the kernel
 SUPERVISOR_SECONDS = 3.0  # for the supervisors to end their commands when the server is gone
 SERVER_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
+LIMITED = b"l"  # the byte that asks for the limits
+# How a supervisor learns that the sampler found its command above a limit.
+LIMIT_SIGNALS = {MEMORY: signal.SIGUSR1, PROCESSES: signal.SIGUSR2}
 
 
 def become_subreaper() -> None:
@@ -117,10 +138,11 @@ def freeze_and_kill(roots: set[int], *, with_roots: bool) -> None:
 class Command:
     """One running command and all that came of it."""
 
-    def __init__(self, pid: int, control: socket.socket, wakeup: int) -> None:
+    def __init__(self, pid: int, control: socket.socket, wakeup: int, exceeded: list[str]) -> None:
         self.pid = pid
         self.control = control
         self.wakeup = wakeup
+        self.exceeded = exceeded  # limits, as signals report them
         self.code: int | None = None
 
     def tell(self, line: str) -> None:
@@ -148,7 +170,7 @@ class Command:
             if gone or (seconds is None and self.code is not None):
                 return True
             rest = None if deadline is None else deadline - time.monotonic()
-            if rest is not None and rest <= 0:
+            if self.exceeded or (rest is not None and rest <= 0):
                 return False
             if wait_readable([self.control.fileno()], rest, self.wakeup):
                 return False
@@ -183,13 +205,23 @@ def receive(control: socket.socket, size: int) -> bytes:
     return b"".join(chunks)
 
 
-def execute(stdio: list[int], fields: list[bytes], told: int) -> None:
+def execute(
+    stdio: list[int],
+    fields: list[bytes],
+    told: int,
+    limits: TreeLimits,
+    group: CommandGroup | None,
+) -> None:
     """In the child: become the command. Only returns by exiting."""
     try:
         os.setsid()
         signal.set_wakeup_fd(-1)
-        for number in (*SERVER_SIGNALS, signal.SIGCHLD, signal.SIGPIPE, signal.SIGXFSZ):
+        reset = (signal.SIGCHLD, signal.SIGPIPE, signal.SIGXFSZ, *LIMIT_SIGNALS.values())
+        for number in (*SERVER_SIGNALS, *reset):
             signal.signal(number, signal.SIG_DFL)
+        if group is not None:
+            group.join()
+        limit_file_size(limits)
         for target, descriptor in enumerate(stdio):
             os.dup2(descriptor, target)
         folder, count = fields[0], int(fields[1])
@@ -203,7 +235,7 @@ def execute(stdio: list[int], fields: list[bytes], told: int) -> None:
         os._exit(127)
 
 
-def supervise(control: socket.socket, stdio: list[int]) -> None:
+def supervise(control: socket.socket, stdio: list[int], limits: TreeLimits, groups: str) -> None:
     become_subreaper()
     wakeup = wakeups()
     # Only after this the server sends the command, so that nothing is ever run twice.
@@ -212,18 +244,22 @@ def supervise(control: socket.socket, stdio: list[int]) -> None:
     if size > MAX_REQUEST:
         os._exit(0)
     fields = receive(control, size).split(b"\0")
+    exceeded: list[str] = []
+    for limit, number in LIMIT_SIGNALS.items():
+        signal.signal(number, lambda *_, limit=limit: exceeded.append(limit))
+    group = CommandGroup.make(groups, limits) if groups and limits != NO_LIMITS else None
     hears, told = os.pipe()
     pid = fork()
     if pid < 0:
         control.sendall(b"failed The system has no room for another process\n")
         os._exit(0)
     if pid == 0:
-        execute(stdio, fields, told)
+        execute(stdio, fields, told, limits, group)
     os.close(told)
     for descriptor in stdio:
         os.close(descriptor)
     why = b"".join(iter(lambda: os.read(hears, 4096), b""))  # closed by a successful exec
-    command = Command(pid, control, wakeup)
+    command = Command(pid, control, wakeup, exceeded)
     if why:
         command.tell(f"failed {why.decode('utf-8', 'replace')}")
         os._exit(0)
@@ -231,6 +267,13 @@ def supervise(control: socket.socket, stdio: list[int]) -> None:
     if command.wait(None):
         command.wait(LEAVE_SECONDS)
     left = command.end()
+    if group is not None:
+        exceeded.append(group.exceeded())
+        group.remove()
+    if command.code == 128 + signal.SIGXFSZ:
+        exceeded.append(FILE_SIZE)
+    for limit in filter(None, exceeded):
+        command.tell(f"exceeded {limit}")
     command.tell(f"exited {137 if command.code is None else command.code}")
     command.tell(f"ended {left}")
 
@@ -256,43 +299,83 @@ def reap_supervisors(supervisors: set[int]) -> bool:
     return False
 
 
-def serve(server: socket.socket) -> None:
-    become_subreaper()
-    for number in SERVER_SIGNALS:
-        signal.signal(number, signal.SIG_IGN)
-    wakeup = wakeups()
-    supervisors: set[int] = set()
-    gc.disable()
-    gc.freeze()  # keeps the pages shared with the forks
-    while True:
-        asked = wait_readable([server.fileno()], None, wakeup)
-        reap_supervisors(supervisors)
-        if not asked:
-            continue
-        message, descriptors, _flags, _address = socket.recv_fds(server, 1, 4)
+class Starter:
+    """Forks a supervisor for each command and watches what the commands use."""
+
+    def __init__(self, server: socket.socket, limits: TreeLimits) -> None:
+        self.server = server
+        self.limits = limits
+        self.groups = delegated_group() if LINUX else ""
+        self.wakeup = wakeups()
+        self.supervisors: set[int] = set()
+        self.sampled: set[int] = set()
+        self.sampler = Sampler(limits)
+
+    def run(self) -> None:
+        """Until the server is gone."""
+        while True:
+            pause = self.sampler.pause(time.monotonic(), is_watching=bool(self.sampled))
+            is_asked = wait_readable([self.server.fileno()], pause, self.wakeup)
+            reap_supervisors(self.supervisors)
+            self.sampled &= self.supervisors
+            self.end_what_exceeds()
+            if is_asked and not self.start():
+                break
+        self.end()
+
+    def start(self) -> bool:
+        """Take one request; false when the server is gone."""
+        message, descriptors, _flags, _address = socket.recv_fds(self.server, 1, 4)
         if not message:
-            break
+            return False
         for descriptor in descriptors:
             os.set_inheritable(descriptor, False)
+        limits = self.limits if message == LIMITED else NO_LIMITS
         pid = fork() if len(descriptors) == 4 else -1
         if pid == 0:
-            server.close()
-            os.close(wakeup)
+            self.server.close()
+            os.close(self.wakeup)
             try:
-                supervise(socket.socket(fileno=descriptors[0]), descriptors[1:])
+                control = socket.socket(fileno=descriptors[0])
+                supervise(control, descriptors[1:], limits, self.groups)
             finally:
                 os._exit(0)
         if pid > 0:
-            supervisors.add(pid)
+            self.supervisors.add(pid)
+            if limits != NO_LIMITS and LINUX and not self.groups:
+                self.sampled.add(pid)
         for descriptor in descriptors:
             os.close(descriptor)
-    deadline = time.monotonic() + GIVE_UP_SECONDS
-    patience = time.monotonic() + SUPERVISOR_SECONDS
-    while not reap_supervisors(supervisors) and time.monotonic() < deadline:
-        if time.monotonic() > patience:  # one was stopped by its command: its work falls to us
-            for pid in supervisors:
-                send_signal(pid, signal.SIGKILL)
-        wait_readable([], 0.2, wakeup)
+        return True
+
+    def end_what_exceeds(self) -> None:
+        for pid, limit in self.sampler.over(time.monotonic(), self.sampled).items():
+            send_signal(pid, LIMIT_SIGNALS[limit])  # it reports the limit
+            # Its command may have stopped it, and memory does not wait.
+            freeze_and_kill({pid}, with_roots=False)
+            send_signal(pid, signal.SIGCONT)
+
+    def end(self) -> None:
+        deadline = time.monotonic() + GIVE_UP_SECONDS
+        patience = time.monotonic() + SUPERVISOR_SECONDS
+        while not reap_supervisors(self.supervisors) and time.monotonic() < deadline:
+            if time.monotonic() > patience:  # one was stopped by its command: its work falls to us
+                for pid in self.supervisors:
+                    send_signal(pid, signal.SIGKILL)
+            wait_readable([], 0.2, self.wakeup)
+
+
+def serve(server: socket.socket, limits: TreeLimits) -> None:
+    become_subreaper()
+    if LINUX:
+        drop_inspection()
+    # A supervisor ignores the sampler's signals, too, until it has a command.
+    for number in (*SERVER_SIGNALS, *LIMIT_SIGNALS.values()):
+        signal.signal(number, signal.SIG_IGN)
+    starter = Starter(server, limits)
+    gc.disable()
+    gc.freeze()  # keeps the pages shared with the forks
+    starter.run()
 
 
 def fork() -> int:
@@ -303,4 +386,4 @@ def fork() -> int:
 
 
 if __name__ == "__main__":
-    serve(socket.socket(fileno=int(sys.argv[1])))
+    serve(socket.socket(fileno=int(sys.argv[1])), TreeLimits.decode(sys.argv[2]))

@@ -16,12 +16,15 @@ import threading
 from collections.abc import Sequence
 from pathlib import Path
 
+from agents.tools.shell.tree_limits import TreeLimits
+
 _LINKER = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")  # some interpreters do not start without
 _SCRIPT = Path(__file__).with_name("supervise.py")
 
 
 class Supervisor:
     def __init__(self) -> None:
+        self.limits = TreeLimits()  # of each command; read when the process is started
         self._lock = threading.Lock()
         self._socket: socket.socket | None = None
         self._process: subprocess.Popen[bytes] | None = None
@@ -38,7 +41,10 @@ class Supervisor:
                 # Nearly no environment: any command can read its parent's, and the
                 # server's holds keys. Its own session: no terminal signal reaches it.
                 self._process = subprocess.Popen(
-                    [sys.executable, "-I", "-S", str(_SCRIPT), str(theirs.fileno())],
+                    [
+                        *(sys.executable, "-I", "-S", str(_SCRIPT)),
+                        *(str(theirs.fileno()), self.limits.encode()),
+                    ],
                     pass_fds=[theirs.fileno()],
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.DEVNULL,
@@ -63,11 +69,11 @@ class Supervisor:
     def pid(self) -> int | None:
         return self._process.pid if self._process is not None else None
 
-    def spawn(self, descriptors: Sequence[int]) -> None:
+    def spawn(self, descriptors: Sequence[int], *, is_limited: bool) -> None:
         """Hand over control, stdin, stdout and stderr. Never blocks; raises ``OSError``."""
         if self._socket is None:
             raise BrokenPipeError
-        socket.send_fds(self._socket, [b"+"], list(descriptors))
+        socket.send_fds(self._socket, [b"l" if is_limited else b"+"], list(descriptors))
 
     def close(self) -> None:
         """End it, and with it all that still runs."""

@@ -1,0 +1,285 @@
+"""What one command may use, with everything it starts: memory, processes, file size.
+
+Standard library alone: the process that starts commands imports this. Memory and
+processes are limited by a control group of the command's own where the system
+delegates one (cgroup v2); elsewhere they are sampled. The size of a file is
+limited by the kernel. An address-space limit would be simpler and is no choice:
+Node, Java and Chromium reserve far more than they use.
+"""
+
+import contextlib
+import os
+import resource
+from typing import NamedTuple
+
+MIB = 1024 * 1024
+MEMORY = "memory"
+PROCESSES = "processes"
+FILE_SIZE = "file-size"
+
+_CGROUPS = "/sys/fs/cgroup"
+_CONTROLLERS = {MEMORY, "pids"}
+_PAGE = os.sysconf("SC_PAGE_SIZE")
+_CAP_SYS_PTRACE = 19
+_CAPABILITY_VERSION = 0x20080522
+_PR_CAPBSET_DROP = 24
+
+
+class TreeLimits(NamedTuple):
+    """For one command and its descendants; 0 is no limit."""
+
+    memory_bytes: int = 4096 * MIB
+    processes: int = 4096  # threads count, as they do for the kernel
+    file_bytes: int = 16_384 * MIB
+
+    def encode(self) -> str:
+        return ",".join(map(str, self))
+
+    @classmethod
+    def decode(cls, text: str) -> "TreeLimits":
+        return cls(*map(int, text.split(",")))
+
+    def sentence(self, exceeded: str) -> str:
+        """What to show a person or a model for a limit that was exceeded; empty for none."""
+        if exceeded == MEMORY:
+            size = _size(self.memory_bytes)
+            return f"The command was ended: it used more than {size} of memory, the limit for a command with everything it starts (CRUSH_COMMAND_MEMORY_MB)."
+        if exceeded == PROCESSES:
+            return f"The command reached its limit of {self.processes:,} processes and threads (CRUSH_COMMAND_PROCESSES)."
+        if exceeded == FILE_SIZE:
+            size = _size(self.file_bytes)
+            return f"The command was ended: it wrote a file larger than {size}, the limit for a command (CRUSH_COMMAND_FILE_MB)."
+        return ""
+
+
+NO_LIMITS = TreeLimits(0, 0, 0)
+
+
+def _size(count: int) -> str:
+    return f"{count / 1024**3:g} GiB" if count >= 1024**3 else f"{count / MIB:g} MiB"
+
+
+def limit_file_size(limits: TreeLimits) -> None:
+    """For this process and what it will start."""
+    if limits.file_bytes:
+        hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
+        most = limits.file_bytes if hard == resource.RLIM_INFINITY else min(limits.file_bytes, hard)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
+
+
+def drop_inspection() -> None:
+    """Gives up the right to read other processes' memory, for this process and all it starts.
+
+    A command of root could otherwise read the server's keys from ``/proc``: the kernel refuses
+    that to whoever has fewer capabilities than the process it looks at.
+    """
+    import ctypes  # noqa: PLC0415  loaded before the first fork, shared by all
+
+    class Header(ctypes.Structure):
+        _fields_ = [("version", ctypes.c_uint32), ("pid", ctypes.c_int)]
+
+    class Data(ctypes.Structure):
+        _fields_ = [(name, ctypes.c_uint32) for name in ("effective", "permitted", "inheritable")]
+
+    libc = ctypes.CDLL(None, use_errno=True)
+    # First from the bounding set, which limits what a program of root is given when it starts.
+    libc.prctl(_PR_CAPBSET_DROP, _CAP_SYS_PTRACE, 0, 0, 0)
+    header, data = Header(_CAPABILITY_VERSION, 0), (Data * 2)()
+    if libc.capget(ctypes.byref(header), data) == 0:
+        kept = ~(1 << _CAP_SYS_PTRACE) & 0xFFFFFFFF
+        data[0].effective &= kept
+        data[0].permitted &= kept
+        data[0].inheritable &= kept
+        libc.capset(ctypes.byref(header), data)
+
+
+# -- a control group of the command's own
+
+
+class CommandGroup:
+    """One cgroup for one command. Made before it starts, removed when nothing of it is left."""
+
+    def __init__(self, folder: str) -> None:
+        self.folder = folder
+
+    @classmethod
+    def make(cls, parent: str, limits: TreeLimits) -> "CommandGroup | None":
+        group = cls(os.path.join(parent, f"command-{os.getpid()}"))  # noqa: PTH118  as below
+        try:
+            os.mkdir(group.folder)  # noqa: PTH102  pathlib would double this process's size
+            # A command that outgrows its memory ends as a whole, not by a random half.
+            group._write("memory.oom.group", "1")
+            group._write("memory.max", str(limits.memory_bytes or "max"))
+            group._write("pids.max", str(limits.processes or "max"))
+        except OSError:
+            group.remove()
+            return None
+        return group
+
+    def join(self) -> None:
+        """This process and all that it will start."""
+        self._write("cgroup.procs", "0")
+
+    def exceeded(self) -> str:
+        if self._count("memory.events", "oom_kill"):
+            return MEMORY
+        return PROCESSES if self._count("pids.events", "max") else ""
+
+    def remove(self) -> None:
+        with contextlib.suppress(OSError):
+            os.rmdir(self.folder)  # noqa: PTH106  as above
+
+    def _write(self, name: str, value: str) -> None:
+        _write(os.path.join(self.folder, name), value)  # noqa: PTH118  as above
+
+    def _count(self, name: str, key: str) -> int:
+        for line in _read(os.path.join(self.folder, name)).splitlines():  # noqa: PTH118  as above
+            word, _, value = line.partition(" ")
+            if word == key:
+                return int(value)
+        return 0
+
+
+def delegated_group(root: str = _CGROUPS, own: str = "/proc/self/cgroup") -> str:
+    """The folder in which groups may be made; empty where the system has delegated none.
+
+    Only a group that was handed to us is used: one that systemd marks as delegated
+    (``Delegate=yes`` with ``DelegateSubgroup=``), or a container's own root.
+    """
+    line = next((line for line in _read(own).splitlines() if line.startswith("0::/")), "")
+    if not line or not os.path.exists(f"{root}/cgroup.controllers"):  # noqa: PTH110  as above
+        return ""
+    name = line.removeprefix("0::").rstrip("/")
+    candidates = [root + name] if not name else [root + name, root + name.rpartition("/")[0]]
+    for folder in candidates:
+        if (folder == root or _is_delegated(folder)) and _can_limit(folder):
+            return folder
+    return ""
+
+
+def _is_delegated(folder: str) -> bool:
+    for attribute in ("user.delegate", "trusted.delegate"):
+        with contextlib.suppress(OSError, AttributeError):
+            if os.getxattr(folder, attribute) == b"1":
+                return True
+    return False
+
+
+def _can_limit(folder: str) -> bool:
+    if not set(_read(f"{folder}/cgroup.controllers").split()) >= _CONTROLLERS:
+        return False
+    try:
+        if not set(_read(f"{folder}/cgroup.subtree_control").split()) >= _CONTROLLERS:
+            # Refused (EBUSY) while processes live in this very group.
+            _write(f"{folder}/cgroup.subtree_control", "+memory +pids")
+    except OSError:
+        return False
+    probe = CommandGroup.make(folder, NO_LIMITS)
+    if probe is not None:
+        probe.remove()
+    return probe is not None
+
+
+# -- sampled
+
+
+SLOW_SECONDS = 0.5
+FAST_SECONDS = 0.1  # a program fills about 3 GiB of memory in a second
+
+
+class Usage(NamedTuple):
+    resident: dict[int, int]  # bytes of each process
+    processes: int  # threads count
+
+
+def usage_below(roots: set[int]) -> dict[int, Usage]:
+    """What lives under each of these processes; one walk over ``/proc`` for them all."""
+    facts: dict[int, tuple[int, int]] = {}
+    children: dict[int, list[int]] = {}
+    for name in os.listdir("/proc"):  # noqa: PTH208  as above
+        if name.isdigit():
+            with contextlib.suppress(OSError, ValueError, IndexError):
+                line = _read(f"/proc/{name}/stat")
+                # The name in brackets may itself hold brackets and spaces.
+                fields = line[line.rindex(")") + 2 :].split()
+                facts[int(name)] = (int(fields[21]) * _PAGE, int(fields[17]))
+                children.setdefault(int(fields[1]), []).append(int(name))
+    found: dict[int, Usage] = {}
+    for root in roots:
+        pids: set[int] = set()
+        edge = list(children.get(root, ()))
+        while edge:
+            pid = edge.pop()
+            if pid not in pids:
+                pids.add(pid)
+                edge.extend(children.get(pid, ()))
+        resident = {pid: facts[pid][0] for pid in pids}
+        found[root] = Usage(resident, sum(facts[pid][1] for pid in pids))
+    return found
+
+
+def exceeded_by(usage: Usage, limits: TreeLimits) -> str:
+    if limits.processes and usage.processes > limits.processes:
+        return PROCESSES
+    if limits.memory_bytes and sum(usage.resident.values()) > limits.memory_bytes:
+        # Shared pages were counted once for each process: look closer, which is expensive.
+        exact = sum(_proportional_bytes(pid, size) for pid, size in usage.resident.items())
+        return MEMORY if exact > limits.memory_bytes else ""
+    return ""
+
+
+def _proportional_bytes(pid: int, otherwise: int) -> int:
+    """Its share of the pages that several processes use together."""
+    for line in _read(f"/proc/{pid}/smaps_rollup").splitlines():
+        if line.startswith("Pss:"):
+            return int(line.split()[1]) * 1024
+    return otherwise  # another user's, or just ended
+
+
+class Sampler:
+    """Looks at the trees below some processes, more often while one of them is large."""
+
+    def __init__(self, limits: TreeLimits) -> None:
+        self._limits = limits
+        self._due_at: float | None = None
+
+    def pause(self, now: float, *, is_watching: bool) -> float | None:
+        """Seconds until the next look; ``None`` while there is nothing to watch."""
+        if not is_watching or not (self._limits.memory_bytes or self._limits.processes):
+            self._due_at = None
+            return None
+        if self._due_at is None:
+            self._due_at = now + SLOW_SECONDS
+        return max(0.0, self._due_at - now)
+
+    def over(self, now: float, roots: set[int]) -> dict[int, str]:
+        """Which trees exceed which limit, if it is time to look."""
+        if self._due_at is None or now < self._due_at:
+            return {}
+        usage = usage_below(roots)
+        largest = max((sum(each.resident.values()) for each in usage.values()), default=0)
+        is_large = largest * 4 > self._limits.memory_bytes > 0
+        self._due_at = now + (FAST_SECONDS if is_large else SLOW_SECONDS)
+        found = {root: exceeded_by(each, self._limits) for root, each in usage.items()}
+        return {root: exceeded for root, exceeded in found.items() if exceeded}
+
+
+def _read(path: str) -> str:
+    try:
+        descriptor = os.open(path, os.O_RDONLY)
+    except OSError:
+        return ""
+    try:
+        return os.read(descriptor, 65_536).decode("utf-8", "replace")
+    except OSError:
+        return ""
+    finally:
+        os.close(descriptor)
+
+
+def _write(path: str, value: str) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+    try:
+        os.write(descriptor, value.encode())
+    finally:
+        os.close(descriptor)
