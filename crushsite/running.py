@@ -10,7 +10,9 @@ import asyncio
 import fcntl
 import ipaddress
 import os
+import shlex
 import signal
+import stat
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -39,15 +41,33 @@ def ensure_data_dir() -> Path:
         raise CommandError(
             f"The data folder {folder} cannot be made: {error.strerror}. Set CRUSH_DATA_DIR."
         ) from error
+    found = folder.stat()
+    if found.st_uid != os.geteuid():
+        raise CommandError(
+            f"The data folder {folder} belongs to another user. Whoever owns it could read keys and"
+            " conversations: set CRUSH_DATA_DIR to a folder of your own."
+        )
+    if stat.S_IMODE(found.st_mode) & 0o077:
+        raise CommandError(
+            f"The data folder {folder} is open to other users (mode"
+            f" {stat.S_IMODE(found.st_mode):04o}). It holds keys and conversations: run"
+            f" `chmod 700 {shlex.quote(str(folder))}`."
+        )
     return folder
 
 
 @contextmanager
 def sole_server(folder: Path) -> Iterator[None]:
     """Holds the folder's lock: a second server on the same data would bypass the first."""
+    lock = folder / "server.lock"
     try:
-        descriptor = os.open(folder / "server.lock", os.O_RDWR | os.O_CREAT, 0o600)
+        descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     except OSError as error:
+        if lock.is_symlink():
+            raise CommandError(
+                f"{lock} is a symbolic link. The server makes this file itself and follows no link"
+                " there: remove it."
+            ) from error
         raise CommandError(
             f"The data folder {folder} cannot be written: {error.strerror}. Set CRUSH_DATA_DIR."
         ) from error

@@ -40,6 +40,30 @@ def test_a_data_folder_that_cannot_be_one_is_told(serve: Serve, tmp_path: Path) 
     assert "CRUSH_DATA_DIR" in refused_to_start(serve(data="/proc/nope"))
 
 
+@pytest.mark.parametrize("mode", [0o777, 0o755, 0o750, 0o701])
+def test_a_data_folder_that_others_can_enter_is_refused(
+    serve: Serve, tmp_path: Path, mode: int
+) -> None:
+    folder = tmp_path / "shared"
+    folder.mkdir()
+    folder.chmod(mode)
+    refusal = refused_to_start(serve(data="shared"))
+    assert f"{mode:04o}" in refusal
+    assert f"chmod 700 {folder}" in refusal
+    assert list(folder.iterdir()) == []
+
+
+def test_a_link_in_place_of_the_lock_is_refused_and_not_followed(
+    serve: Serve, tmp_path: Path
+) -> None:
+    folder = tmp_path / "data"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    (folder / "server.lock").symlink_to(tmp_path / "target")
+    refusal = refused_to_start(serve())
+    assert "server.lock is a symbolic link" in refusal
+    assert not (tmp_path / "target").exists()
+
+
 @pytest.mark.parametrize(
     ("name", "value"),
     [
