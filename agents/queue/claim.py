@@ -32,7 +32,7 @@ class Claimed:
     prompt: str
     path: str
     data_dir: str
-    is_first: bool  # the first prompt of a top-level session: it gets a title
+    is_top_level: bool  # its session is nobody's child: a prompt may give it a title
     title: str  # its session's, as it is now
     context_tokens: int  # what its session's conversation takes of the window
     parent: int | None  # the run that waits for it
@@ -53,8 +53,7 @@ def claim_runs(tx: Transaction, *, worker: str, lease_ms: int, limit: int) -> li
     )
     rows = tx.fetch(
         "SELECT r.id, r.fence, r.workspace_id, r.session_id, r.run_id, r.accept_number, r.kind,"
-        " r.prompt, w.path, w.data_dir, r.accept_number = 1 AND s.parent_session_id = ''"
-        " AND r.started_at IS NULL, s.title, s.context_tokens, r.parent_id, r.errand FROM agents_run r"
+        " r.prompt, w.path, w.data_dir, s.parent_session_id = '', s.title, s.context_tokens, r.parent_id, r.errand FROM agents_run r"
         " JOIN workspaces_workspace w ON w.id = r.workspace_id"
         f" JOIN workspaces_session s ON s.id = r.session_id WHERE r.id IN ({marks})",
         keys,
@@ -63,7 +62,7 @@ def claim_runs(tx: Transaction, *, worker: str, lease_ms: int, limit: int) -> li
 
 
 def _claimed(row: tuple[Any, ...]) -> Claimed:
-    return replace(Claimed(*row), is_first=bool(row[10]))
+    return replace(Claimed(*row), is_top_level=bool(row[10]))
 
 
 def renew_leases(tx: Transaction, *, worker: str, lease_ms: int) -> None:

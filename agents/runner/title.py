@@ -1,6 +1,7 @@
-"""A session's title, by the small model, from its first prompt.
+"""A session's title, by the small model, from a prompt.
 
-It is asked for beside the session's first run, and may outlive it.
+The first prompt that gets an answer gives it, unless a person has chosen one. The request
+runs beside the prompt's run and may outlive it.
 """
 
 from __future__ import annotations
@@ -35,8 +36,12 @@ WAIT_SECONDS = 1.0
 Side = Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]]
 
 
+# The titles that clients create sessions with: nobody chose these.
+PLACEHOLDERS = frozenset({"", "New Session", "Untitled Session", "non-interactive"})
+
+
 class FirstTitle:
-    """The title that a run gives its session, if it is the first."""
+    """The title that a run gives its session, if it has none yet."""
 
     def __init__(self, claimed: Claimed, side: Side) -> None:
         self._claimed = claimed
@@ -45,7 +50,9 @@ class FirstTitle:
 
     def begin(self) -> None:
         """Not before the first words of the answer: somebody waits for those."""
-        if self._task is None and self._claimed.is_first and self._claimed.kind == "prompt":
+        claimed = self._claimed
+        needs_title = claimed.is_top_level and is_placeholder(claimed.title)
+        if self._task is None and needs_title and claimed.kind == "prompt":
             self._task = self._side(give_title(self._claimed))
 
     async def wait(self, cancelled: asyncio.Event) -> None:
@@ -58,6 +65,10 @@ class FirstTitle:
                 return_when=asyncio.FIRST_COMPLETED,
             )
             seen.cancel()
+
+
+def is_placeholder(title: str) -> bool:
+    return title.strip() in PLACEHOLDERS
 
 
 async def give_title(claimed: Claimed) -> None:
@@ -112,6 +123,6 @@ def _write(tx: Transaction, claimed: Claimed, title: str, usage: Usage, cost: fl
         cost=cost,
     )
     session = read_session(tx, claimed.workspace_id, claimed.session_id)
-    if session["title"] != claimed.title:
-        title = session["title"]  # a person renamed it meanwhile
+    if not is_placeholder(session["title"]):
+        title = session["title"]  # somebody renamed it meanwhile
     rename_session(tx, claimed.workspace_id, claimed.session_id, title=title)
