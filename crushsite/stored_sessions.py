@@ -64,8 +64,8 @@ def _stored(row: Session) -> StoredSession:
         row.workspace.path,
         row.is_busy,
         row.message_count,
-        row.prompt_tokens,
-        row.completion_tokens,
+        row.total_prompt_tokens,
+        row.total_completion_tokens,
         row.cost,
         row.updated_at,
     )

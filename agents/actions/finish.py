@@ -92,7 +92,7 @@ def _return_to(tx: Transaction, run: RunRow, parent_key: int) -> None:
         return
     parent = parents[0]
     ((cost,),) = tx.fetch("SELECT cost FROM workspaces_session WHERE id = %s", [run.session_id])
-    add_usage(tx, parent.session_id, prompt_tokens=0, completion_tokens=0, cost=cost)
+    add_usage(tx, parent.session_id, cost=cost)
     tell_session(tx, parent.workspace_id, parent.session_id)
     let_go_on(tx, parent_key)
 

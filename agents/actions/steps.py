@@ -30,7 +30,7 @@ from agents.turn.effects import End, Outcome
 from agents.turn.notes import CANCELLED_RESULT
 from workspaces.actions import messages
 from workspaces.actions.files import record_read
-from workspaces.actions.sessions import add_usage, set_context, tell_session
+from workspaces.actions.sessions import add_usage, set_context, set_last_request, tell_session
 from workspaces.events.parts import (
     Finish,
     FinishReason,
@@ -99,6 +99,13 @@ def _write_said(tx: Transaction, run: RunRow, step: Step) -> None:
                 prompt_tokens=reply.prompt_tokens,
                 completion_tokens=reply.completion_tokens,
                 cost=reply.cost,
+            )
+        if reply.prompt_tokens or reply.completion_tokens:  # some providers report nothing
+            set_last_request(
+                tx,
+                run.session_id,
+                prompt_tokens=reply.prompt_tokens,
+                completion_tokens=reply.completion_tokens,
             )
         _keep_context(tx, run, reply)
     for result in step.results:

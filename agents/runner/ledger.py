@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from agents.tools.contract import FileMark, Todo
 from workspaces.actions import files
+from workspaces.actions.sessions import replace_todos
 from workspaces.models import Session
 from workspaces.storage.reader import read
 from workspaces.storage.statements import statements
@@ -55,7 +56,7 @@ class DatabaseTodos:
         ]
         await writer.write(
             self._workspace_id,
-            lambda _: Session.objects.filter(pk=self._session_id).update(todos=rows),
+            lambda tx: replace_todos(tx, self._workspace_id, self._session_id, todos=rows),
         )
 
 

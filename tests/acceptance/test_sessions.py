@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.acceptance.attaching import PNG, attached, with_sight
-from tests.acceptance.conversation import SHORT, SLOW, roles_and_finishes, take_seat
+from tests.acceptance.conversation import SHORT, SLOW, Seat, roles_and_finishes, take_seat
 from tests.acceptance.harness.client import Client
 from tests.acceptance.harness.model import ScriptedModel
 from tests.acceptance.harness.project import configuration
@@ -52,12 +52,13 @@ async def test_usage_cost_title_and_counts_add_up_on_the_session(
             event.type == "session"
             and shown["id"] == session
             and shown["title"] == "word0 word1 word2"
-            and shown["completion_tokens"] == 103
+            and shown["completion_tokens"] == 50
             and not shown["is_busy"]
         )
 
     told = (await seat.stream.wait_for(shows_all)).payload
-    assert told["prompt_tokens"] == 2 * 120 + 10
+    # A client divides the last request's tokens by the window: titles do not count.
+    assert told["prompt_tokens"] == 120
     assert told["message_count"] == 4
     assert told["cost"] == pytest.approx(large + small, rel=1e-12)
     assert await seat.workspace.get_session(session) == told
@@ -65,11 +66,96 @@ async def test_usage_cost_title_and_counts_add_up_on_the_session(
     await seat.workspace.prompt(session, f"{mark} [[n=1 usage=1000,10,0]]", "two")
     await seat.stream.run_complete(session, "two")
     after = await seat.workspace.get_session(session)
-    assert (after["prompt_tokens"], after["completion_tokens"]) == (1250, 113)
+    assert (after["prompt_tokens"], after["completion_tokens"]) == (1000, 10)
+    totals = await totals_of(seat, session)
+    assert totals == {"total_prompt_tokens": 1250, "total_completion_tokens": 113}
     assert after["cost"] == pytest.approx(large + small + (3000 + 150) / 1_000_000, rel=1e-12)
     assert (after["title"], after["message_count"]) == ("word0 word1 word2", 6)
     titles = [entry for entry in model.served(mark) if entry["title"]]
     assert [entry["model"] for entry in titles] == ["fake-small"]
+
+
+async def totals_of(seat: Seat, session: str) -> dict[str, Any]:
+    """As the native interface shows them."""
+    snapshot = await seat.workspace.client.http.call(
+        "GET", f"/api/workspaces/{seat.workspace.id}/snapshot"
+    )
+    (shown,) = [s for s in snapshot["sessions"] if s["id"] == session]
+    return {name: value for name, value in shown.items() if name.startswith("total_")}
+
+
+async def test_after_a_summary_the_tokens_are_those_of_the_summary(
+    shared_server: Server, connect: Connect, project: MakeProject
+) -> None:
+    seat = await take_seat(connect(shared_server), project())
+    session = await seat.workspace.session("chosen")
+    await seat.workspace.prompt(session, "[[n=2 usage=60000,40,0]]", "one")
+    await seat.stream.run_complete(session, "one")
+    before = await seat.workspace.get_session(session)
+    assert (before["prompt_tokens"], before["completion_tokens"]) == (60_000, 40)
+    await seat.workspace.call("POST", f"/agent/sessions/{session}/summarize")
+    await seat.stream.wait_for(
+        lambda e: e.type == "session" and e.payload["summary_message_id"] != ""
+    )
+    after = await seat.workspace.get_session(session)
+    assert 0 < after["prompt_tokens"] < 1000
+    assert 0 < after["completion_tokens"] < 1000
+    assert await totals_of(seat, session) == {
+        "total_prompt_tokens": 60_000 + after["prompt_tokens"],
+        "total_completion_tokens": 40 + after["completion_tokens"],
+    }
+
+
+async def test_todos_are_shown_as_soon_as_they_change_and_wherever_a_session_is(
+    shared_server: Server, connect: Connect, project: MakeProject, model: ScriptedModel
+) -> None:
+    seat = await take_seat(connect(shared_server), project())
+    session = await seat.workspace.session()
+    assert "todos" not in await seat.workspace.get_session(session)
+    gate = model.new_gate()
+    todos = [
+        {"content": "Fix", "status": "in_progress", "active_form": "Fixing"},
+        {"content": "Test", "status": "pending", "active_form": "Testing"},
+    ]
+    call = json.dumps({"todos": todos})
+    await seat.workspace.prompt(session, f"[[tool=todos {call}]] [[gate={gate}]]", "one")
+    await model.wait_at_gate(gate)
+    model.open_gate(gate)
+    told = await seat.stream.wait_for(
+        lambda e: e.type == "session" and e.payload.get("todos") == todos
+    )
+    assert told.payload["is_busy"] is True
+    await seat.stream.run_complete(session, "one")
+    assert (await seat.workspace.get_session(session))["todos"] == todos
+    assert [s["todos"] for s in await seat.workspace.sessions()] == [todos]
+    snapshot = await seat.workspace.client.http.call(
+        "GET", f"/api/workspaces/{seat.workspace.id}/snapshot"
+    )
+    assert [s["todos"] for s in snapshot["sessions"]] == [todos]
+    await seat.workspace.prompt(session, '[[tool=todos {"todos": []}]]', "two")
+    await seat.stream.run_complete(session, "two")
+    assert "todos" not in await seat.workspace.get_session(session)
+
+
+async def test_a_prompt_after_a_failed_one_gives_the_title(
+    shared_server: Server,
+    connect: Connect,
+    project: MakeProject,
+) -> None:
+    seat = await take_seat(connect(shared_server), project())
+    for created_as in ("New Session", "Untitled Session", "non-interactive", ""):
+        session = await seat.workspace.session(created_as)
+        await seat.workspace.prompt(session, f"[[status=403 times=1 key={session}]]", session)
+        assert "error" in await seat.stream.run_complete(session, session)
+        assert (await seat.workspace.get_session(session))["title"] == created_as
+        await seat.workspace.prompt(session, "[[n=2]]", f"{session}-2")
+        await seat.stream.run_complete(session, f"{session}-2")
+        shown = await seat.stream.wait_for(
+            lambda e, session=session: (
+                e.type == "session" and e.payload["id"] == session and "word" in e.payload["title"]
+            )
+        )
+        assert shown.payload["title"] == "word0 word1 word2"
 
 
 async def test_a_session_is_busy_from_its_202_to_its_last_end(
@@ -141,10 +227,10 @@ async def test_a_rename_takes_the_title_alone(
     shared_server: Server, connect: Connect, project: MakeProject, model: ScriptedModel
 ) -> None:
     seat = await take_seat(connect(shared_server), project())
-    workspace, gate = seat.workspace, model.new_gate()
+    workspace, gate, mark = seat.workspace, model.new_gate(), uuid.uuid4().hex
     session = await workspace.session("before")
     stale = await workspace.get_session(session)
-    await workspace.prompt(session, f"[[n=2 gate={gate} usage=7,8,0]]", "one")
+    await workspace.prompt(session, f"{mark} [[n=2 gate={gate} usage=7,8,0]]", "one")
     await model.wait_at_gate(gate)
     lies = {"cost": 99.5, "message_count": 77, "is_busy": False, "prompt_tokens": 1_000_000}
     body = {**stale, **lies, "parent_session_id": "nobody", "title": "after"}
@@ -154,16 +240,11 @@ async def test_a_rename_takes_the_title_alone(
     assert renamed["parent_session_id"] == ""
     model.open_gate(gate)
     await seat.stream.run_complete(session, "one")
-    # The title's usage comes after the end of a run that has waited long enough for it.
-    await seat.stream.wait_for(
-        lambda e: (
-            e.type == "session" and e.payload["id"] == session and e.payload["prompt_tokens"] == 17
-        )
-    )
-    # Neither the run's end nor the title that the small model thought of undo it.
     shown = await workspace.get_session(session)
     assert shown["title"] == "after"
-    assert (shown["prompt_tokens"], shown["completion_tokens"]) == (17, 11)
+    assert (shown["prompt_tokens"], shown["completion_tokens"]) == (7, 8)
+    # A person chose both titles, so the small model received no request.
+    assert not [entry for entry in model.served(mark) if entry["title"]]
     assert (shown["cost"], shown["message_count"]) == (0, 2)
     await workspace.call("PUT", "/sessions/unknown", body, expect=404)
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
+
+import orjson
 
 from workspaces.events.session_rows import COLUMNS, session_of_row, without_empty
 from workspaces.events.types import Kind
@@ -36,7 +39,7 @@ def create_session(
 
 
 def read_session(tx: Transaction, workspace_id: str, session_id: str) -> dict[str, Any]:
-    """The session as the wire shows it. Raises ``SessionUnknown``."""
+    """The session as native clients see it. Raises ``SessionUnknown``."""
     rows = tx.fetch(
         f"SELECT {COLUMNS} FROM workspaces_session"
         " WHERE id = %s AND workspace_id = %s AND is_deleting = %s",
@@ -81,17 +84,37 @@ def add_usage(
     tx: Transaction,
     session_id: str,
     *,
-    prompt_tokens: int,
-    completion_tokens: int,
+    prompt_tokens: int = 0,
+    completion_tokens: int = 0,
     cost: float,
 ) -> None:
-    """Sums a reply's tokens and cost up on the session; the caller tells of it."""
+    """Adds a model request to the session's totals and cost; the caller appends the event."""
     tx.execute(
-        "UPDATE workspaces_session SET prompt_tokens = prompt_tokens + %s,"
-        " completion_tokens = completion_tokens + %s, cost = cost + %s, updated_at = %s"
-        " WHERE id = %s",
+        "UPDATE workspaces_session SET total_prompt_tokens = total_prompt_tokens + %s,"
+        " total_completion_tokens = total_completion_tokens + %s, cost = cost + %s,"
+        " updated_at = %s WHERE id = %s",
         [prompt_tokens, completion_tokens, cost, tx.now, session_id],
     )
+
+
+def set_last_request(
+    tx: Transaction, session_id: str, *, prompt_tokens: int, completion_tokens: int
+) -> None:
+    """The tokens of the conversation's newest request: clients divide them by the window."""
+    tx.execute(
+        "UPDATE workspaces_session SET prompt_tokens = %s, completion_tokens = %s WHERE id = %s",
+        [prompt_tokens, completion_tokens, session_id],
+    )
+
+
+def replace_todos(
+    tx: Transaction, workspace_id: str, session_id: str, *, todos: Sequence[Mapping[str, str]]
+) -> None:
+    tx.execute(
+        "UPDATE workspaces_session SET todos = %s, updated_at = %s WHERE id = %s",
+        [orjson.dumps(list(todos)).decode(), tx.now, session_id],
+    )
+    tell_session(tx, workspace_id, session_id)
 
 
 def set_context(

@@ -10,6 +10,7 @@ from workspaces.api.api_view import ApiView
 from workspaces.api.bodies import Form
 from workspaces.api.fields import Text
 from workspaces.api.writing import write_in_open
+from workspaces.events.session_rows import for_v1
 from workspaces.queries.sessions import list_children, list_sessions, read_session
 from workspaces.storage.reader import read
 
@@ -28,32 +29,32 @@ class SessionForm(Form):
 
 class SessionsView(ApiView):
     async def get(self, workspace_id: str) -> HttpResponse:
-        return json_answer(await read(list_sessions, workspace_id))
+        sessions = await read(list_sessions, workspace_id)
+        return json_answer([for_v1(session) for session in sessions])
 
     async def post(self, workspace_id: str) -> HttpResponse:
         title = (await self.fields(NewSessionForm))["title"]
-        return json_answer(
-            await write_in_open(
-                workspace_id,
-                lambda tx: create_session(tx, workspace_id, title=title),
-            )
+        made = await write_in_open(
+            workspace_id,
+            lambda tx: create_session(tx, workspace_id, title=title),
         )
+        return json_answer(for_v1(made))
 
 
 class SessionView(ApiView):
     async def get(self, workspace_id: str, session_id: str) -> HttpResponse:
-        return json_answer(await read(read_session, workspace_id, session_id))
+        return json_answer(for_v1(await read(read_session, workspace_id, session_id)))
 
     async def put(self, workspace_id: str, session_id: str) -> HttpResponse:
         title = (await self.fields(SessionForm))["title"]
-        return json_answer(
-            await write_in_open(
-                workspace_id,
-                lambda tx: rename_session(tx, workspace_id, session_id, title=title),
-            )
+        renamed = await write_in_open(
+            workspace_id,
+            lambda tx: rename_session(tx, workspace_id, session_id, title=title),
         )
+        return json_answer(for_v1(renamed))
 
 
 class ChildrenView(ApiView):
     async def get(self, workspace_id: str, session_id: str) -> HttpResponse:
-        return json_answer(await read(list_children, workspace_id, session_id))
+        children = await read(list_children, workspace_id, session_id)
+        return json_answer([for_v1(session) for session in children])

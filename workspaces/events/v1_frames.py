@@ -10,7 +10,7 @@ from typing import Any
 
 import orjson
 
-from workspaces.events.session_rows import with_empty
+from workspaces.events.session_rows import for_v1
 from workspaces.events.sse_lines import escape_line_breaks
 from workspaces.events.types import Kind
 from workspaces.storage.transaction import Recorded
@@ -48,7 +48,7 @@ def frames_of(event: Recorded, *, reply: Mapping[str, Any] | None = None) -> byt
     data = event.payload
     change = _SESSION_CHANGES.get(event.kind)
     if change is not None:
-        return frame("session", change, with_empty(data["session"]))
+        return frame("session", change, for_v1(data["session"]))
     plain = _PLAIN.get(event.kind)
     if plain is not None:
         envelope, change, key = plain

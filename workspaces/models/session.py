@@ -17,8 +17,14 @@ class Session(models.Model):
     parent_session_id = models.CharField(max_length=200, blank=True, db_index=True)
     title = models.CharField(max_length=500, blank=True)
     message_count = models.IntegerField(default=0)
-    prompt_tokens = models.BigIntegerField(default=0)
-    completion_tokens = models.BigIntegerField(default=0)
+    prompt_tokens = models.BigIntegerField(default=0, help_text="Of its last model request.")
+    completion_tokens = models.BigIntegerField(default=0, help_text="Of its last model request.")
+    total_prompt_tokens = models.BigIntegerField(
+        db_default=0, help_text="Of all its model requests, titles and summaries included."
+    )
+    total_completion_tokens = models.BigIntegerField(
+        db_default=0, help_text="Of all its model requests, titles and summaries included."
+    )
     cost = models.FloatField(default=0.0)
     context_tokens = models.BigIntegerField(
         db_default=0, help_text="What the conversation took of the model's window at last."

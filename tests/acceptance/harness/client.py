@@ -112,7 +112,7 @@ class Workspace:
 
     # --- sessions and messages
 
-    async def session(self, title: str = "test") -> str:
+    async def session(self, title: str = "New Session") -> str:
         """A new session's id."""
         return str((await self.call("POST", "/sessions", {"title": title}))["id"])
 
