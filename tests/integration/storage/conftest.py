@@ -8,14 +8,12 @@ import pytest
 
 from tests.integration.storage.writing import Gate, NewWriter
 from workspaces.models import Workspace
-from workspaces.storage.reader import stop_reading
 from workspaces.storage.writer import Writer
 
 
 @pytest.fixture(autouse=True)
-def _database(transactional_db: None) -> Iterator[None]:
-    yield
-    stop_reading()
+def _database(database: str) -> None:
+    """Every test of the storage runs on both databases."""
 
 
 @pytest.fixture

@@ -48,12 +48,12 @@ def test_errors_are_djangos(workspaces: list[str]) -> None:
 
 
 def test_an_error_that_comes_with_a_later_row_is_djangos_too(workspaces: list[str]) -> None:
-    overflows = "SELECT abs(x) FROM (SELECT 1 AS x UNION ALL SELECT -9223372036854775807 - 1)"
+    overflows = "SELECT abs(x) FROM (SELECT 1 AS x UNION ALL SELECT -9223372036854775807 - 1) AS t"
 
     def look(tx: Transaction) -> object:
         return tx.fetch(overflows, [])
 
-    with pytest.raises(DatabaseError, match="overflow"):
+    with pytest.raises(DatabaseError, match=r"overflow|out of range"):
         run_alone("", look)
 
 
