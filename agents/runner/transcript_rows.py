@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import orjson
@@ -11,6 +11,8 @@ import orjson
 from agents.turn.inputs import Asked
 from agents.turn.transcript import Message
 from workspaces.events.parts import (
+    FinishReason,
+    Parts,
     Role,
     Text,
     ToolResult,
@@ -35,6 +37,12 @@ SUMMARISED = (
     "The conversation so far became too long and was replaced by this summary of it. "
     "Go on from here; do not greet, do not repeat what is done.\n\n<summary>\n{words}\n</summary>"
 )
+
+# Without a note the next prompt would merge with this one into one message of the user, and
+# the model would carry both out.
+CANCELLED_NOTE = "(The user cancelled this before there was an answer.)"
+FAILED_NOTE = "(An error ended this before there was an answer.)"
+_NOTES = {FinishReason.CANCELED: CANCELLED_NOTE, FinishReason.ERROR: FAILED_NOTE}
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +70,21 @@ def read_transcript(session_id: str, run_key: int) -> Stored:
 
 
 def _message(row: Sequence[Any]) -> Message:
-    return Message(row[0], Role(row[1]), parts_from_wire(orjson.loads(row[2])), row[3], row[4])
+    parts = parts_from_wire(orjson.loads(row[2]))
+    return with_note(Message(row[0], Role(row[1]), parts, row[3], row[4]))
+
+
+def with_note(message: Message) -> Message:
+    """A reply that was cut before its first word says instead what became of its prompt."""
+    finish = message.finish
+    if finish is None or message.role is not Role.ASSISTANT or _has_words(message.parts):
+        return message
+    note = _NOTES.get(finish.reason)
+    return replace(message, parts=(Text(note), finish)) if note is not None else message
+
+
+def _has_words(parts: Parts) -> bool:
+    return bool(plain_text(parts).strip()) or bool(tool_calls(parts))
 
 
 def _summary(row: Sequence[Any]) -> Message:
