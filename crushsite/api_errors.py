@@ -15,6 +15,7 @@ from rest_framework.exceptions import APIException, MethodNotAllowed
 from workspaces.api.answers import json_answer
 from workspaces.api.bodies import sentence_of
 from workspaces.storage.errors import Refusal
+from workspaces.storage.failures import failure_of, refusal_of
 
 logger = logging.getLogger(__name__)
 
@@ -23,7 +24,7 @@ def answer_to(error: Exception) -> HttpResponse:
     """Never raises."""
     match error:
         case Refusal():
-            return _message(error.sentence, error.status)
+            return _refused(error)
         case Http404():
             return _message("not found", 404)
         case MethodNotAllowed():
@@ -35,8 +36,17 @@ def answer_to(error: Exception) -> HttpResponse:
         case SuspiciousOperation() | BadRequest() | UnicodeDecodeError():
             return _message("the request's address or headers are malformed", 400)
         case _:
+            if (refusal := refusal_of(failure_of(error))) is not None:
+                return _refused(refusal)
             logger.error("a request failed", exc_info=error)
             return _message("internal error", 500)
+
+
+def _refused(refusal: Refusal) -> HttpResponse:
+    answer = _message(refusal.sentence, refusal.status)
+    for name, value in refusal.headers:
+        answer[name.decode()] = value.decode()
+    return answer
 
 
 def _message(sentence: str, status: int) -> HttpResponse:

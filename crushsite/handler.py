@@ -22,6 +22,7 @@ from django.http import HttpResponse
 from django.urls import get_resolver
 
 from crushsite.api_errors import answer_to
+from workspaces.storage.patience import REQUEST_SECONDS, patience
 
 READING = frozenset({"GET", "HEAD"})
 
@@ -59,7 +60,8 @@ class ApiHandler:
             # A chunked body has no length, and without one it would not be read.
             request.META["CONTENT_LENGTH"] = str(len(body))
             view, arguments = self._resolve(scope)
-            answer: HttpResponse = await view(request, **arguments)
+            with patience(REQUEST_SECONDS):
+                answer: HttpResponse = await view(request, **arguments)
         except Exception as error:  # noqa: BLE001  the one place where requests end
             return answer_to(error)
         return answer

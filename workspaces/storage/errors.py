@@ -12,10 +12,18 @@ class Refusal(Exception):
 
     code = "refused"
     status = 400
+    retry_after_seconds: int | None = None  # when the same request may succeed
 
     def __init__(self, sentence: str = "") -> None:
         self.sentence = sentence or (self.__doc__ or "").strip()
         super().__init__(self.sentence)
+
+    @property
+    def headers(self) -> list[tuple[bytes, bytes]]:
+        """Of the HTTP response."""
+        if self.retry_after_seconds is None:
+            return []
+        return [(b"retry-after", b"%d" % self.retry_after_seconds)]
 
 
 class Overtaken(Exception):
@@ -117,6 +125,37 @@ class ShuttingDown(Refusal):
 
     code = "shutting_down"
     status = 503
+
+
+class DatabaseUnreachable(Refusal):
+    """The database cannot be reached, so nothing was read or stored. Try again in a moment."""
+
+    code = "database_unreachable"
+    status = 503
+    retry_after_seconds = 2
+
+
+class DatabaseLocked(Refusal):
+    """Another process holds the rows that this needs, so nothing was stored. Try again in a moment."""
+
+    code = "database_locked"
+    status = 503
+    retry_after_seconds = 2
+
+
+class OutcomeUnknown(Refusal):
+    """The connection to the database was lost while this was stored. Look whether it was before trying again."""
+
+    code = "outcome_unknown"
+    status = 503
+    retry_after_seconds = 5
+
+
+class StorageFull(Refusal):
+    """No space is left on the disk of the database, so nothing was stored. Free some space and try again."""
+
+    code = "storage_full"
+    status = 507
 
 
 class CursorAhead(Refusal):

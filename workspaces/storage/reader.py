@@ -8,12 +8,19 @@ before they began.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import ParamSpec, TypeVar
 
-from django.db import DEFAULT_DB_ALIAS, DatabaseError, connection, connections
+from django.db import DEFAULT_DB_ALIAS, Error, connection, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
+
+from workspaces.storage.backoff import Backoff
+from workspaces.storage.errors import DatabaseUnreachable
+from workspaces.storage.failures import Failure, failure_of
+from workspaces.storage.outage import outage
+from workspaces.storage.patience import deadline, is_over_for_process
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -25,16 +32,37 @@ _connections: list[BaseDatabaseWrapper] = []  # one of each thread of the pool
 
 
 async def read(query: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Runs the query function in a reading thread. It must not write."""
-    return await asyncio.get_running_loop().run_in_executor(
-        _threads(), _run, lambda: query(*args, **kwargs)
-    )
+    """Runs the query function in a reading thread. It must not write.
+
+    Waits for a database that cannot be reached, and raises ``DatabaseUnreachable`` at the
+    caller's deadline (``patience``).
+    """
+    loop = asyncio.get_running_loop()
+    until: float | None = None
+    backoff: Backoff | None = None
+    while True:
+        try:
+            found = await loop.run_in_executor(_threads(), _run, lambda: query(*args, **kwargs))
+        except Error as error:
+            if failure_of(error) is not Failure.UNREACHABLE:
+                raise
+            outage.report(error)
+            if backoff is None:
+                until, backoff = deadline(), Backoff()
+            is_overdue = until is not None and (outage.is_long or time.monotonic() >= until)
+            if is_overdue or is_over_for_process():
+                raise DatabaseUnreachable from error
+            await asyncio.sleep(backoff.next_seconds())
+        else:
+            if outage.since is not None:
+                outage.report_end()
+            return found
 
 
 def _run(query: Callable[[], T]) -> T:
     try:
         return query()
-    except DatabaseError:
+    except Error:
         # A connection that the database dropped: once more on a new one.
         connection.close()
         return query()

@@ -1,63 +1,76 @@
-"""The one writer of a process: commits whatever has gathered, then tells of it.
+"""The one writer of a process: commits whatever has gathered, then publishes it.
 
 A thread of its own with a connection of its own. While one commit runs, the
 next batch gathers; there is no timer. A job is a function of a ``Transaction``
 and must be repeatable: when one job of a batch fails, the batch is rolled back
 and its halves run again, down to the failing job alone: only that one fails.
+
+What waiting can cure is no failure of a job: locked rows, an unreachable
+database and a full disk keep the job until its deadline (``patience``).
 """
 
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
 import queue
 import threading
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Hashable
 from concurrent.futures import Future
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
-from django.db import DatabaseError, connection, transaction
+from django.db import DatabaseError, Error, connection
 
-from workspaces.storage.errors import Overtaken, Refusal, ShuttingDown
-from workspaces.storage.statements import statements
-from workspaces.storage.transaction import Counters, Recorded, Transaction, store_events
+from workspaces.storage.blocked_writes import Blocked, BlockedWrites, Doubt, Write
+from workspaces.storage.commits import (
+    BEFORE_ALL_JOBS,
+    RETRIES,
+    Attempt,
+    Fate,
+    Job,
+    commit,
+    look_up_fate,
+    run_alone,
+)
+from workspaces.storage.errors import (
+    DatabaseUnreachable,
+    OutcomeUnknown,
+    Overtaken,
+    Refusal,
+    ShuttingDown,
+)
+from workspaces.storage.failures import Failure, failure_of, refusal_of
+from workspaces.storage.outage import outage
+from workspaces.storage.patience import REQUEST_SECONDS, deadline
+from workspaces.storage.write_answers import Publish, answer_all, answer_error, as_exception
 
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
-Job = Callable[[Transaction], T]
-Publish = Callable[[Sequence[Recorded]], None]
 
 BATCH_LIMIT = 256
-RETRIES = 3  # of one job alone, when the database says that it was in another's way
-
-
-class _Asked(Generic[T]):
-    """A job with the workspace it will lock and the answer that somebody waits for."""
-
-    __slots__ = ("answer", "job", "loop", "workspace_id")
-
-    def __init__(
-        self,
-        workspace_id: str,
-        job: Job[T],
-        loop: asyncio.AbstractEventLoop | None,
-        answer: asyncio.Future[T] | Future[T],
-    ) -> None:
-        self.workspace_id = workspace_id
-        self.job = job
-        self.loop = loop
-        self.answer = answer
+# A row that another process holds is not waited for a second time: the writer has other jobs.
+PROBE_LOCK_MS = 20
+# A job that breaks the connection again and again is tried alone, then refused.
+LOSSES_ALONE, LOSSES_LIMIT = 5, 10
+# A request whose write has not begun after so long is answered: the database hangs.
+HANGS_SECONDS = 15.0
+STOPPING_SECONDS = 2.0  # for writes that are blocked when the writer is stopped
 
 
 class Writer:
     def __init__(self) -> None:
-        self._queue: queue.SimpleQueue[_Asked[Any] | None] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[Write[Any] | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
         self._publish: Publish | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._closed = False
         self._gate = threading.Lock()  # nothing is asked behind the mark that ends the thread
+        # Of the thread alone:
+        self._blocked: BlockedWrites = BlockedWrites()
+        self._doubt: Doubt | None = None
 
     def start(
         self, *, publish: Publish | None = None, loop: asyncio.AbstractEventLoop | None = None
@@ -75,7 +88,10 @@ class Writer:
         return self._thread is not None and not self._closed
 
     def stop(self) -> None:
-        """Commits what was asked before, then ends the thread. Callable twice."""
+        """Commits what was asked before, then ends the thread. Callable twice.
+
+        What the database does not take within ``STOPPING_SECONDS`` is refused.
+        """
         with self._gate:
             thread = self._thread
             if thread is None:
@@ -89,183 +105,257 @@ class Writer:
     async def write(self, workspace_id: str, job: Job[T]) -> T:
         """Runs the job and returns its value after the commit.
 
-        When the caller is cancelled meanwhile, the job is carried out all the same.
+        When the caller is cancelled meanwhile, the job is carried out all the same. Raises
+        ``DatabaseUnreachable``, ``DatabaseLocked`` or ``StorageFull`` at the caller's deadline.
         """
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[T] = loop.create_future()
-        if not self._ask(_Asked(workspace_id, job, loop, answer)):
+        write = Write(workspace_id, job, loop, answer, deadline())
+        if not self._ask(write):
             raise ShuttingDown
-        return await answer
+        if write.until is None:
+            return await answer
+        timer = loop.call_later(HANGS_SECONDS, self._withdraw, write)
+        try:
+            return await answer
+        finally:
+            timer.cancel()
 
     def write_and_wait(self, workspace_id: str, job: Job[T]) -> T:
         """The same for a thread outside the loop; without a running writer, right here."""
         answer: Future[T] = Future()
-        if not self._ask(_Asked(workspace_id, job, None, answer)):
+        until = deadline() or time.monotonic() + REQUEST_SECONDS
+        if not self._ask(Write(workspace_id, job, None, answer, until)):
             return run_alone(workspace_id, job)[0]
         return answer.result()
 
-    def _ask(self, asked: _Asked[Any]) -> bool:
+    def _ask(self, asked: Write[Any]) -> bool:
         with self._gate:
             if not self.is_running:
                 return False
             self._queue.put(asked)
             return True
 
+    def _withdraw(self, write: Write[Any]) -> None:
+        """In the loop of whoever asked. What has begun may yet be committed, so it is awaited."""
+        with self._gate:
+            if write.is_begun or write.answer.done():
+                return
+            write.is_withdrawn = True
+        write.answer.set_exception(DatabaseUnreachable())
+
     # -- the thread
 
     def _work(self) -> None:
         try:
-            while (first := self._queue.get()) is not None:
-                batch, ended = self._gather(first)
-                self._settle(batch)
-                if ended:
-                    break
+            is_ended = False
+            while not is_ended:
+                fresh, is_ended = self._gather()
+                if self._blocked:
+                    fresh = [write for write in fresh if not self._blocked.takes(write)]
+                for start in range(0, len(fresh), BATCH_LIMIT):
+                    self._settle(fresh[start : start + BATCH_LIMIT])
+                self._try_blocked()
+            self._end_blocked()
         finally:
             connection.close()
 
-    def _gather(self, first: _Asked[Any]) -> tuple[list[_Asked[Any]], bool]:
-        batch = [first]
-        while len(batch) < BATCH_LIMIT:
-            try:
-                asked = self._queue.get_nowait()
-            except queue.Empty:
-                break
-            if asked is None:
-                return batch, True
-            batch.append(asked)
-        return batch, False
-
-    def _settle(self, batch: list[_Asked[Any]]) -> None:
-        if len(batch) == 1:
-            self._settle_alone(batch[0])
-            return
-        # One order of locks in every process: no two batches can wait for each other.
-        batch.sort(key=lambda asked: asked.workspace_id)
+    def _gather(self) -> tuple[list[Write[Any]], bool]:
+        """Waits for a write, but no longer than until a blocked one is due."""
+        batch: list[Write[Any]] = []
+        timeout = self._blocked.seconds_until_due() if self._blocked else None
         try:
-            values, recorded = _commit([(asked.workspace_id, asked.job) for asked in batch])
-        except BaseException as error:  # noqa: BLE001  the job that failed is found below
+            write = self._queue.get(timeout=timeout)
+            while write is not None:
+                batch.append(write)
+                if len(batch) == BATCH_LIMIT:
+                    return batch, False
+                write = self._queue.get_nowait()
+        except queue.Empty:
+            return batch, False
+        return batch, True
+
+    def _settle(self, batch: list[Write[Any]], *, lock_timeout_ms: int | None = None) -> None:
+        if self._blocked.everything is not None:  # since an earlier part of the same batch
+            batch = [write for write in batch if not self._blocked.takes(write)]
+        batch = self._begun(batch)
+        if not batch:
+            return
+        # One order of locks in every process, so that no two batches wait for each other:
+        # workspaces by id, then the rows of runs, which claims and leases lock.
+        batch.sort(key=lambda write: (not write.workspace_id, write.workspace_id))
+        for tries in itertools.count(1):
+            attempt = Attempt()
+            try:
+                commit(
+                    [(write.workspace_id, write.job) for write in batch],
+                    attempt,
+                    lock_timeout_ms=lock_timeout_ms,
+                )
+            except BaseException as error:  # noqa: BLE001  sorted below; the thread must live
+                if self._is_worth_a_try(error, batch, tries):
+                    connection.close_if_unusable_or_obsolete()
+                    continue
+                self._failed(batch, attempt, error)
+            else:
+                self._committed(batch, attempt)
+            return
+
+    def _begun(self, batch: list[Write[Any]]) -> list[Write[Any]]:
+        """The batch without those whose asker has been answered; nobody is from here on."""
+        with self._gate:
+            for write in batch:
+                write.is_begun = True
+            return [write for write in batch if not write.is_withdrawn]
+
+    @staticmethod
+    def _is_worth_a_try(error: BaseException, batch: list[Write[Any]], tries: int) -> bool:
+        return (
+            len(batch) == 1
+            and tries < RETRIES
+            and isinstance(error, DatabaseError)
+            and failure_of(error) is Failure.OTHER
+        )
+
+    def _committed(self, batch: list[Write[Any]], attempt: Attempt) -> None:
+        if outage.since is not None:
+            outage.report_end()
+        answer_all(
+            list(zip(batch, attempt.values, strict=True)),
+            attempt.recorded,
+            publish=self._publish,
+            loop=self._loop,
+        )
+
+    def _failed(self, batch: list[Write[Any]], attempt: Attempt, error: BaseException) -> None:
+        failure = failure_of(error)
+        is_begin = attempt.position == BEFORE_ALL_JOBS
+        if failure is Failure.UNREACHABLE or (failure is Failure.LOCKED and is_begin):
+            self._lost(batch, attempt, error, failure)
+        elif failure is Failure.LOCKED and attempt.position < len(batch):
+            self._locked(batch, batch[attempt.position].lane)
+        elif len(batch) > 1:
             logger.debug("a batch of %d jobs is run in halves: %s", len(batch), error)
             middle = len(batch) // 2
             self._settle(batch[:middle])
             self._settle(batch[middle:])
-        else:
-            self._answer(list(zip(batch, values, strict=True)), recorded)
-
-    def _settle_alone(self, asked: _Asked[Any]) -> None:
-        try:
-            value, recorded = run_alone(asked.workspace_id, asked.job)
-        except BaseException as error:
+        elif failure is Failure.OTHER:
             if not isinstance(error, Refusal | Overtaken):
-                logger.exception("a write failed")
-            self._refuse(asked, _tellable(error))
+                logger.error("a write failed", exc_info=error)
+            answer_error(batch[0], as_exception(error))
         else:
-            self._answer([(asked, value)], recorded)
+            self._wait_alone(batch[0], failure, error)
 
-    def _answer(
-        self, answers: Sequence[tuple[_Asked[Any], Any]], recorded: Sequence[Recorded]
+    def _lost(
+        self, batch: list[Write[Any]], attempt: Attempt, error: BaseException, failure: Failure
     ) -> None:
-        # One wake-up of the loop for the whole batch: first the events, so that whoever
-        # awaited a write finds it already told to the subscribers.
-        loop = self._loop
-        if loop is None or loop.is_closed():
-            _resolve(answers)
+        """The connection broke, or there is none: everything waits."""
+        connection.close()
+        outage.report(error)
+        if attempt.is_in_doubt:
+            self._doubt = Doubt(batch, attempt)
+            self._blocked.block_all([], failure)
             return
-        publish = self._publish
+        if attempt.position != BEFORE_ALL_JOBS:
+            for write in batch:
+                write.losses += 1
+        for write in [write for write in batch if write.losses >= LOSSES_LIMIT]:
+            batch.remove(write)
+            logger.error("a write broke its connection every time", exc_info=error)
+            answer_error(write, DatabaseUnreachable())
+        self._blocked.block_all(batch, failure)
 
-        def tell() -> None:
-            try:
-                if publish is not None and recorded:
-                    publish(recorded)
-            except Exception:
-                # It is committed: whoever asked must not wait because telling others failed.
-                logger.exception("committed events could not be published")
-            _resolve(answers)
+    def _locked(self, batch: list[Write[Any]], lane: Hashable) -> None:
+        """Another process holds rows of one workspace: only its writes wait."""
+        held = [write for write in batch if write.lane == lane]
+        self._blocked.block_lane(lane, held, Failure.LOCKED)
+        # It may hold more of the batch, and each lock would be waited for in turn.
+        self._settle(
+            [write for write in batch if write.lane != lane], lock_timeout_ms=PROBE_LOCK_MS
+        )
 
-        if not _call_in(loop, tell):
-            _resolve(answers)
+    def _wait_alone(self, write: Write[Any], failure: Failure, error: BaseException) -> None:
+        if failure is Failure.FULL:
+            outage.report(error)
+            if write.until is not None:  # room is not made within a request's patience
+                answer_error(write, _refusal(failure))
+                return
+        self._blocked.block_lane(write.lane, [write], failure)
 
-    def _refuse(self, asked: _Asked[Any], error: Exception) -> None:
-        def tell() -> None:
-            if not asked.answer.done():
-                asked.answer.set_exception(error)
+    # -- blocked writes
 
-        if asked.loop is None:
-            tell()
-        else:
-            _call_in(asked.loop, tell)
+    def _try_blocked(self) -> None:
+        if not self._blocked:
+            return
+        for group in self._blocked.due():
+            writes, group.writes = group.writes, []
+            writes = self._without_overdue(group, writes)
+            if group is self._blocked.everything:
+                self._try_all(group, writes)
+            else:
+                self._settle(writes, lock_timeout_ms=PROBE_LOCK_MS)
 
+    def _try_all(self, group: Blocked, writes: list[Write[Any]]) -> None:
+        if self._doubt is not None and not self._settle_doubt():
+            self._blocked.block_all(writes, group.failure)
+            return
+        writes = group.writes + writes  # after an aborted COMMIT its jobs come first
+        self._blocked.unblock_all()
+        while writes:
+            size = 1 if writes[0].losses >= LOSSES_ALONE else BATCH_LIMIT
+            self._settle(writes[:size])
+            writes = writes[size:]
+            if self._blocked.everything is not None:
+                self._blocked.keep_behind(writes, group.backoff)
+                return
 
-def _resolve(answers: Sequence[tuple[_Asked[Any], Any]]) -> None:
-    for asked, value in answers:
-        if asked.answer.done():
-            continue
-        if asked.loop is None or asked.loop is _running_loop():
-            asked.answer.set_result(value)
-        else:
-            _call_in(asked.loop, _setter(asked.answer, value))
-
-
-def _setter(answer: asyncio.Future[Any] | Future[Any], value: Any) -> Callable[[], None]:
-    def tell() -> None:
-        if not answer.done():
-            answer.set_result(value)
-
-    return tell
-
-
-def _running_loop() -> asyncio.AbstractEventLoop | None:
-    try:
-        return asyncio.get_running_loop()
-    except RuntimeError:
-        return None
-
-
-def _call_in(loop: asyncio.AbstractEventLoop, tell: Callable[[], None]) -> bool:
-    try:
-        loop.call_soon_threadsafe(tell)
-    except RuntimeError:
-        logger.debug("the loop that asked is closed")
-        return False
-    return True
-
-
-def _tellable(error: BaseException) -> Exception:
-    """A future takes no ``StopIteration``, and a job's exit is not its caller's."""
-    if isinstance(error, Exception) and not isinstance(error, StopIteration):
-        return error
-    told = RuntimeError(f"a write failed: {type(error).__name__}")
-    told.__cause__ = error
-    return told
-
-
-def _commit(jobs: Sequence[tuple[str, Job[Any]]]) -> tuple[list[Any], list[Recorded]]:
-    """Runs the jobs in one transaction."""
-    values: list[Any] = []
-    recorded: list[Recorded] = []
-    counters = Counters()
-    with transaction.atomic(), statements() as cursor:
-        for workspace_id, job in jobs:
-            step = Transaction(cursor, counters)
-            if workspace_id:
-                step.lock(workspace_id)
-            values.append(job(step))
-            recorded += step.recorded
-        store_events(cursor, recorded, counters)
-    return values, recorded
-
-
-def run_alone(workspace_id: str, job: Job[T]) -> tuple[T, list[Recorded]]:
-    """One job in a transaction of its own, in this thread."""
-    for attempt in range(RETRIES):
+    def _settle_doubt(self) -> bool:
+        """Whether the fate of the COMMIT that got no answer is known now."""
+        doubt = self._doubt
+        assert doubt is not None  # noqa: S101  the caller has looked
         try:
-            values, recorded = _commit([(workspace_id, job)])
-        except DatabaseError:
-            if attempt + 1 == RETRIES:
-                raise
-            connection.close_if_unusable_or_obsolete()
+            fate = look_up_fate(doubt.attempt)
+        except Error as error:
+            connection.close()
+            outage.report(error)
+            return False
+        if fate is Fate.IN_PROGRESS:
+            return False
+        self._doubt = None
+        logger.info("a commit whose answer was lost: %s", fate.value)
+        if fate is Fate.COMMITTED:
+            self._committed(doubt.writes, doubt.attempt)
         else:
-            return values[0], recorded
-    raise AssertionError  # the last attempt returns or raises
+            self._blocked.block_all(doubt.writes, Failure.UNREACHABLE)
+        return True
+
+    def _without_overdue(self, group: Blocked, writes: list[Write[Any]]) -> list[Write[Any]]:
+        kept = []
+        for write in writes:
+            if write.is_overdue:
+                answer_error(write, _refusal(group.failure))
+            else:
+                kept.append(write)
+        return kept
+
+    def _end_blocked(self) -> None:
+        """The writer stops: one last while for what is blocked, then it is refused."""
+        ends_at = time.monotonic() + STOPPING_SECONDS
+        while self._blocked and time.monotonic() < ends_at:
+            time.sleep(self._blocked.seconds_until_due() or 0)
+            self._try_blocked()
+        if self._doubt is not None:
+            for write in self._doubt.writes:
+                answer_error(write, OutcomeUnknown())
+            self._doubt = None
+        for group in self._blocked.groups():
+            for write in group.writes:
+                answer_error(write, ShuttingDown())
+        self._blocked = BlockedWrites()
+
+
+def _refusal(failure: Failure) -> Refusal:
+    return refusal_of(failure) or DatabaseUnreachable()
 
 
 writer = Writer()

@@ -14,6 +14,7 @@ from typing import Any
 import orjson
 
 from workspaces.storage.errors import BadField, Refusal
+from workspaces.storage.patience import REQUEST_SECONDS, patience
 
 logger = logging.getLogger(__name__)
 
@@ -86,7 +87,8 @@ class Commands:
             known = ", ".join(sorted(self._commands))
             return _reply(command_id, refusal=BadField(f"command: must be one of {known}"))
         try:
-            data = await command(self._workspace_id, body)
+            with patience(REQUEST_SECONDS):
+                data = await command(self._workspace_id, body)
         except Refusal as refusal:
             return _reply(command_id, refusal=refusal)
         except Exception:

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, MutableMapping, Sequence
 from contextlib import suppress
 from typing import Any
 
 import orjson
 
 from workspaces.storage.errors import Refusal, WorkspaceUnknown
+from workspaces.storage.patience import REQUEST_SECONDS, be_patient, patience
 from workspaces.streams.attachments import Attachment, Attachments
 from workspaces.streams.pushing import push_of
 
@@ -74,6 +75,7 @@ class HttpStream(ABC):
     async def begin(self) -> None:
         """Flushes the head."""
         self._has_begun = True
+        be_patient()  # the client has its answer: what follows may wait for the database
         await self._send({"type": "http.response.start", "status": 200, "headers": [*self.headers]})
         await self.write(b"")
 
@@ -99,7 +101,8 @@ class HttpStream(ABC):
         self._push = push_of(scope)
         self._send = send
         self._loop = asyncio.get_running_loop()
-        self._pump = asyncio.create_task(self.stream(scope), name="stream")
+        with patience(REQUEST_SECONDS):
+            self._pump = asyncio.create_task(self.stream(scope), name="stream")
         left = asyncio.create_task(_left(receive), name="stream-left")
         self._timer = self._loop.call_later(PATIENCE_SECONDS, self._look)
         try:
@@ -112,7 +115,7 @@ class HttpStream(ABC):
         except Refusal as refusal:
             if self._has_begun:
                 raise
-            await _answer(send, refusal.status, refusal.sentence)
+            await _refuse(send, refusal)
         finally:
             self._timer.cancel()
             self._pump.cancel()
@@ -146,11 +149,18 @@ async def _left(receive: Receive) -> None:
         pass
 
 
-async def _answer(send: Send, status: int, sentence: str) -> None:
+async def _refuse(send: Send, refusal: Refusal) -> None:
+    await _answer(send, refusal.status, refusal.sentence, refusal.headers)
+
+
+async def _answer(
+    send: Send, status: int, sentence: str, more: Sequence[tuple[bytes, bytes]] = ()
+) -> None:
     body = orjson.dumps({"message": sentence})
     headers = [
         (b"content-type", b"application/json"),
         (b"content-length", b"%d" % len(body)),
+        *more,
     ]
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body, "more_body": False})

@@ -24,6 +24,7 @@ from workspaces.events.subscribe import stream_native
 from workspaces.events.types import StreamOnly
 from workspaces.queries.workspaces import require_open
 from workspaces.storage.errors import BadField, Refusal, ShuttingDown
+from workspaces.storage.patience import REQUEST_SECONDS, patience
 from workspaces.storage.reader import read
 from workspaces.streams.asking import client_of, cursor_of, query_of, workspace_of
 from workspaces.streams.attachments import Attachment, Attachments
@@ -92,7 +93,8 @@ class NativeSocket(AsyncWebsocketConsumer):
     @override
     async def connect(self) -> None:
         try:
-            workspace_id, feed, first = await self._open()
+            with patience(REQUEST_SECONDS):
+                workspace_id, feed, first = await self._open()
         except Refusal as refusal:
             await self._refuse(refusal)
             raise StopConsumer from None
@@ -177,7 +179,7 @@ class NativeSocket(AsyncWebsocketConsumer):
             await self.close(4000 + refusal.status)
             return
         body = orjson.dumps({"message": refusal.sentence})
-        headers = [(b"content-type", b"application/json")]
+        headers = [(b"content-type", b"application/json"), *refusal.headers]
         start = {"type": "websocket.http.response.start", "status": refusal.status}
         await self._send({**start, "headers": headers})
         await self._send({"type": "websocket.http.response.body", "body": body})

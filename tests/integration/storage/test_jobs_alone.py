@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.integration.storage.writing import append, appending, logged
+from workspaces.storage.commits import run_alone
 from workspaces.storage.transaction import Transaction
-from workspaces.storage.writer import run_alone
 
 
 def test_one_job_alone_returns_its_events(workspaces: list[str]) -> None:

@@ -6,9 +6,9 @@ import pytest
 from django.db import DatabaseError, IntegrityError, connection, transaction
 
 from workspaces.models import Workspace
+from workspaces.storage.commits import run_alone
 from workspaces.storage.statements import statements
 from workspaces.storage.transaction import Transaction
-from workspaces.storage.writer import run_alone
 
 SET_PATH = "UPDATE workspaces_workspace SET path = %s WHERE id = %s"
 

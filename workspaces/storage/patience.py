@@ -1,0 +1,50 @@
+"""How long a read or a write may wait for the database before its caller gets an error.
+
+Runs wait as long as it takes: their work is in memory and would be lost. A
+request's client gets an answer within seconds and tries again by itself.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+REQUEST_SECONDS = 5.0
+
+_seconds: ContextVar[float | None] = ContextVar("patience", default=None)
+_process_ends_at: list[float] = []  # set while the process stops
+
+
+@contextmanager
+def patience(seconds: float | None) -> Iterator[None]:
+    """For this context and the tasks that it starts. ``None``: as long as it takes."""
+    token = _seconds.set(seconds)
+    try:
+        yield
+    finally:
+        _seconds.reset(token)
+
+
+def be_patient() -> None:
+    """From here on this task waits as long as it takes."""
+    _seconds.set(None)
+
+
+def deadline() -> float | None:
+    """By the monotonic clock; ``None``: there is none."""
+    seconds = _seconds.get()
+    own = None if seconds is None else time.monotonic() + seconds
+    if not _process_ends_at:
+        return own
+    return _process_ends_at[0] if own is None else min(own, _process_ends_at[0])
+
+
+def limit_for_process(seconds: float | None) -> None:
+    """The process stops: whoever waits now or later waits no longer. ``None`` lifts it."""
+    _process_ends_at[:] = [] if seconds is None else [time.monotonic() + seconds]
+
+
+def is_over_for_process() -> bool:
+    return bool(_process_ends_at) and time.monotonic() >= _process_ends_at[0]
