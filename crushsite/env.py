@@ -78,8 +78,36 @@ def database(url: str, *, folder: Path) -> dict[str, Any]:
         "HOST": unquote(parts.hostname or ""),
         "PORT": str(parts.port or ""),
         "CONN_HEALTH_CHECKS": True,
-        "OPTIONS": _query(parts.query),
+        "OPTIONS": _postgres_options(_query(parts.query)),
     }
+
+
+# A process that freezes or vanishes inside a transaction must not hold its rows for long, and a
+# connection whose other end is gone must break: in the client, and in the server.
+_SESSION = {
+    "idle_in_transaction_session_timeout": "3s",
+    "lock_timeout": "1s",
+    "tcp_keepalives_idle": "5",
+    "tcp_keepalives_interval": "2",
+    "tcp_keepalives_count": "3",
+    "tcp_user_timeout": "5s",
+}
+_CONNECTION = {
+    "connect_timeout": "3",
+    "keepalives": "1",
+    "keepalives_idle": "5",
+    "keepalives_interval": "2",
+    "keepalives_count": "3",
+    "tcp_user_timeout": "5000",
+    "application_name": "crush-server",
+}
+
+
+def _postgres_options(given: Mapping[str, str]) -> dict[str, str]:
+    """Ours, and over them whatever the URL says; of a session parameter the last one counts."""
+    session = " ".join(f"-c {name}={value}" for name, value in _SESSION.items())
+    options = f"{session} {given.get('options', '')}".strip()
+    return {**_CONNECTION, **given, "options": options}
 
 
 def _sqlite(path: Path) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from tests.acceptance.harness.kept import KeptServers
 from tests.acceptance.harness.model import ScriptedModel
 from tests.acceptance.harness.project import make_project
 from tests.acceptance.harness.services import Services, missing_services
-from tests.acceptance.harness.shapes import Server, Shape, make_server
+from tests.acceptance.harness.shapes import Reroute, Server, Shape, make_server
 
 _LOG_TAIL_CHARS = 20_000
 _SERVERS: pytest.StashKey[list[Server]] = pytest.StashKey()
@@ -69,13 +69,20 @@ def make_a_server(
     """`make_a_server(shape, env={...}, workers=1)`: a server, not started, and closed after the test."""
     made: list[Server] = request.node.stash.setdefault(_SERVERS, [])
 
-    def make(shape: Shape, *, env: Mapping[str, str] | None = None, workers: int = 1) -> Server:
+    def make(
+        shape: Shape,
+        *,
+        env: Mapping[str, str] | None = None,
+        workers: int = 1,
+        reroute: Reroute | None = None,
+    ) -> Server:
         server = make_server(
             shape,
             tmp_path / f"server-{len(made) + 1}",
             env=env,
             services=lent_services() if shape is Shape.SCALED else None,
             workers=workers,
+            reroute=reroute,
         )
         made.append(server)
         return server

@@ -6,7 +6,7 @@ Knows the commands and the lines they print; nothing of what is spoken over the 
 import enum
 import signal
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Literal
 
@@ -16,6 +16,7 @@ from tests.acceptance.harness.processes import Process, ProcessFailed, kill_mark
 from tests.acceptance.harness.services import Services
 
 Which = Literal["all", "web", "worker"]
+Reroute = Callable[[str, Mapping[str, str]], Mapping[str, str]]
 _START_SECONDS = 90  # seconds on a busy machine, two on a quiet one
 
 
@@ -121,8 +122,15 @@ class ScaledServer(Server):
     shape = Shape.SCALED
 
     def __init__(
-        self, folder: Path, extra_env: Mapping[str, str], services: Services, *, workers: int = 1
+        self,
+        folder: Path,
+        extra_env: Mapping[str, str],
+        services: Services,
+        *,
+        workers: int = 1,
+        reroute: Reroute | None = None,
     ) -> None:
+        """`reroute` gets a process's name and environment, and returns what to change in it."""
         super().__init__(folder, extra_env)
         self._services = services
         self._lent = services.lend(self._migrate)
@@ -130,13 +138,21 @@ class ScaledServer(Server):
         self._web = manage(
             "web",
             ["web", "--host", f"tcp://127.0.0.1:{self.port}"],
-            env=self.env,
+            env=self._rerouted("web", reroute),
             log=folder / "web.log",
         )
         self._workers = [
-            manage(f"worker {n}", ["runworker"], env=self.env, log=folder / f"worker-{n}.log")
+            manage(
+                f"worker {n}",
+                ["runworker"],
+                env=self._rerouted(f"worker {n}", reroute),
+                log=folder / f"worker-{n}.log",
+            )
             for n in range(1, workers + 1)
         ]
+
+    def _rerouted(self, name: str, reroute: Reroute | None) -> Mapping[str, str]:
+        return {**self.env, **(reroute(name, self.env) if reroute is not None else {})}
 
     def _migrate(self, database_url: str) -> None:
         env = {**self.env, "DATABASE_URL": database_url}
@@ -172,6 +188,7 @@ def make_server(
     env: Mapping[str, str] | None = None,
     services: Services | None = None,
     workers: int = 1,
+    reroute: Reroute | None = None,
 ) -> Server:
     """A server that is not started yet."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -179,4 +196,4 @@ def make_server(
         return EmbeddedServer(folder, env or {})
     if services is None:
         raise ProcessFailed("the scaled shape needs services")
-    return ScaledServer(folder, env or {}, services, workers=workers)
+    return ScaledServer(folder, env or {}, services, workers=workers, reroute=reroute)

@@ -1,0 +1,133 @@
+"""A TCP proxy that fails in the ways in which networks and hosts fail.
+
+Connections run through threads, so a test may block its event loop. Knows one thing of
+PostgreSQL's protocol: how a COMMIT looks on its way to the server.
+"""
+
+import contextlib
+import enum
+import socket
+import threading
+
+_COMMIT = b"COMMIT\x00"
+
+
+class Mode(enum.Enum):
+    PASS = "pass"
+    SILENT = "silent"  # connections stay open, nothing goes through
+    REFUSE = "refuse"  # connections break, new ones are closed at once
+
+
+class TcpProxy:
+    """Listens on a free loopback port and forwards to `host:port`."""
+
+    def __init__(self, host: str, port: int) -> None:
+        self._target = (host, port)
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port: int = self._listener.getsockname()[1]
+        self._lock = threading.Lock()
+        self._links: set[_Link] = set()
+        self._passing = threading.Event()
+        self._passing.set()
+        self._is_refusing = False
+        self._commits_to_cut = 0
+        self.cut_commits = 0
+        threading.Thread(target=self._accept, name="proxy", daemon=True).start()
+
+    def set_mode(self, mode: Mode) -> None:
+        self._is_refusing = mode is Mode.REFUSE
+        if mode is Mode.SILENT:
+            self._passing.clear()
+        else:
+            self._passing.set()
+        if mode is Mode.REFUSE:
+            with self._lock:
+                links = list(self._links)
+            for link in links:
+                link.close()
+
+    def cut_next_commits(self, count: int) -> None:
+        """Forward the next COMMITs, and break their connections instead of returning the answer."""
+        with self._lock:
+            self._commits_to_cut = count
+
+    def close(self) -> None:
+        self.set_mode(Mode.REFUSE)
+        # Without the shutdown the thread in `accept` would keep the socket alive.
+        with contextlib.suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+
+    # -- for the links
+
+    def wait_until_passing(self) -> None:
+        self._passing.wait()
+
+    def takes_commit(self) -> bool:
+        with self._lock:
+            if not self._commits_to_cut:
+                return False
+            self._commits_to_cut -= 1
+            self.cut_commits += 1
+            return True
+
+    def forget(self, link: "_Link") -> None:
+        with self._lock:
+            self._links.discard(link)
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                client, _ = self._listener.accept()
+            except OSError:
+                return
+            if self._is_refusing:
+                client.close()
+                continue
+            try:
+                server = socket.create_connection(self._target, timeout=10)
+            except OSError:
+                client.close()
+                continue
+            server.settimeout(None)
+            link = _Link(self, client, server)
+            with self._lock:
+                self._links.add(link)
+            link.start()
+
+
+class _Link:
+    """One connection through the proxy."""
+
+    def __init__(self, proxy: TcpProxy, client: socket.socket, server: socket.socket) -> None:
+        self._proxy = proxy
+        self._client = client
+        self._server = server
+        self._is_cutting = False
+
+    def start(self) -> None:
+        for there, back, is_request in (
+            (self._client, self._server, True),
+            (self._server, self._client, False),
+        ):
+            threading.Thread(
+                target=self._pump, args=(there, back, is_request), name="proxy-link", daemon=True
+            ).start()
+
+    def _pump(self, there: socket.socket, back: socket.socket, is_request: bool) -> None:
+        with contextlib.suppress(OSError):
+            while data := there.recv(65_536):
+                self._proxy.wait_until_passing()
+                if is_request and _COMMIT in data and self._proxy.takes_commit():
+                    self._is_cutting = True
+                elif not is_request and self._is_cutting:
+                    break  # this is the answer to the COMMIT
+                back.sendall(data)
+        self.close()
+
+    def close(self) -> None:
+        for end in (self._client, self._server):
+            with contextlib.suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+            end.close()
+        self._proxy.forget(self)
