@@ -30,7 +30,9 @@ from agents.tools.contract import (
     ToolOutcome,
     ToolRefusal,
 )
+from agents.tools.diffs import unified
 from agents.tools.shell.reaper import SERVER_MARK
+from agents.turn.notes import DENIED_RESULT
 from workspaces.config.settings import HookSettings
 from workspaces.events.parts import ToolCall, ToolResult
 from workspaces.skills.skill import Skill
@@ -71,11 +73,18 @@ class Workbench:
     skills: Sequence[Skill] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Denial:
+    """A person refused the call. The result keeps what they refused, for clients to draw."""
+
+    result: ToolResult
+
+
 class Failed(Exception):
     """The call cannot run; the sentence is its result."""
 
 
-async def judge(bench: Workbench, call: ToolCall, message_id: str) -> Verdict | ToolResult:
+async def judge(bench: Workbench, call: ToolCall, message_id: str) -> Verdict | ToolResult | Denial:
     """Whether the call may run now, or what came of what it sent for. Raises ``Failed``."""
     hooked, call = await _hooked(bench, call, message_id)
     if hooked.denies:
@@ -120,7 +129,7 @@ async def _send_for(
     call: ToolCall,
     *,
     is_allowed: bool,
-) -> Verdict | ToolResult:
+) -> Verdict | ToolResult | Denial:
     held = bench.held
     was_sent, end = await writer.write(held.workspace_id, lambda tx: errand_of(tx, held, call.id))
     if end is not None:
@@ -145,11 +154,13 @@ async def _send_for(
     return Verdict.ASKED
 
 
-async def _permission(bench: Workbench, question: Question | None, call: ToolCall) -> Verdict:
+async def _permission(
+    bench: Workbench, question: Question | None, call: ToolCall
+) -> Verdict | Denial:
     if question is None:
         return Verdict.ALLOWED
     try:
-        return await writer.write(
+        verdict = await writer.write(
             bench.held.workspace_id,
             lambda tx: judge_call(
                 tx, bench.held, question, call_id=call.id, allowed_tools=bench.allowed_tools
@@ -157,6 +168,25 @@ async def _permission(bench: Workbench, question: Question | None, call: ToolCal
         )
     except QuestionChanged:
         raise Failed(CHANGED) from None
+    if verdict is Verdict.DENIED:
+        return Denial(await asyncio.to_thread(_denied, call, question.params))
+    return verdict
+
+
+def _denied(call: ToolCall, params: Mapping[str, Any]) -> ToolResult:
+    """With the diff of a change to a file, as the change's own result would have it."""
+    before, after = params.get("old_content"), params.get("new_content")
+    metadata: dict[str, Any] | None = None
+    if isinstance(before, str) and isinstance(after, str):
+        diff = unified(before, after, path=str(params.get("file_path", "")))
+        metadata = {
+            "old_content": before,
+            "new_content": after,
+            "diff": diff.text,
+            "additions": diff.additions,
+            "removals": diff.removals,
+        }
+    return _result(call, ToolOutcome(DENIED_RESULT, is_error=True, metadata=metadata))
 
 
 async def run(bench: Workbench, call: ToolCall, message_id: str) -> tuple[ToolResult, Reads]:

@@ -50,6 +50,9 @@ class RunCalls:
                 self._end(verdict)
             case Verdict.ALLOWED:
                 self._tell(Allowed(call_id))
+            case calls.Denial(result):
+                self.results[call_id] = result
+                self._tell(Denied(call_id))
             case Verdict.DENIED:
                 self._tell(Denied(call_id))
             case Verdict.ASKED:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -24,7 +25,7 @@ from workspaces.storage.ids import new_id
 TYPES = ("yes_no", "single_choice", "multi_choice", "free_text")
 CHOOSING = frozenset({"single_choice", "multi_choice"})
 DISMISSED = (
-    "The user dismissed the questions without answering. Go on with what you know, "
+    "User cancelled these questions without answering. Go on with what you know, "
     "or say what you cannot do without an answer."
 )
 
@@ -108,7 +109,10 @@ class QuestionTool:
             return ToolOutcome(DISMISSED, is_error=True)
         given = {response["request_id"]: response for response in end.responses}
         return ToolOutcome(
-            "\n\n".join(_told(question, given.get(question["id"])) for question in end.questions)
+            "\n\n".join(
+                _answered(number, question, given.get(question["id"]))
+                for number, question in enumerate(end.questions, 1)
+            )
         )
 
     async def run(self, _args: QuestionArgs, _context: ToolContext) -> ToolOutcome:
@@ -159,20 +163,22 @@ def _words(given: Mapping[str, Any], name: str, default: str | None, within: str
     return arguments.text(given, name, default=default, max_bytes=MAX_QUESTION_CHARS, within=within)
 
 
-def _told(question: Mapping[str, Any], response: Mapping[str, Any] | None) -> str:
-    return f"Question: {question['question']}\nAnswer: {_answer(question, response)}"
+def _answered(number: int, question: Mapping[str, Any], response: Mapping[str, Any] | None) -> str:
+    """A block without blank lines: clients split the result at these and parse each line."""
+    asked = f"Q{number}: {' '.join(question['question'].split())}"
+    return "\n".join([asked, *(_answer_lines(response) or ["User provided: (not answered)"])])
 
 
-def _answer(question: Mapping[str, Any], response: Mapping[str, Any] | None) -> str:
+def _answer_lines(response: Mapping[str, Any] | None) -> list[str]:
     if response is None:
-        return "(not answered)"
-    said: list[str] = []
-    if question["type"] == "yes_no" and response.get("yes") is not None:
-        said.append("yes" if response["yes"] else "no")
-    labels = {choice["id"]: choice["label"] for choice in question.get("choices") or ()}
-    said += [labels.get(chosen, chosen) for chosen in response.get("selected_ids") or ()]
-    if text := response.get("fill_in_text"):
-        said.append(text)
-    answer = "; ".join(said) or "(none of them)"
-    notes = response.get("notes")
-    return f"{answer}\nNotes: {notes}" if notes else answer
+        return []
+    lines: list[str] = []
+    if response.get("yes") is not None:
+        lines.append(f"User answered: {'yes' if response['yes'] else 'no'}")
+    if selected := response.get("selected_ids"):
+        lines.append(f"User selected: {json.dumps(list(selected), ensure_ascii=False)}")
+    for heading, name in (("User provided", "fill_in_text"), ("Notes", "notes")):
+        if text := response.get(name):
+            words = "\n".join(line for line in text.splitlines() if line.strip())
+            lines.append(f"{heading}: {words}")
+    return lines

@@ -6,11 +6,12 @@ from collections import deque
 from collections.abc import Sequence
 
 from agents.turn.inputs import Asked
-from agents.turn.notes import DENIED_RESULT
+from agents.turn.notes import DENIED_RESULT, EARLIER_DENIED_RESULTS
 from agents.turn.state import LOOP_WINDOW, Call, Phase, Progress, Turn, digest_of, trace_of
 
 # A stored denial is known by its result: the turn must end also when it is rebuilt.
 DENIED_DIGEST = digest_of(DENIED_RESULT)
+_DENIED_DIGESTS = frozenset(map(digest_of, (DENIED_RESULT, *EARLIER_DENIED_RESULTS)))
 
 
 def rebuild(steps: Sequence[Sequence[Asked]], results: Sequence[tuple[str, str]]) -> Turn:
@@ -33,7 +34,7 @@ def rebuild(steps: Sequence[Sequence[Asked]], results: Sequence[tuple[str, str]]
             else Call(asked)
             for asked in step
         )
-        is_denied = any(call.digest == DENIED_DIGEST for call in open_calls)
+        is_denied = any(call.digest in _DENIED_DIGESTS for call in open_calls)
         if open_calls and all(call.progress is Progress.DONE for call in open_calls):
             trail.append(trace_of(open_calls))
             open_calls = ()

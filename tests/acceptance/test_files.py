@@ -151,7 +151,13 @@ async def test_what_lies_outside_is_asked_for_also_through_a_link(
         assert request["path"] == str(path)
         await seat.workspace.grant(request, "deny")
         await seat.stream.run_complete(session, start=start)
-        assert "needle" not in results(await seat.workspace.messages(session))[-1]["content"]
+        result = results(await seat.workspace.messages(session))[-1]
+        assert "needle" not in result["content"]
+        if action == "write":  # a person sees what they refused
+            kept = json.loads(result["metadata"])
+            assert kept["additions"] == 1
+            assert kept["new_content"].strip() == "x"
+            assert "+x" in kept["diff"]
     assert [entry.name for entry in outside.iterdir()] == ["secret.txt"]
     # Searching the workspace itself follows no link.
     found = await run_call(seat, session, call("grep", pattern="needle"))

@@ -73,10 +73,10 @@ async def test_all_four_types_are_asked_in_one_batch_and_answered(
     result = await result_of(seat, session)
     assert not result["is_error"]
     assert result["content"] == (
-        "Question: Go?\nAnswer: yes\nNotes: but slowly\n\n"
-        "Question: Which database?\nAnswer: PostgreSQL\n\n"
-        "Question: Which are installed?\nAnswer: PostgreSQL; SQLite\n\n"
-        "Question: What is its name?\nAnswer: Ada"
+        "Q1: Go?\nUser answered: yes\nNotes: but slowly\n\n"
+        'Q2: Which database?\nUser selected: ["pg"]\n\n'
+        'Q3: Which are installed?\nUser selected: ["pg", "lite"]\n\n'
+        "Q4: What is its name?\nUser provided: Ada"
     )
     (closed,) = seat.stream.of("question_batch_notification")
     assert closed.payload == {"batch_id": batch["id"]}
@@ -140,7 +140,7 @@ async def test_dismissed_questions_are_told_to_the_model_which_goes_on(
     assert answer == {"resolved": True}
     result = await result_of(seat, session)
     assert result["is_error"]
-    assert "dismissed" in result["content"]
+    assert result["content"].startswith("User cancelled")
     messages = await seat.workspace.messages(session)
     assert roles_and_finishes(messages)[-1] == ("assistant", "end_turn")
     again = await seat.workspace.call("POST", "/questions/cancel", {"batch_request_id": ""})
@@ -187,7 +187,7 @@ async def test_questions_outlive_a_restart(
 
     assert complete["run_id"] == "kept"
     result = results(await back.workspace.messages(session))[-1]
-    assert "Answer: no" in result["content"]
+    assert "User answered: no" in result["content"]
     assert result["content"].count("(not answered)") == 3
 
 

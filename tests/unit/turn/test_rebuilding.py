@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from agents.turn.effects import CallModel, GiveResult
 from agents.turn.inputs import Allowed, Asked, Begun, Denied, Replied
 from agents.turn.machine import advance
-from agents.turn.notes import DENIED_RESULT, SKIPPED_RESULT
+from agents.turn.notes import DENIED_RESULT, EARLIER_DENIED_RESULTS, SKIPPED_RESULT
 from agents.turn.rebuilding import rebuild
 from agents.turn.state import LOOP_WINDOW, Phase, Turn
 from tests.unit.turn.turns import CALLING, DENIED_END, FRESH, D, W, one, play_step
@@ -61,8 +63,9 @@ def test_a_denial_outlives_a_crash_before_its_neighbour_ran() -> None:
     assert turn.phase is Phase.ENDED
 
 
-def test_a_denial_whose_results_are_all_stored_never_calls_the_model() -> None:
-    turn = rebuild([(one("a"),)], [("a", DENIED_RESULT)])
+@pytest.mark.parametrize("result", [DENIED_RESULT, *EARLIER_DENIED_RESULTS])
+def test_a_denial_whose_results_are_all_stored_never_calls_the_model(result: str) -> None:
+    turn = rebuild([(one("a"),)], [("a", result)])
 
     assert advance(turn, Begun())[1] == (DENIED_END,)
 
