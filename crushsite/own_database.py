@@ -6,6 +6,8 @@ from django.core.management import CommandError
 from django.db import OperationalError, connection
 from django.db.migrations.executor import MigrationExecutor
 
+from crushsite.cli.naming import command_line
+
 
 def unapplied_migrations() -> int:
     """Raises ``OperationalError`` when the database cannot be reached."""
@@ -20,9 +22,10 @@ def require_database() -> None:
     except OperationalError as error:
         raise CommandError(
             f"The database cannot be opened ({error}). Nothing was stored yet, or CRUSH_DATA_DIR or"
-            " DATABASE_URL names another place: start the server once with bin/serve."
+            f" DATABASE_URL names another place: start the server once with {command_line('serve')}."
         ) from error
     if missing:
         raise CommandError(
-            "The database is of another version: start the server once, or run `manage.py migrate`."
+            "The database is of another version: start the server once, or run"
+            f" `{command_line('migrate')}`."
         )

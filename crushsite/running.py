@@ -31,6 +31,8 @@ from crushsite.process import ServerProcess, Shape, set_process
 from crushsite.running_server import SERVER_FILE, named_server
 from workspaces.storage.moments import as_rfc3339, now_ms
 
+DEFAULT_HOST = "tcp://127.0.0.1:22787"  # not registered by anybody
+
 
 def ensure_data_dir() -> Path:
     """The data folder, private to its user."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from crushsite.cli.naming import command_line
 from workspaces.models import Session
 
 SHORTEST_BEGINNING = 4  # of an id that stands for the whole
@@ -52,7 +53,7 @@ def find_stored(wanted: str) -> StoredSession:
     if len(found) > 1:
         raise NotFound(f"Several sessions begin with {wanted!r}: write more of the id.")
     if not found:
-        raise NotFound(f"There is no session {wanted!r}. `manage.py sessions` lists them.")
+        raise NotFound(f"There is no session {wanted!r}. `{command_line('sessions')}` lists them.")
     return _stored(found[0])
 
 

@@ -225,7 +225,7 @@ def test_a_failed_prompt_says_why(shared_server: Server, project: MakeProject) -
         shared_server.env, "prompt", "[[status=401]]", "--path", str(project()), "--wait"
     )
     assert done.code == 1
-    assert "CommandError: " in done.err
+    assert "Error: " in done.err
     assert "Traceback" not in done.err
 
 

@@ -10,10 +10,10 @@ from crushsite.serving.endpoints import EndpointError, parse_endpoint
 @pytest.mark.parametrize(
     "host",
     [
-        "tcp://127.0.0.1:8642",
+        "tcp://127.0.0.1:22787",
         "tcp://127.9.9.9:1",
         "tcp://localhost:0",
-        "tcp://[::1]:8642",
+        "tcp://[::1]:22787",
         "unix:///run/user/1/crush.sock",
     ],
 )

@@ -26,12 +26,12 @@ from agents.fleet.records import Record
 
 POLL_SECONDS: Final = 0.02
 _LAST_WORDS = 2000
-_MANAGE = Path(__file__).resolve().parents[3] / "manage.py"
+_PROGRAM = Path(__file__).resolve().parents[3] / "crushsite" / "__main__.py"
 
 
 def own_command() -> tuple[str, ...]:
     """Our own worker."""
-    return (sys.executable, str(_MANAGE), "runchild")
+    return (sys.executable, str(_PROGRAM), "runchild")
 
 
 @dataclass(frozen=True, slots=True)

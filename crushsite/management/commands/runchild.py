@@ -28,6 +28,6 @@ class Command(BaseCommand):
 
     @override
     def handle(self, *args: Any, **options: Any) -> None:
-        script = str(Path(__file__).resolve().parents[3] / "manage.py")
+        script = str(Path(__file__).resolve().parents[2] / "__main__.py")
         given = sys.argv[sys.argv.index("runchild") + 1 :]
         os.execv(sys.executable, [sys.executable, script, "runchild", *given])  # noqa: S606  this very program

@@ -10,8 +10,10 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 from typing_extensions import override
 
+from crushsite.cli.naming import command_line
 from crushsite.process import Shape
 from crushsite.running import (
+    DEFAULT_HOST,
     check_host,
     ensure_data_dir,
     ensure_migrated,
@@ -29,7 +31,7 @@ class Command(BaseCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument(
             "--host",
-            default="tcp://127.0.0.1:8642",
+            default=DEFAULT_HOST,
             help="tcp://HOST:PORT (loopback; port 0 takes a free one) or unix://PATH",
         )
         parser.add_argument(
@@ -48,8 +50,8 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         if settings.REDIS_URL:
             raise CommandError(
-                "REDIS_URL is set: that is the scaled shape. Run `manage.py web` and "
-                "`manage.py runworker`, or unset it."
+                f"REDIS_URL is set: that is the scaled shape. Run `{command_line('web')}` and "
+                f"`{command_line('runworker')}`, or unset it."
             )
         if options["local_model"]:
             if not is_installed():

@@ -9,7 +9,7 @@ from django.core.management.base import BaseCommand
 from typing_extensions import override
 
 from crushsite.process import Shape
-from crushsite.running import check_host, ensure_data_dir, run_server
+from crushsite.running import DEFAULT_HOST, check_host, ensure_data_dir, run_server
 from crushsite.scaled import require_scaled_settings
 
 
@@ -19,9 +19,7 @@ class Command(BaseCommand):
 
     @override
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument(
-            "--host", default="tcp://127.0.0.1:8642", help="tcp://HOST:PORT or unix://PATH"
-        )
+        parser.add_argument("--host", default=DEFAULT_HOST, help="tcp://HOST:PORT or unix://PATH")
 
     @override
     def handle(self, *args: Any, **options: Any) -> None:
