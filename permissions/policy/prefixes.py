@@ -6,17 +6,21 @@ What they run is judged in their place, by the judge that they are given.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from permissions.policy.options import Options, names
 from permissions.policy.words import LOOSE, Doubt, Word
 
 Judge = Callable[[tuple[Word, ...]], None]
 
-_LOCALE = re.compile(r"LANG|LANGUAGE|LC_[A-Z]+")
-_PLAIN = re.compile(r"[A-Za-z0-9_.@,:+-]*")  # no slash: a locale may be loaded from a path
+_LOCALE_NAME = re.compile(r"LANG|LC_[A-Z]+")
+# In other encodings a backslash or a quote may be the second half of a character, so a
+# program reads other text than was judged. No slash: a locale may be loaded from a path.
+_LOCALE = re.compile(r"(?:C|POSIX|(?:C|[a-z]{2,3}(?:_[A-Z]{2})?)\.(?:UTF-?8|utf-?8)(?:@[a-z]+)?)?")
+_LANGUAGES = re.compile(r"[A-Za-z_@:]*")  # which translations are shown, in the locale's encoding
+_PLAIN = re.compile(r"[A-Za-z0-9_.,:+-]*")
 _ZONE = re.compile(r"[A-Za-z0-9_+-]+(?:/[A-Za-z0-9_+-]+)*")
-_SWITCHES = names("NO_COLOR CLICOLOR CLICOLOR_FORCE FORCE_COLOR COLUMNS LINES GIT_OPTIONAL_LOCKS")
+_SWITCHES = names("NO_COLOR CLICOLOR CLICOLOR_FORCE FORCE_COLOR COLUMNS LINES")
 _PAGERS = names("PAGER GIT_PAGER")
 _LOCAL = re.compile(r"[a-z_][a-z0-9_]{0,40}|[A-Z]")
 _DURATION = re.compile(r"[0-9]+(?:\.[0-9]+)?[smhd]?")
@@ -27,13 +31,22 @@ def check_environment(name: str, value: Word) -> None:
     """A variable that the program will see: only ones that change how it prints."""
     text = value.exact
     if text is not None and (
-        (_LOCALE.fullmatch(name) and _PLAIN.fullmatch(text))
+        (_LOCALE_NAME.fullmatch(name) and _LOCALE.fullmatch(text))
+        or (name == "LANGUAGE" and _LANGUAGES.fullmatch(text))
         or (name in _SWITCHES and _PLAIN.fullmatch(text))
         or (name == "TZ" and _ZONE.fullmatch(text))
         or (name in _PAGERS and text in {"", "cat"})
+        or (name == "GIT_OPTIONAL_LOCKS" and text == "0")  # with others git writes its index
     ):
         return
     raise Doubt(f"It sets {name[:60]}, which may change what runs.")
+
+
+def is_known_locale(env: Mapping[str, str]) -> bool:
+    """Whether programs read text as it is judged: byte by byte, or as UTF-8."""
+    return all(
+        _LOCALE.fullmatch(value) for name, value in env.items() if _LOCALE_NAME.fullmatch(name)
+    )
 
 
 def check_local(name: str) -> None:

@@ -10,12 +10,18 @@ from permissions.policy.words import Doubt, Word
 REDIRECTS = {"file_redirect", "herestring_redirect", "heredoc_redirect"}
 _REDIRECT = re.compile(r"(?:[0-9]*(?:<|>|>>|>\||<&|>&)|&>|&>>)(?![<>&|])[ \t]*")
 _CLOSE = re.compile(r"[0-9]*[<>]&-")
+_DESCRIPTOR = re.compile(r"[0-9]{1,4}")  # bash takes other digits, like ``²``, for a file's name
+# What may stand directly in front: a word there could be ``{name}`` or ``{name[subscript]}``,
+# which makes bash store the descriptor in a variable and evaluate the subscript.
+_BEFORE = re.compile(r"(?:^|(?<!\\)[ \t\n]|[;&|(])\Z")
 
 
 def judge_redirect(
     kind: str, source: str, start: int, end: int, *, word: Callable[[int, int], Word]
 ) -> None:
     """Raises ``Doubt`` unless it only reads. ``word`` reads the one word that stands there."""
+    if not _BEFORE.search(source[max(0, start - 2) : start]):
+        raise Doubt("It redirects directly behind a word, which may set a variable.")
     if _CLOSE.fullmatch(source, start, end):
         return
     if kind == "heredoc_redirect":
@@ -32,7 +38,7 @@ def judge_redirect(
     target = word(match.end(), end).exact
     if target is None:
         raise Doubt("It redirects to or from a name that is computed.")
-    if operator in {"<&", ">&"} and target.isdigit():
+    if operator in {"<&", ">&"} and _DESCRIPTOR.fullmatch(target):
         return
     if operator == "<":
         # Bash itself opens these two as network connections.

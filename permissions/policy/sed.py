@@ -45,5 +45,10 @@ def only_prints(args: tuple[Word, ...]) -> None:
         scripts = list(operands[:1])
     for script in scripts:
         text = script.exact
-        if text is None or len(text) > _MAX_SCRIPT or not _SCRIPT.fullmatch(text):
+        if (
+            text is None
+            or len(text) > _MAX_SCRIPT
+            or not text.isascii()  # where a character ends depends on the locale
+            or not _SCRIPT.fullmatch(text)
+        ):
             raise Doubt("Its script is not known to only print.")
