@@ -1,8 +1,6 @@
 """Asks git what a repository looks like, without letting the repository run anything.
 
-A repository's own configuration can name programs: for its file monitor, filters,
-signatures, pagers, missing objects. All of them are switched off here. What cannot be
-found out in time is left out.
+Where that cannot be ensured, nothing is asked. What cannot be found out in time is left out.
 """
 
 from __future__ import annotations
@@ -15,6 +13,7 @@ from functools import cache
 from pathlib import Path
 
 from agents.prompts.facts import GitFacts
+from agents.tools.safe_git import safe_git_variables
 from agents.tools.shell.process import ProcessFailed
 from agents.tools.shell.pumped import run
 from agents.tools.shell.reaper import PROCESS_MARK, SERVER_MARK
@@ -26,29 +25,9 @@ COMMITS = 5
 LINE_CHARS = 160
 KEPT = 500
 _OUTPUT_LIMIT = 256 << 10
-_FILTERS_LIMIT = 200
 
 # Of a workspace's environment, what git needs; above all none of git's own variables.
 _PASSED = ("PATH", "HOME", "XDG_CONFIG_HOME", SERVER_MARK, "TMPDIR")
-_QUIET = {
-    "GIT_OPTIONAL_LOCKS": "0",
-    "GIT_TERMINAL_PROMPT": "0",
-    "GIT_PAGER": "cat",
-    "GIT_NO_LAZY_FETCH": "1",
-    "GIT_ALLOW_PROTOCOL": "none",
-    "LC_ALL": "C",
-}
-_OFF = {
-    "core.fsmonitor": "false",
-    "core.hooksPath": os.devnull,
-    "core.pager": "cat",
-    "log.showSignature": "false",
-    "status.submoduleSummary": "false",
-    "diff.ignoreSubmodules": "all",
-    "submodule.recurse": "false",
-    "color.ui": "false",
-}
-_FILTERS = r"^filter\..*\.(clean|smudge|process|required)$"
 
 
 class GitMemory:
@@ -77,20 +56,22 @@ def git_memory() -> GitMemory:
 
 async def git_facts(working_dir: str, env: Mapping[str, str]) -> GitFacts | None:
     """``None`` where there is no repository. Raises nothing."""
-    root = await asyncio.to_thread(_root_above, working_dir)
-    if root is None:
+    if not await asyncio.to_thread(_is_in_repository, working_dir):
         return None
-    ask = _Git(working_dir, root, env)
+    own = {name: env[name] for name in _PASSED if name in env} | {"LC_ALL": "C"}
     try:
         async with asyncio.timeout(SECONDS):
-            await ask.switch_filters_off()
+            safe = await safe_git_variables(Path(working_dir), own, shows_content=False)
+            if safe is None:
+                return GitFacts()
+            git = _Git(working_dir, {**own, **safe})
             # A group waits for both, also when it is cancelled: nothing of them is left behind.
             async with asyncio.TaskGroup() as both:
                 status = both.create_task(
-                    ask.lines("status", "--porcelain=v1", "--branch", "--ignore-submodules=all")
+                    git.lines("status", "--porcelain=v1", "--branch", "--ignore-submodules=all")
                 )
                 log = both.create_task(
-                    ask.lines(
+                    git.lines(
                         "log", f"--max-count={COMMITS}", "--format=%h %s", "--no-show-signature"
                     )
                 )
@@ -111,21 +92,9 @@ def _facts(status: Sequence[str], log: Sequence[str]) -> GitFacts:
 
 
 class _Git:
-    def __init__(self, working_dir: str, root: Path, env: Mapping[str, str]) -> None:
+    def __init__(self, working_dir: str, env: Mapping[str, str]) -> None:
         self._folder = Path(working_dir)
-        self._env = {name: env[name] for name in _PASSED if name in env} | _QUIET
-        # A configured work tree could be any folder, whose names would then be listed.
-        self._env["GIT_WORK_TREE"] = str(root)
-        self._off = dict(_OFF)
-
-    async def switch_filters_off(self) -> None:
-        """Only the repository's own: its user's may stay, or their files would seem changed."""
-        asked = ("--show-scope", "--includes", "-z", "--name-only", "--get-regexp", _FILTERS)
-        words = (await self._output("config", *asked)).split("\0")
-        scoped = list(zip(words[::2], words[1::2], strict=False))
-        for scope, key in scoped[:_FILTERS_LIMIT]:
-            if scope in {"local", "worktree"}:
-                self._off[key] = "false" if key.endswith(".required") else ""
+        self._env = env
 
     async def lines(self, *arguments: str) -> list[str]:
         return (await self._output(*arguments)).splitlines()
@@ -135,16 +104,13 @@ class _Git:
         program = await asyncio.to_thread(shutil.which, "git", path=self._env.get("PATH"))
         if program is None:
             return ""
-        off = {"GIT_CONFIG_COUNT": str(len(self._off))}
-        for index, (key, value) in enumerate(self._off.items()):
-            off |= {f"GIT_CONFIG_KEY_{index}": key, f"GIT_CONFIG_VALUE_{index}": value}
         kept = _Kept()
         try:
             with open(os.devnull, "wb") as nowhere:  # noqa: PTH123, ASYNC230  no disk behind it
                 finished = await run(
-                    [program, "--no-pager", *arguments],
+                    [program, "--no-pager", "-c", "color.ui=false", *arguments],
                     cwd=self._folder,
-                    env={**self._env, **off, PROCESS_MARK: new_id()},
+                    env={**self._env, PROCESS_MARK: new_id()},
                     sink=kept,
                     timeout_seconds=2 * SECONDS,  # it is cancelled before
                     stderr=nowhere.fileno(),
@@ -163,7 +129,6 @@ class _Kept:
         return True
 
 
-def _root_above(working_dir: str) -> Path | None:
+def _is_in_repository(working_dir: str) -> bool:
     folder = Path(working_dir)
-    places = (folder, *folder.parents)
-    return next((place for place in places if os.path.lexists(place / ".git")), None)
+    return any(os.path.lexists(place / ".git") for place in (folder, *folder.parents))

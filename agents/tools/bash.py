@@ -14,13 +14,15 @@ from agents.tools import arguments, asked, limits
 from agents.tools.contract import Question, ToolContext, ToolOutcome, ToolRefusal
 from agents.tools.description import beside
 from agents.tools.paths import resolve
+from agents.tools.safe_git import safe_git_variables
 from agents.tools.shell.environment import unattended_environment
 from agents.tools.shell.jobs import JobOrder, JobRefused
 from agents.tools.shell.process import ProcessFailed
 from agents.tools.shell.running import Running
 from agents.tools.shell.shells import shell_command
 from agents.tools.shell.watched import WatchedOutput
-from permissions.policy.commands import is_read_only
+from permissions.policy.commands import judge
+from permissions.policy.prefixes import is_known_locale
 
 NO_OUTPUT = "no output"
 _MAX_DESCRIPTION = 2_000
@@ -91,9 +93,9 @@ class Bash:
 
     async def question(self, args: BashArgs, context: ToolContext) -> Question | None:
         folder = await asyncio.to_thread(_folder, args, context)
-        asked.remember(context, folder)
-        # Only at home: a planted repository elsewhere may have git run what it likes.
-        if folder == context.working_dir and await asyncio.to_thread(is_read_only, args.command):
+        environment = await _reading_environment(args.command, folder, context)
+        asked.remember(context, folder, environment is None)
+        if environment is not None:
             return None
         return Question(
             tool_name=self.spec.name,
@@ -111,13 +113,14 @@ class Bash:
 
     async def run(self, args: BashArgs, context: ToolContext) -> ToolOutcome:
         folder = await asyncio.to_thread(_folder, args, context)
-        asked.check(context, folder)
+        environment = await _reading_environment(args.command, folder, context)
+        asked.check(context, folder, environment is None)
         order = JobOrder(
             command=args.command,
             description=args.description,
             folder=folder,
             argv=shell_command(args.command, context.env),
-            env=unattended_environment(context),
+            env={**unattended_environment(context), **(environment or {})},
             process_mark=context.process_mark,
         )
         started = _now_ms()
@@ -208,6 +211,22 @@ def _still_runs(shell_id: str) -> str:
 
 def _text(output: WatchedOutput) -> str:
     return output.kept.text().strip("\n")
+
+
+async def _reading_environment(
+    command: str, folder: Path, context: ToolContext
+) -> Mapping[str, str] | None:
+    """What is added to the environment of a command that needs no permission; else ``None``."""
+    if folder != context.working_dir:  # a repository elsewhere may have git run what it likes
+        return None
+    verdict = await asyncio.to_thread(judge, command)
+    if not verdict.read_only:
+        return None
+    if not is_known_locale(context.env) and not command.isascii():
+        return None
+    if "git" in verdict.programs:
+        return await safe_git_variables(folder, context.env, shows_content=True)
+    return {}
 
 
 def _folder(args: BashArgs, context: ToolContext) -> Path:

@@ -25,6 +25,7 @@ _PLACES = re.compile(r"(?:/usr)?(?:/local)?/bin/|/opt/homebrew/bin/")
 class Verdict:
     read_only: bool
     reason: str  # a sentence, for people
+    programs: frozenset[str] = frozenset()  # what it runs, where it only reads
 
 
 @dataclass(slots=True)
@@ -82,7 +83,7 @@ def judge(command: str) -> Verdict:
             raise Doubt("It uses git in another folder.")
     except Doubt as doubt:
         return Verdict(read_only=False, reason=str(doubt))
-    return Verdict(read_only=True, reason="Everything that it runs only reads.")
+    return Verdict(True, "Everything that it runs only reads.", frozenset(judging.programs))
 
 
 def is_read_only(command: str) -> bool:

@@ -1,9 +1,10 @@
 """The parts of git that only look at a repository.
 
-A repository's own configuration is trusted (its diff driver, its file system
-monitor), as for a person who types the same; options that name another
-repository, another configuration or a program are not. Git accepts any
-unambiguous beginning of a long option, so only whole, known names pass.
+What a repository's own configuration names (a diff driver, a file system
+monitor) is not judged here: whoever runs the command switches it off. Options
+that name another repository, another configuration or a program do not pass.
+Git accepts any unambiguous beginning of a long option, so only whole, known
+names pass.
 """
 
 from __future__ import annotations
@@ -11,9 +12,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from permissions.policy.options import Options, Parsed, Rule, anything, names
+from permissions.policy.options import Options, Parsed, Rule, names
 from permissions.policy.words import Doubt, Word
 
+# No ``submodule`` and no ``ignore-submodules``: with them git starts another one in submodules.
 _DIFF = names(
     "patch no-patch raw patch-with-raw patch-with-stat stat shortstat numstat dirstat summary",
     "compact-summary name-only name-status cached staged unified context minimal patience",
@@ -21,7 +23,7 @@ _DIFF = names(
     "no-renames find-renames find-copies find-copies-harder check full-index binary abbrev text",
     "ignore-all-space ignore-space-change ignore-space-at-eol ignore-blank-lines",
     "function-context exit-code quiet no-ext-diff no-textconv no-prefix diff-filter relative",
-    "inter-hunk-context merge-base no-index ignore-submodules submodule pickaxe-all pickaxe-regex",
+    "inter-hunk-context merge-base no-index pickaxe-all pickaxe-regex",
     "no-color-moved no-relative cc ours theirs base",
 )
 _LOG = _DIFF | names(
@@ -128,6 +130,13 @@ def _for_each_ref(args: tuple[Word, ...]) -> None:
     Options(long=_REFS | names("count"), long_valued=names("format sort")).parse(args)
 
 
+def _anything_but_help(args: tuple[Word, ...]) -> None:
+    # ``--help`` opens the manual with a program that the repository's configuration may name.
+    for word in args:
+        if word.exact == "--help" or (word.exact is None and not word.is_operand):
+            raise Doubt("It may open the manual with another program.")
+
+
 _SUBCOMMANDS: Mapping[str, Rule] = {
     "log": _looks_at_history,
     "show": _looks_at_history,
@@ -141,7 +150,7 @@ _SUBCOMMANDS: Mapping[str, Rule] = {
         valued="u",
         long=names(
             "short branch show-stash porcelain long verbose untracked-files ignored column",
-            "no-column ahead-behind no-ahead-behind no-renames find-renames ignore-submodules",
+            "no-column ahead-behind no-ahead-behind no-renames find-renames",
         ),
     ),
     "branch": _branch,
@@ -184,15 +193,15 @@ _SUBCOMMANDS: Mapping[str, Rule] = {
     "cat-file": Options(flags="tspe"),
     "symbolic-ref": Options(flags="q", long=names("short quiet"), operands=1),
     "count-objects": Options(flags="vH", long=names("verbose human-readable"), operands=0),
-    "rev-parse": anything,
-    "ls-files": anything,
-    "ls-tree": anything,
-    "merge-base": anything,
-    "name-rev": anything,
-    "show-ref": anything,
-    "check-ignore": anything,
-    "check-attr": anything,
-    "version": anything,
+    "rev-parse": _anything_but_help,
+    "ls-files": _anything_but_help,
+    "ls-tree": _anything_but_help,
+    "merge-base": _anything_but_help,
+    "name-rev": _anything_but_help,
+    "show-ref": _anything_but_help,
+    "check-ignore": _anything_but_help,
+    "check-attr": _anything_but_help,
+    "version": _anything_but_help,
 }
 _GLOBAL = names("--no-pager -P --no-optional-locks --no-replace-objects --literal-pathspecs")
 _ASKED = names("--version -v")

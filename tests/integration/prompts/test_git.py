@@ -121,6 +121,32 @@ async def test_nothing_of_a_hostile_repository_is_run(repository: Path, canary: 
     assert not canary.exists()
 
 
+async def test_git_is_asked_nothing_where_more_filters_are_configured_than_switched_off(
+    repository: Path, canary: Path
+) -> None:
+    many = "".join(f'[filter "f{n}"]\n\tclean = cat\n' for n in range(230))
+    config = repository / ".git" / "config"
+    config.write_text(config.read_text() + many + f'[filter "x"]\n\tclean = touch {canary}; cat\n')
+    (repository / ".gitattributes").write_text("* filter=x\n")
+    (repository / "a.txt").write_text("b\n")
+    assert await git_facts(str(repository), ENV) == GitFacts()
+    assert not canary.exists()
+
+
+async def test_a_bare_repository_among_the_files_of_a_clone_is_asked_nothing(
+    repository: Path, canary: Path
+) -> None:
+    docs = repository / "docs"
+    docs.mkdir()
+    git(docs, "init", "-q", "--bare", ".")
+    git(docs, "config", "core.fsmonitor", f"touch {canary}")
+    git(docs, "config", "core.worktree", str(docs))
+    git(repository, "config", "--file", str(docs / "config"), "core.bare", "false")
+    for folder in (docs, docs / "refs"):
+        assert await git_facts(str(folder), ENV) == GitFacts()
+    assert not canary.exists()
+
+
 async def test_the_trap_of_these_tests_works(repository: Path, canary: Path) -> None:
     (repository / ".gitattributes").write_text("* filter=evil\n")
     git(repository, "config", "filter.evil.clean", f"touch {canary}; cat")

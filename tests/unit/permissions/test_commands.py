@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from permissions.policy.commands import Verdict, is_read_only, judge
+from permissions.policy.commands import is_read_only, judge
 from tests.unit.permissions.command_table import ASKED, READ_ONLY
 
 READS = [command for group in READ_ONLY.values() for command in group]
@@ -15,7 +15,8 @@ WRITES = [command for group in ASKED.values() for command in group]
 
 @pytest.mark.parametrize("command", READS)
 def test_it_lets_a_command_pass_that_only_reads(command):
-    assert judge(command) == Verdict(True, "Everything that it runs only reads.")
+    verdict = judge(command)
+    assert (verdict.read_only, verdict.reason) == (True, "Everything that it runs only reads.")
 
 
 @pytest.mark.parametrize("command", WRITES)
@@ -65,6 +66,12 @@ def test_it_never_raises_on_lone_surrogates():
 
 def test_it_is_quick_to_give_up_on_a_long_line():
     assert judge("ls;" * 5_000).reason == "It is longer than 4,000 characters."
+
+
+def test_it_says_which_programs_run():
+    assert judge("git log | xargs -n 1 /usr/bin/wc; cd x").programs == set()
+    assert judge("ls | xargs -n 1 /usr/bin/wc; cd x").programs == {"ls", "xargs", "wc", "cd"}
+    assert judge("$(git diff)").programs == set()
 
 
 def test_it_names_what_it_does_not_know():
