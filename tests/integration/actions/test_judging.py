@@ -1,0 +1,112 @@
+"""A call is allowed for exactly what the person was shown."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from agents.actions.answer import Answer, resolve
+from agents.actions.holding import Held
+from agents.actions.judging import QuestionChanged, Verdict, judge_call
+from agents.tools.contract import Question
+from permissions.models import PermissionRequest
+from tests.integration.actions.ground import Ground, end, run_of, say, step, write
+
+QUESTION = Question(
+    "write",
+    "write",
+    "/project",
+    "Create file a",
+    {"file_path": "/project/a", "new_content": "x\x00", "old_content": ""},
+)
+
+
+@pytest.fixture
+def held(ground: Ground) -> Held:
+    held = ground.start()
+    say(held, calls=["c", "d"])
+    return held
+
+
+def judge(held: Held, question: Question = QUESTION, call_id: str = "c") -> Verdict:
+    return write(
+        lambda tx: judge_call(tx, held, question, call_id=call_id, allowed_tools=frozenset())
+    )
+
+
+def answer(ground: Ground, given: Answer, call_id: str = "c") -> bool:
+    return write(
+        lambda tx: resolve(
+            tx, ground.workspace_id, request_id="", tool_call_id=call_id, answer=given
+        )
+    )
+
+
+def test_a_call_is_asked_for_once(ground: Ground, held: Held) -> None:
+    assert judge(held) is Verdict.ASKED
+    assert judge(held) is Verdict.ASKED
+    assert len(ground.events("permission.requested")) == 1
+
+
+def test_a_call_that_was_allowed_may_run(ground: Ground, held: Held) -> None:
+    judge(held)
+    assert answer(ground, Answer.ALLOW)
+    assert judge(held) is Verdict.ALLOWED
+
+
+def test_a_call_that_was_denied_may_not_run(ground: Ground, held: Held) -> None:
+    judge(held)
+    assert answer(ground, Answer.DENY)
+    assert judge(held) is Verdict.DENIED
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        replace(QUESTION, params={**QUESTION.params, "file_path": "/etc/a"}),
+        replace(QUESTION, params={**QUESTION.params, "new_content": "y"}),
+        replace(QUESTION, params={}),
+        replace(QUESTION, path="/etc"),
+        replace(QUESTION, action="execute"),
+        replace(QUESTION, tool_name="bash"),
+    ],
+)
+def test_a_call_that_would_do_something_else_now_is_not_allowed(
+    ground: Ground, held: Held, changed: Question
+) -> None:
+    judge(held)
+    assert answer(ground, Answer.ALLOW)
+    with pytest.raises(QuestionChanged):
+        judge(held, changed)
+
+
+def test_an_answer_is_for_one_call(ground: Ground, held: Held) -> None:
+    judge(held)
+    judge(held, call_id="d")
+    answer(ground, Answer.ALLOW, "d")
+    assert judge(held) is Verdict.ASKED
+    assert judge(held, call_id="d") is Verdict.ALLOWED
+
+
+def test_the_first_answer_wins(ground: Ground, held: Held) -> None:
+    judge(held)
+    assert answer(ground, Answer.DENY)
+    assert not answer(ground, Answer.ALLOW)
+    assert judge(held) is Verdict.DENIED
+
+
+def test_an_answer_lets_a_parked_run_go_on(ground: Ground, held: Held) -> None:
+    judge(held)
+    step(held, parks=True)
+    assert answer(ground, Answer.ALLOW)
+    assert run_of(held.key).state == "ready"
+
+
+def test_the_end_of_a_run_takes_its_open_question_with_it(ground: Ground, held: Held) -> None:
+    judge(held)
+    end(held)
+    assert PermissionRequest.objects.get().state == "withdrawn"
+    assert not answer(ground, Answer.ALLOW)
+    (resolved,) = ground.events("permission.resolved")
+    assert resolved["denied"] is True
