@@ -20,14 +20,16 @@ _CHILDRENS: Mapping[str, tuple[str, ...]] = {
         "ls",
         "sourcegraph",
         "view",
-        "diagnostics",
-        "references",
+        "lsp_diagnostics",
+        "lsp_references",
         "lsp_definition",
         "lsp_symbols",
         "lsp_call_hierarchy",
     ),
     RunKind.FETCH: ("web_search", "web_fetch", "glob", "grep", "sourcegraph", "view"),
 }
+# Configuration that was written for the earlier names still means these tools.
+_EARLIER_NAMES = {"diagnostics": "lsp_diagnostics", "references": "lsp_references"}
 # Only for those who read the web.
 _FETCH_ONLY = frozenset({"web_search", "web_fetch"})
 
@@ -37,9 +39,12 @@ async def toolbox_of(workspace_id: str, kind: str, settings: Settings) -> Mappin
     brought = {**await lsp_tools(workspace_id)}
     if kind not in _CHILDRENS and settings.mcp:  # most workspaces have none
         brought |= await mcp_tools(workspace_id)
+    disabled = settings.disabled_tools | {
+        _EARLIER_NAMES[name] for name in settings.disabled_tools & _EARLIER_NAMES.keys()
+    }
     tools = {
-        **available(settings.disabled_tools),
-        **{name: tool for name, tool in brought.items() if name not in settings.disabled_tools},
+        **available(disabled),
+        **{name: tool for name, tool in brought.items() if name not in disabled},
     }
     names = _CHILDRENS.get(kind)
     if names is not None:

@@ -25,6 +25,7 @@ from agents.tools.contract import (
     ToolRefusal,
 )
 from agents.tools.description import beside
+from agents.tools.web.access import refuse_private
 from agents.tools.web.urls import web_url
 
 _FOLDER = "fetches"
@@ -60,7 +61,8 @@ class AgenticFetch:
 
     async def question(self, args: AgenticFetchArgs, context: ToolContext) -> Question | None:
         if args.url:
-            web_url(args.url)  # what cannot be fetched is not asked for
+            # What cannot be fetched is not asked for.
+            refuse_private(web_url(args.url), context.web_allowed_hosts)
             description = f"Fetch and analyze content from URL: {args.url}"
         else:
             description = "Search the web and analyze results"

@@ -16,6 +16,7 @@ from agents.tools.contract import FileMark, Question, ToolContext, ToolOutcome, 
 from agents.tools.description import beside
 from agents.tools.paths import is_kernel_path, resolve
 from agents.tools.placing import Stage
+from agents.tools.web.access import refuse_private
 from agents.tools.web.urls import web_url
 
 if TYPE_CHECKING:
@@ -60,7 +61,8 @@ class Download:
         )
 
     async def question(self, args: DownloadArgs, context: ToolContext) -> Question | None:
-        web_url(args.url)  # what cannot be fetched is not asked for
+        # What cannot be fetched is not asked for.
+        refuse_private(web_url(args.url), context.web_allowed_hosts)
         path, mark = await _target(args, context)
         asked.remember(context, path, mark)
         verb = "Download and replace" if mark else "Download to"

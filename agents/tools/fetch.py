@@ -10,6 +10,7 @@ from agents.llm.contract import ToolSpec
 from agents.tools import arguments, limits
 from agents.tools.contract import BadArguments, Question, ToolContext, ToolOutcome
 from agents.tools.description import beside
+from agents.tools.web.access import refuse_private
 from agents.tools.web.urls import web_url
 
 FORMATS = ("text", "markdown", "html")
@@ -55,7 +56,8 @@ class Fetch:
         return FetchArgs(url.strip(), written, timeout)
 
     async def question(self, args: FetchArgs, context: ToolContext) -> Question | None:
-        web_url(args.url)  # what cannot be fetched is not asked for
+        # What cannot be fetched is not asked for.
+        refuse_private(web_url(args.url), context.web_allowed_hosts)
         return Question(
             tool_name=self.spec.name,
             action="fetch",

@@ -37,6 +37,8 @@ _CLOSED = frozenset(
         "target",
     }
 )
+# Left out: the server's own data. Whoever names it as the path is shown it.
+_OWN = ".crush"
 _SCANNED = 50_000
 _MAX_DEPTH = 100
 _MAX_IGNORE = 100
@@ -117,6 +119,8 @@ def _tree(args: LsArgs, context: ToolContext) -> ToolOutcome:
         truncated |= more
         for entry in names:
             parts = (*here.parts, entry.name)
+            if entry.name == _OWN or str(here.path / entry.name) == context.data_dir:
+                continue
             if any(pattern.matches(parts) for pattern in args.ignored):
                 continue
             if count >= limits.LIST_ENTRIES:

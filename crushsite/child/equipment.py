@@ -20,7 +20,16 @@ NEVER = frozenset({"question"})
 SPAWNING = frozenset({"agent"})
 READING = frozenset(
     {
-        *("glob", "grep", "ls", "view", "sourcegraph", "todos", "diagnostics", "references"),
+        *(
+            "glob",
+            "grep",
+            "ls",
+            "view",
+            "sourcegraph",
+            "todos",
+            "lsp_diagnostics",
+            "lsp_references",
+        ),
         *("lsp_definition", "lsp_symbols", "lsp_call_hierarchy"),
     }
 )

@@ -106,7 +106,7 @@ async def test_an_edit_tells_the_model_and_the_clients_what_it_broke(
     session = await seat.workspace.session()
     await run_call(seat, session, call("view", file_path="shop.py"))
     await place.state("py", READY)
-    await run_call(seat, session, call("diagnostics", file_path="shop.py"))  # it is warm
+    await run_call(seat, session, call("lsp_diagnostics", file_path="shop.py"))  # it is warm
     result = await run_call(
         seat,
         session,
@@ -153,7 +153,7 @@ async def test_the_tools_answer_by_name(
     outline = (await said("lsp_symbols", file_path="shop.py"))["content"]
     assert "Class Basket (lines 1-3)" in outline
     assert "  Method total (lines 2-3)" in outline
-    uses = (await said("references", symbol="tax"))["content"]
+    uses = (await said("lsp_references", symbol="tax"))["content"]
     assert "Found 4 references in 2 files" in uses
     assert "main.py:" in uses
     assert "Line 6, column 5: def tax(amount: int) -> int:" in uses
@@ -171,10 +171,10 @@ async def test_the_tools_answer_by_name(
     callees = (await said("lsp_call_hierarchy", symbol="main", direction="outgoing"))["content"]
     assert "shop.py:6 Function tax" in callees
     (place.path / "main.py").write_text("from shop import nothing_there\n")
-    checked = (await said("diagnostics", file_path="main.py"))["content"]
+    checked = (await said("lsp_diagnostics", file_path="main.py"))["content"]
     assert "nothing_there" in checked
     assert "main.py: 1 error" in checked
-    everywhere = (await said("diagnostics"))["content"]
+    everywhere = (await said("lsp_diagnostics"))["content"]
     assert "<project_diagnostics>" in everywhere
     restarted = (await said("lsp_restart"))["content"]
     assert restarted == "Restarted py."
@@ -186,11 +186,15 @@ async def test_wrong_arguments_and_unknown_names_go_back_to_the_model(
     place = await sit(connect(one_server), project_of(lsp={"py": PYRIGHT}))
     session = await place.seat.workspace.session()
     for name, arguments, sentence in (
-        ("references", {}, "symbol is missing: a string is required."),
+        ("lsp_references", {}, "symbol is missing: a string is required."),
         ("lsp_rename", {"symbol": "tax"}, "new_name is missing: a string is required."),
         ("lsp_symbols", {"file_path": 3}, "file_path must be a string, not a number."),
         ("lsp_call_hierarchy", {"symbol": "tax", "direction": "up"}, "direction must be"),
-        ("references", {"symbol": "no_such_name"}, "no_such_name was not found in the workspace."),
+        (
+            "lsp_references",
+            {"symbol": "no_such_name"},
+            "no_such_name was not found in the workspace.",
+        ),
         ("lsp_symbols", {"file_path": "/etc/passwd"}, "outside of the working directory"),
         ("lsp_restart", {"name": "other"}, "There is no language server 'other'"),
         ("lsp_replace_symbol", {"symbol": "tax", "file_path": "shop.py"}, "replacement is missing"),
@@ -263,7 +267,7 @@ async def test_a_symbol_is_replaced_by_its_name(
     assert "has not been read in this session" in unread["content"]
     before = shop.read_text()
     await run_call(seat, session, call("view", file_path="shop.py"))
-    await run_call(seat, session, call("diagnostics", file_path="shop.py"))  # it is warm
+    await run_call(seat, session, call("lsp_diagnostics", file_path="shop.py"))  # it is warm
     await seat.workspace.skip_permissions(False)
     start = seat.stream.mark()
     await seat.workspace.prompt(session, replace)
@@ -309,7 +313,7 @@ async def test_clients_start_stop_and_ask_servers(
     session = await workspace.session()
 
     async def diagnosed() -> dict[str, Any]:
-        await run_call(seat, session, call("diagnostics", file_path="shop.py"))
+        await run_call(seat, session, call("lsp_diagnostics", file_path="shop.py"))
         answer: dict[str, Any] = await workspace.call("GET", "/lsps/py/diagnostics")
         return answer
 
@@ -345,7 +349,7 @@ async def test_what_is_installed_is_started_where_a_project_has_its_markers(
     place = await sit(client, project_of(), PATH=path)
     assert await place.lsps() == {}  # until it is needed
     session = await place.seat.workspace.session()
-    uses = await run_call(place.seat, session, call("references", symbol="tax"))
+    uses = await run_call(place.seat, session, call("lsp_references", symbol="tax"))
     assert "Found 4 references" in uses["content"]
     assert (await place.lsps())["basedpyright"]["state"] == READY
     for folder, marked_project in (
@@ -356,8 +360,8 @@ async def test_what_is_installed_is_started_where_a_project_has_its_markers(
             (folder / "pyproject.toml").unlink()
         other = await sit(client, folder, PATH=path)
         session = await other.seat.workspace.session()
-        missing = await run_call(other.seat, session, call("references", symbol="tax"))
-        assert "There is no tool 'references'" in missing["content"]
+        missing = await run_call(other.seat, session, call("lsp_references", symbol="tax"))
+        assert "There is no tool 'lsp_references'" in missing["content"]
 
 
 @linux_only
@@ -394,7 +398,7 @@ async def test_servers_end_when_the_server_is_killed(
     await until(is_settled, "it is told as ended")
     session = await again.seat.workspace.session()
     (folder / "shop.py").write_text("bad\n")
-    checked = await run_call(again.seat, session, call("diagnostics", file_path="shop.py"))
+    checked = await run_call(again.seat, session, call("lsp_diagnostics", file_path="shop.py"))
     assert "line 1 is bad" in checked["content"]
 
 

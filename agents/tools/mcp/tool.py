@@ -53,7 +53,7 @@ class McpTool:
             action="execute",
             path=str(context.working_dir),
             description=f"Call {self._offered.name} of the MCP server {self._server.name}",
-            params=args,
+            params={name: _printable(value) for name, value in args.items()},
         )
 
     async def run(self, args: Arguments, context: ToolContext) -> ToolOutcome:
@@ -63,3 +63,8 @@ class McpTool:
             )
         except McpFailed as failure:
             raise ToolRefusal(f"MCP server {self._server.name}: {failure}") from None
+
+
+def _printable(value: Any) -> Any:
+    """A value as a permission dialog can print it: clients show nested ones as raw structures."""
+    return orjson.dumps(value).decode() if isinstance(value, dict | list) else value

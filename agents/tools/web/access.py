@@ -6,12 +6,17 @@ Pure. The list holds ``host``, ``host:port``, ``*.domain``, an address, a networ
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from ipaddress import ip_network
+from ipaddress import ip_address, ip_network
+from typing import TYPE_CHECKING
 
 from agents.tools.contract import ToolRefusal
 from agents.tools.web.addresses import Address, Network, is_public, literal, unwrapped
+
+if TYPE_CHECKING:
+    from yarl import URL
 
 _HINT = "The web tools reach it only when tools.web.allowed_private_hosts in crush.json lists it."
 
@@ -49,6 +54,28 @@ class Access:
                 raise ToolRefusal(f"{host} is an address of a private network. {_HINT}")
             # The address itself is not told: a name server's answer could map a network.
             raise ToolRefusal(f"{host} leads into a private network. {_HINT}")
+
+
+def refuse_private(url: URL, allowed: Iterable[str]) -> None:
+    """Before anybody is asked for leave: raises ``ToolRefusal`` for an address that is written out.
+
+    No name is looked up: a look-up would tell a name server what the model wrote, before a
+    person allowed it. Names are judged when they are connected to.
+    """
+    host, port = url.host or "", url.port or 0
+    Access(allowed).check(host, port, _written_out(host))
+
+
+def _written_out(host: str) -> list[Address]:
+    name = host.rstrip(".").lower()
+    if name == "localhost" or name.endswith(".localhost"):
+        return [ip_address("127.0.0.1")]
+    try:
+        # Also the short forms (127.1, 0x7f000001) that a connection would accept.
+        found = socket.getaddrinfo(host, None, flags=socket.AI_NUMERICHOST)
+    except (OSError, UnicodeError):
+        return []
+    return [ip_address(text) for text in dict.fromkeys(str(info[4][0]) for info in found)]
 
 
 def _entry(written: str) -> _Entry | None:

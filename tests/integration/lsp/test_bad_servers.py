@@ -74,7 +74,7 @@ async def test_one_that_lies_is_not_believed(make_bench: MakeBench) -> None:
     said = await bench.languages.after_change(str(path))
     assert said.count("Error:") == 1  # the only one with the shape of one
     for tool, more in (
-        ("references", {}),
+        ("lsp_references", {}),
         ("lsp_definition", {}),
         ("lsp_rename", {"new_name": "other"}),
     ):
@@ -142,9 +142,9 @@ async def test_a_file_that_is_broken_elsewhere_is_told_too(make_bench: MakeBench
     await bench.languages.after_change(str(first))
     said = await bench.languages.after_change(str(second))
     assert said.startswith("<project_diagnostics>\nError: a.py:1:1")
-    assert "a.py" in (await bench.call("diagnostics")).content
+    assert "a.py" in (await bench.call("lsp_diagnostics")).content
     first.unlink()
-    checked = await bench.call("diagnostics", file_path="b.py")
+    checked = await bench.call("lsp_diagnostics", file_path="b.py")
     assert "b.py: 0 errors, 0 warnings" in checked.content
 
 

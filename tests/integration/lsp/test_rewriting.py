@@ -66,11 +66,11 @@ async def test_links_that_leave_the_workspace_are_not_followed(
     outside = tmp_path / "outside.py"
     outside.write_text(CODE)
     (bench.root / "link.py").symlink_to(outside)
-    for tool in ("lsp_symbols", "diagnostics"):
+    for tool in ("lsp_symbols", "lsp_diagnostics"):
         with pytest.raises(ToolRefusal, match="outside of the working directory"):
             await bench.call(tool, file_path="link.py")
     with pytest.raises(ToolRefusal, match="outside of the working directory"):
-        await bench.call("references", symbol="first", path="link.py")
+        await bench.call("lsp_references", symbol="first", path="link.py")
 
 
 async def test_a_definition_outside_of_the_workspace_is_named_and_not_quoted(bench: Bench) -> None:
@@ -100,8 +100,8 @@ async def test_names_that_several_symbols_have_must_be_told_apart(bench: Bench) 
 @pytest.mark.parametrize(
     ("tool", "arguments", "sentence"),
     [
-        ("references", {"symbol": "  "}, "symbol must not be empty"),
-        ("references", {"symbol": "x" * 999}, "symbol is too long"),
+        ("lsp_references", {"symbol": "  "}, "symbol must not be empty"),
+        ("lsp_references", {"symbol": "x" * 999}, "symbol is too long"),
         ("lsp_rename", {"symbol": "a", "new_name": None}, "new_name is missing"),
         ("lsp_call_hierarchy", {"symbol": "a", "direction": "x"}, "direction must be"),
         ("lsp_replace_symbol", {"symbol": "a", "file_path": "b"}, "replacement is missing"),
@@ -110,7 +110,7 @@ async def test_names_that_several_symbols_have_must_be_told_apart(bench: Bench) 
             {"symbol": "a", "file_path": "b", "action": "explode"},
             "action must be one of replace, add_before, add_after, delete",
         ),
-        ("diagnostics", {"file_path": []}, "file_path must be a string, not a list"),
+        ("lsp_diagnostics", {"file_path": []}, "file_path must be a string, not a list"),
         ("lsp_restart", {"name": 1}, "name must be a string, not a number"),
     ],
 )
@@ -125,7 +125,7 @@ async def test_nothing_is_restarted_that_was_never_started(bench: Bench) -> None
     with pytest.raises(ToolRefusal, match="No language server has been started yet"):
         await bench.call("lsp_restart")
     with pytest.raises(ToolRefusal, match="No language server runs yet"):
-        await bench.call("diagnostics")
+        await bench.call("lsp_diagnostics")
     await bench.servers.refresh()
     with pytest.raises(ToolRefusal, match="there are: py"):
         await bench.call("lsp_restart", name="go")

@@ -258,3 +258,16 @@ async def test_todos_tells_what_is_new(desk: Desk) -> None:
 def test_todos_refuses_what_does_not_fit(todos: object) -> None:
     with pytest.raises(BadArguments, match="todos"):
         Todos().parse({"todos": todos})
+
+
+async def test_ls_leaves_the_servers_own_folders_out(desk: Desk, root: Path) -> None:
+    for name in (".crush", "deep/.crush", "data", "src"):
+        (root / name).mkdir(parents=True)
+        (root / name / "inside").write_text("")
+    context = dataclasses.replace(desk.context, data_dir=str(root / "data"))
+    own = dataclasses.replace(desk, context=context)
+    shown = (await call(Ls(), own)).content
+    assert ".crush" not in shown
+    assert "data" not in shown.replace(str(root), "")
+    assert "src/" in shown
+    assert "inside" in (await call(Ls(), own, path=".crush")).content

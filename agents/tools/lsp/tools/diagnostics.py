@@ -33,7 +33,7 @@ class DiagnosticsArgs:
 class Diagnostics:
     parallel = True
     spec = ToolSpec(
-        name="diagnostics",
+        name="lsp_diagnostics",
         description=beside(__file__),
         schema={
             "type": "object",

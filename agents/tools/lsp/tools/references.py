@@ -22,7 +22,7 @@ _SHOWN = 200
 class References:
     parallel = True
     spec = ToolSpec(
-        name="references",
+        name="lsp_references",
         description=beside(__file__),
         schema=symbol_arguments.SCHEMA,
     )

@@ -4,44 +4,67 @@ from __future__ import annotations
 
 from ipaddress import ip_address
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from agents.tools.contract import ToolRefusal
+from agents.tools.agentic_fetch import AgenticFetch
+from agents.tools.contract import Tool, ToolRefusal
 from agents.tools.download import Download
+from agents.tools.fetch import Fetch
 from agents.tools.web.access import Access
 from agents.tools.web.addresses import Address
 from agents.tools.web.fetching import Request, Web, asked
 from agents.tools.web_fetch import WebFetch
 from tests.doubles.tool_context import Desk, make_desk
 from tests.doubles.web_site import Site, web_site
-from tests.integration.tools.calling import call
+from tests.integration.tools.calling import ask, call
 from tests.integration.tools.web.calling import allowed, fetch
 
-
-@pytest.mark.parametrize(
-    "host",
-    [
-        "127.0.0.1",
-        "127.1",
-        "2130706433",
-        "0x7f000001",
-        "0177.0.0.1",
-        "0.0.0.0",
-        "localhost",
-        "LOCALHOST",
-        "[::1]",
-        "[::]",
-        "[::ffff:127.0.0.1]",
-        "[::ffff:7f00:1]",
-        "[64:ff9b::127.0.0.1]",
-        "169.254.169.254",
-        "10.0.0.1",
-        "100.64.0.1",
-        "[fe80::1]",
-        "[fd00::1]",
-    ],
+PRIVATE = (
+    "127.0.0.1",
+    "127.1",
+    "2130706433",
+    "0x7f000001",
+    "0177.0.0.1",
+    "0.0.0.0",
+    "localhost",
+    "LOCALHOST",
+    "[::1]",
+    "[::]",
+    "[::ffff:127.0.0.1]",
+    "[::ffff:7f00:1]",
+    "[64:ff9b::127.0.0.1]",
+    "169.254.169.254",
+    "10.0.0.1",
+    "100.64.0.1",
+    "[fe80::1]",
+    "[fd00::1]",
 )
+ASKING: list[tuple[Tool[Any], dict[str, Any]]] = [
+    (Fetch(), {"format": "text"}),
+    (Download(), {"file_path": "f"}),
+    (AgenticFetch(), {"prompt": "What is there?"}),
+]
+
+
+@pytest.mark.parametrize("host", PRIVATE)
+async def test_nobody_is_asked_for_what_would_be_refused(tmp_path: Path, host: str) -> None:
+    desk = make_desk(tmp_path)
+    for tool, more in ASKING:
+        with pytest.raises(ToolRefusal, match="private network"):
+            await ask(tool, desk, url=f"http://{host}:8080/", **more)
+
+
+async def test_somebody_is_asked_for_what_may_be_reached(tmp_path: Path) -> None:
+    desk = allowed(make_desk(tmp_path), "127.0.0.1", "localhost")
+    for tool, more in ASKING:
+        # The last one has no address: a look-up before the answer would tell others of it.
+        for host in ("127.0.0.1", "localhost", "93.184.216.34", "name.invalid"):
+            assert await ask(tool, desk, url=f"http://{host}:8080/", **more) is not None
+
+
+@pytest.mark.parametrize("host", PRIVATE)
 async def test_it_reaches_nothing_private(tmp_path: Path, site: Site, host: str) -> None:
     desk = make_desk(tmp_path)
     with pytest.raises(ToolRefusal, match="private network"):
