@@ -10,6 +10,7 @@ from django.contrib import admin
 
 from agents.admin import WorkspaceAdmin
 from crushsite.process import process
+from crushsite.sign_in import ThrottledSignIn
 from workspaces.storage.errors import ShuttingDown
 
 
@@ -22,5 +23,6 @@ def _close_streams(workspace_id: str, client_ids: Iterable[str]) -> None:
         async_to_sync(close)()
 
 
+admin.site.login_form = ThrottledSignIn
 admin.site.site_header = admin.site.site_title = "Crush server"
 WorkspaceAdmin.close_streams = staticmethod(_close_streams)
