@@ -17,7 +17,19 @@ from agents import admin_services
 from agents.actions.blocking import cancel_and_wait, release_all_and_wait
 from agents.models import Run, SubAgent
 from workspaces.admin import SessionPages, WorkspacePages
-from workspaces.admin_pages import ReadOnlyAdmin, first_line, json_text, long_text, moment
+from workspaces.admin_pages import (
+    NOTHING,
+    ReadOnlyAdmin,
+    first_line,
+    in_words,
+    json_text,
+    link_to,
+    linked,
+    long_text,
+    moment,
+    rows_of,
+    time,
+)
 from workspaces.models import Session, Workspace
 from workspaces.storage.errors import Refusal
 from workspaces.storage.moments import now_ms
@@ -28,6 +40,16 @@ __all__ = ["RunAdmin", "SessionAdmin", "SubAgentAdmin", "WorkspaceAdmin", "admin
 @admin.register(Workspace)
 class WorkspaceAdmin(WorkspacePages):
     actions = ["release"]
+    related = [
+        *WorkspacePages.related,
+        rows_of("agents.run", "workspace", "runs"),
+        rows_of("agents.job", "workspace", "jobs"),
+        rows_of("agents.subagent", "workspace", "sub-agents"),
+        rows_of("agents.mcpserver", "workspace", "MCP servers"),
+        rows_of("agents.languageserver", "workspace", "language servers"),
+        rows_of("permissions.permissionrequest", "workspace", "permission requests"),
+        rows_of("permissions.questionbatch", "workspace", "question batches"),
+    ]
     # Ends the open streams of these clients in a workspace.
     close_streams: Callable[[str, Iterable[str]], None] | None = None
 
@@ -49,6 +71,14 @@ class WorkspaceAdmin(WorkspacePages):
 @admin.register(Session)
 class SessionAdmin(SessionPages):
     actions = ["cancel"]
+    related = [
+        *SessionPages.related,
+        rows_of("agents.run", "session", "runs"),
+        rows_of("agents.job", "session_id", "jobs"),
+        rows_of("permissions.permissionrequest", "session", "permission requests"),
+        rows_of("permissions.questionbatch", "session", "question batches"),
+        rows_of("permissions.grant", "session", "grants"),
+    ]
 
     @admin.action(description="Cancel what runs and waits", permissions=["act"])
     def cancel(self, request: HttpRequest, queryset: QuerySet[Session]) -> None:
@@ -59,32 +89,37 @@ class SessionAdmin(SessionPages):
 @admin.register(Run)
 class RunAdmin(ReadOnlyAdmin):
     list_display = [
-        "__str__",
         first_line("prompt"),
-        "state",
-        "outcome",
-        "session",
-        "workspace",
-        moment("accepted_at"),
-        moment("finished_at"),
+        "status",
+        linked("session"),
+        linked("workspace"),
+        time("accepted_at"),
     ]
     list_filter = ["state", "outcome", "kind"]
     list_select_related = ["session", "workspace"]
     search_fields = ["=id", "=run_id", "prompt", "=session__id", "session__title"]
     ordering = ["-id"]
     actions = ["cancel"]
+    related = [
+        rows_of("workspaces.message", "run_key", "messages"),
+        rows_of("permissions.permissionrequest", "run_key", "permission requests"),
+        rows_of("permissions.questionbatch", "run_key", "question batches"),
+        rows_of("agents.run", "parent", "child runs"),
+        rows_of("agents.subagent", "run", "sub-agents"),
+    ]
     shown = [
         "id",
         "run_id",
-        "workspace",
-        "session",
+        linked("workspace"),
+        linked("session"),
         "kind",
         "state",
         "outcome",
+        linked("message_id", "workspaces.message"),
+        linked("parent", label="parent run"),
+        linked("folded_into"),
         "accept_number",
-        "was_queued",
-        "folded_into",
-        "message_id",
+        in_words("was_queued", "behind other prompts", "at once", "accepted"),
         long_text("error"),
         long_text("prompt"),
         json_text("attachments"),
@@ -97,6 +132,12 @@ class RunAdmin(ReadOnlyAdmin):
         moment("finished_at"),
     ]
 
+    @admin.display(description="status", ordering="state")
+    def status(self, run: Run) -> str:
+        """Its outcome once it has one: "finished" alone says little."""
+        shown = run.get_outcome_display() if run.outcome else run.get_state_display()
+        return str(shown).partition(" (")[0]
+
     @admin.action(description="Cancel all that was accepted in their sessions", permissions=["act"])
     def cancel(self, request: HttpRequest, queryset: QuerySet[Run]) -> None:
         # A cancel takes a session's work as a whole: what is queued behind a cancelled
@@ -107,28 +148,16 @@ class RunAdmin(ReadOnlyAdmin):
 
 @admin.register(SubAgent)
 class SubAgentAdmin(ReadOnlyAdmin):
-    list_display = [
-        "__str__",
-        "state",
-        "ending",
-        "parent",
-        "age",
-        "workspace",
-        "pid",
-        "last_event",
-        moment("last_event_at"),
-        moment("started_at"),
-        moment("ended_at"),
-    ]
+    list_display = ["__str__", "status", "parent", "age", "last_event", time("started_at")]
     list_filter = ["state", "ending", "role"]
     list_select_related = ["workspace", "run__session"]
     search_fields = ["=child_id", "role", "=run__session__id", "=run__session__parent_session_id"]
     ordering = ["-started_at"]
     actions = ["stop"]
     shown = [
-        "run",
+        linked("run"),
         "parent",
-        "workspace",
+        linked("workspace"),
         "role",
         "child_id",
         "endpoint",
@@ -142,9 +171,14 @@ class SubAgentAdmin(ReadOnlyAdmin):
         moment("ended_at"),
     ]
 
+    @admin.display(description="status", ordering="state")
+    def status(self, sub_agent: SubAgent) -> str:
+        return sub_agent.ending or str(sub_agent.get_state_display())
+
     @admin.display(description="parent session")
     def parent(self, sub_agent: SubAgent) -> str:
-        return sub_agent.run.session.parent_session_id
+        parent_id = sub_agent.run.session.parent_session_id
+        return link_to("workspaces.session", parent_id, parent_id) if parent_id else NOTHING
 
     @admin.display(ordering="-started_at")
     def age(self, sub_agent: SubAgent) -> timedelta:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.contrib import admin
 
 from agents.models import Job, LanguageServer, McpSecret, McpServer
-from workspaces.admin_pages import ReadOnlyAdmin, first_line, long_text, moment
+from workspaces.admin_pages import ReadOnlyAdmin, first_line, linked, long_text, moment, time
 
 
 @admin.register(Job)
@@ -14,10 +14,9 @@ class JobAdmin(ReadOnlyAdmin):
         first_line("command"),
         "state",
         "exit_code",
-        "workspace",
-        "pid",
-        moment("started_at"),
-        moment("ended_at"),
+        linked("workspace"),
+        linked("session_id", "workspaces.session"),
+        time("started_at"),
     ]
     list_filter = ["state"]
     list_select_related = ["workspace"]
@@ -25,8 +24,8 @@ class JobAdmin(ReadOnlyAdmin):
     ordering = ["-started_at"]
     shown = [
         "id",
-        "workspace",
-        "session_id",
+        linked("workspace"),
+        linked("session_id", "workspaces.session"),
         long_text("command"),
         "description",
         "working_dir",
@@ -54,14 +53,12 @@ class McpServerAdmin(_ServerAdmin):
     list_display = [
         "name",
         "state",
-        "workspace",
+        linked("workspace"),
         "tool_count",
-        "prompt_count",
-        "resource_count",
-        moment("connected_at"),
+        time("connected_at"),
     ]
     shown = [
-        "workspace",
+        linked("workspace"),
         "name",
         "state",
         long_text("error"),
@@ -77,7 +74,7 @@ class McpServerAdmin(_ServerAdmin):
 class McpSecretAdmin(ReadOnlyAdmin):
     """That there is a login, never the login."""
 
-    list_display = ["url", moment("changed_at")]
+    list_display = ["url", time("changed_at")]
     search_fields = ["url"]
     ordering = ["url"]
     shown = ["url", moment("changed_at")]
@@ -88,13 +85,12 @@ class LanguageServerAdmin(_ServerAdmin):
     list_display = [
         "name",
         "state",
-        "workspace",
+        linked("workspace"),
         "diagnostic_count",
-        "pid",
-        moment("connected_at"),
+        time("connected_at"),
     ]
     shown = [
-        "workspace",
+        linked("workspace"),
         "name",
         "state",
         long_text("error"),

@@ -116,6 +116,17 @@ class Run(models.Model):
         return self.run_id or f"run {self.pk}"
 
 
+class LanguageServerState(models.IntegerChoices):
+    """As on the wire."""
+
+    UNSTARTED = 0
+    STARTING = 1
+    READY = 2
+    ERROR = 3
+    STOPPED = 4
+    DISABLED = 5
+
+
 class JobState(models.TextChoices):
     RUNNING = "running"
     ENDED = "ended"
@@ -171,6 +182,7 @@ class McpServer(models.Model):
     pid_started = models.CharField(max_length=64, blank=True)
 
     class Meta:
+        verbose_name = "MCP server"
         constraints = [
             models.UniqueConstraint(fields=["workspace", "name"], name="one_mcp_server_a_name")
         ]
@@ -187,6 +199,9 @@ class McpSecret(models.Model):
     sealed = models.TextField()
     changed_at = models.BigIntegerField(default=now_ms)
 
+    class Meta:
+        verbose_name = "MCP login"
+
     @override
     def __str__(self) -> str:
         return self.url
@@ -197,9 +212,7 @@ class LanguageServer(models.Model):
 
     workspace = models.ForeignKey(Workspace, models.CASCADE, related_name="language_servers")
     name = models.CharField(max_length=200)
-    state = (
-        models.IntegerField()
-    )  # 0 unstarted, 1 starting, 2 ready, 3 error, 4 stopped, 5 disabled
+    state = models.IntegerField(choices=LanguageServerState.choices)
     error = models.TextField(blank=True)
     diagnostic_count = models.IntegerField(default=0)
     connected_at = models.BigIntegerField(null=True, blank=True)
@@ -213,7 +226,7 @@ class LanguageServer(models.Model):
 
     @override
     def __str__(self) -> str:
-        return f"{self.name}: {self.state}"
+        return f"{self.name}: {self.get_state_display()}"
 
 
 class SubAgentState(models.TextChoices):
@@ -241,6 +254,9 @@ class SubAgent(models.Model):
     events = models.BigIntegerField(default=0)
     started_at = models.BigIntegerField(default=now_ms)
     ended_at = models.BigIntegerField(null=True, blank=True)
+
+    class Meta:
+        verbose_name = "sub-agent"
 
     @override
     def __str__(self) -> str:

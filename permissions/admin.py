@@ -7,7 +7,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 
 from permissions.models import Grant, PermissionRequest, QuestionBatch
-from workspaces.admin_pages import ReadOnlyAdmin, json_text, moment
+from workspaces.admin_pages import ReadOnlyAdmin, json_text, linked, moment, time
 from workspaces.storage.transaction import Transaction
 from workspaces.storage.writer import writer
 
@@ -16,13 +16,11 @@ from workspaces.storage.writer import writer
 class PermissionRequestAdmin(ReadOnlyAdmin):
     list_display = [
         "tool_name",
-        "action",
-        "path",
         "state",
-        "session",
-        "workspace",
-        moment("asked_at"),
-        moment("answered_at"),
+        "description",
+        linked("session"),
+        linked("workspace"),
+        time("asked_at"),
     ]
     list_filter = ["state", "action"]
     list_select_related = ["session", "workspace"]
@@ -30,9 +28,9 @@ class PermissionRequestAdmin(ReadOnlyAdmin):
     ordering = ["-asked_at"]
     shown = [
         "id",
-        "workspace",
-        "session",
-        "run_key",
+        linked("workspace"),
+        linked("session"),
+        linked("run_key", "agents.run", "run"),
         "tool_call_id",
         "tool_name",
         "action",
@@ -47,16 +45,16 @@ class PermissionRequestAdmin(ReadOnlyAdmin):
 
 @admin.register(QuestionBatch)
 class QuestionBatchAdmin(ReadOnlyAdmin):
-    list_display = ["__str__", "state", "session", "workspace", moment("asked_at")]
+    list_display = ["__str__", "state", linked("session"), linked("workspace"), time("asked_at")]
     list_filter = ["state"]
     list_select_related = ["session", "workspace"]
-    search_fields = ["=id", "=session__id", "workspace__path"]
+    search_fields = ["=id", "=session__id", "workspace__path", "questions", "responses"]
     ordering = ["-asked_at"]
     shown = [
         "id",
-        "workspace",
-        "session",
-        "run_key",
+        linked("workspace"),
+        linked("session"),
+        linked("run_key", "agents.run", "run"),
         "tool_call_id",
         json_text("questions"),
         "confirm_title",
@@ -70,12 +68,12 @@ class QuestionBatchAdmin(ReadOnlyAdmin):
 
 @admin.register(Grant)
 class GrantAdmin(ReadOnlyAdmin):
-    list_display = ["tool_name", "action", "path", "session", moment("granted_at")]
+    list_display = ["tool_name", "action", "path", linked("session"), time("granted_at")]
     list_filter = ["action"]
     list_select_related = ["session"]
     search_fields = ["tool_name", "path", "=session__id", "session__title"]
     ordering = ["-granted_at"]
-    shown = ["session", "tool_name", "action", "path", moment("granted_at")]
+    shown = [linked("session"), "tool_name", "action", "path", moment("granted_at")]
     actions = ["revoke"]
 
     @admin.action(description="Revoke: ask again", permissions=["act"])

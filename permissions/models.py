@@ -96,6 +96,7 @@ class QuestionBatch(models.Model):
     answered_at = models.BigIntegerField(null=True, blank=True)
 
     class Meta:
+        verbose_name_plural = "question batches"
         constraints = [
             models.UniqueConstraint(fields=["run_key", "tool_call_id"], name="one_batch_a_call")
         ]
@@ -109,4 +110,5 @@ class QuestionBatch(models.Model):
 
     @override
     def __str__(self) -> str:
-        return f"{len(self.questions)} questions"
+        count = len(self.questions)
+        return f"{count} question{'' if count == 1 else 's'}"

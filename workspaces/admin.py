@@ -7,14 +7,21 @@ ends runs, so ``agents.admin`` registers them.
 from __future__ import annotations
 
 from django.contrib import admin
+from django.db.models import Model
 
 from workspaces.admin_pages import (
     ReadOnlyAdmin,
     chosen_from,
+    excerpt,
     first_line,
+    flag_filter,
+    in_words,
     json_text,
+    linked,
     long_text,
     moment,
+    rows_of,
+    time,
 )
 from workspaces.events.parts import Role
 from workspaces.events.types import Kind
@@ -28,19 +35,58 @@ from workspaces.models import (
 )
 
 
+@admin.display(description="state", ordering="is_busy")
+def _session_state(session: Model) -> str:
+    if getattr(session, "is_deleting", False):
+        return "being deleted"
+    return "busy" if getattr(session, "is_busy", False) else "idle"
+
+
+@admin.display(description="messages", ordering="message_count")
+def _messages(session: Model) -> str:
+    return f"{getattr(session, 'message_count', 0):,}"
+
+
+@admin.display(description="cost", ordering="cost")
+def _cost(session: Model) -> str:
+    return f"{getattr(session, 'cost', 0.0):.4f}"
+
+
+@admin.display(description="text")
+def _text(message: Model) -> str:
+    return excerpt(str(getattr(message, "parts", "")))
+
+
+_STREAMING = in_words("is_streaming", "attached", "away", "state")
+
+
 class WorkspacePages(ReadOnlyAdmin):
-    list_display = ["path", "is_open", "skip_permissions", "last_event", moment("opened_at")]
-    list_filter = ["is_open", "skip_permissions"]
+    list_display = [
+        "path",
+        in_words("is_open", "open", "closed", "state"),
+        in_words("skip_permissions", "all allowed", "requested", "permissions"),
+        "last_event",
+        time("opened_at"),
+    ]
+    list_filter = [
+        flag_filter("is_open", "open", "closed"),
+        flag_filter("skip_permissions", "all allowed", "requested", "permissions"),
+    ]
     search_fields = ["path", "=id"]
     ordering = ["-opened_at"]
+    related = [
+        rows_of("workspaces.session", "workspace", "sessions"),
+        rows_of("workspaces.clientclaim", "workspace", "clients"),
+        rows_of("workspaces.event", "workspace", "events"),
+    ]
     # Without ``sealed_env``: an encrypted secret is still one.
     shown = [
         "id",
         "path",
         "data_dir",
-        "is_open",
-        "skip_permissions",
-        "debug",
+        in_words("is_open", "open", "closed", "state"),
+        in_words("skip_permissions", "all allowed", "requested", "permissions"),
+        in_words("debug", "on", "off"),
         json_text("channels"),
         "last_event",
         moment("created_at"),
@@ -52,33 +98,39 @@ class WorkspacePages(ReadOnlyAdmin):
 class SessionPages(ReadOnlyAdmin):
     list_display = [
         "__str__",
-        "workspace",
-        "is_busy",
-        "message_count",
-        "total_prompt_tokens",
-        "total_completion_tokens",
-        "cost",
-        moment("updated_at"),
+        _session_state,
+        linked("workspace"),
+        _messages,
+        _cost,
+        time("updated_at"),
     ]
-    list_filter = ["is_busy", "is_deleting"]
+    list_filter = [
+        flag_filter("is_busy", "busy", "idle"),
+        flag_filter("is_deleting", "being deleted", "kept", "deletion"),
+    ]
     list_select_related = ["workspace"]
     search_fields = ["=id", "title", "workspace__path"]
     ordering = ["-updated_at"]
+    related = [
+        rows_of("workspaces.session", "parent_session_id", "child sessions"),
+        rows_of("workspaces.message", "session", "messages"),
+        rows_of("workspaces.fileversion", "session", "file versions"),
+        rows_of("workspaces.fileread", "session", "files read"),
+        rows_of("workspaces.event", "session_id", "events"),
+    ]
     shown = [
         "id",
         "title",
-        "workspace",
-        "parent_session_id",
-        "is_busy",
-        "is_deleting",
-        "message_count",
+        _session_state,
+        linked("workspace"),
+        linked("parent_session_id", "workspaces.session"),
         "prompt_tokens",
         "completion_tokens",
         "total_prompt_tokens",
         "total_completion_tokens",
         "cost",
         "attached_clients",
-        "summary_message_id",
+        linked("summary_message_id", "workspaces.message"),
         json_text("todos"),
         "last_accept",
         "cancel_mark",
@@ -89,25 +141,25 @@ class SessionPages(ReadOnlyAdmin):
 
 @admin.register(ClientClaim)
 class ClientClaimAdmin(ReadOnlyAdmin):
-    list_display = ["client_id", "workspace", "is_streaming", moment("expires_at", "lapses at")]
-    list_filter = ["is_streaming"]
+    list_display = ["client_id", linked("workspace"), _STREAMING, time("expires_at", "expires")]
+    list_filter = [flag_filter("is_streaming", "attached", "away")]
     list_select_related = ["workspace"]
     search_fields = ["=client_id", "workspace__path", "=current_session_id"]
     ordering = ["-expires_at"]
     shown = [
         "client_id",
-        "workspace",
-        "is_streaming",
+        linked("workspace"),
+        _STREAMING,
         "holder",
-        "current_session_id",
+        linked("current_session_id", "workspaces.session"),
         moment("created_at"),
-        moment("expires_at", "lapses at"),
+        moment("expires_at"),
     ]
 
 
 @admin.register(RetiredClient)
 class RetiredClientAdmin(ReadOnlyAdmin):
-    list_display = ["client_id", moment("retired_at")]
+    list_display = ["client_id", time("retired_at")]
     search_fields = ["=client_id"]
     ordering = ["-retired_at"]
     shown = ["client_id", moment("retired_at")]
@@ -118,21 +170,21 @@ class EventAdmin(ReadOnlyAdmin):
     list_display = [
         "number",
         "kind",
-        "workspace",
-        "session_id",
+        linked("workspace"),
+        linked("session_id", "workspaces.session"),
         first_line("payload"),
-        moment("created_at", "at"),
+        time("created_at"),
     ]
     list_display_links = ["number", "kind"]
     list_filter = [chosen_from("kind", Kind)]
     list_select_related = ["workspace"]
-    search_fields = ["=session_id", "workspace__path", "=workspace__id", "=number"]
+    search_fields = ["=session_id", "workspace__path", "=workspace__id", "=number", "payload"]
     ordering = ["-id"]
     shown = [
-        "workspace",
+        linked("workspace"),
         "number",
         "kind",
-        "session_id",
+        linked("session_id", "workspaces.session"),
         moment("created_at", "at"),
         json_text("payload"),
     ]
@@ -141,30 +193,34 @@ class EventAdmin(ReadOnlyAdmin):
 @admin.register(Message)
 class MessageAdmin(ReadOnlyAdmin):
     list_display = [
-        "id",
         "role",
-        "session",
-        "workspace",
-        first_line("parts"),
-        "is_finished",
-        moment("created_at"),
+        _text,
+        linked("session"),
+        linked("workspace"),
+        in_words("is_finished", "finished", "streaming", "state"),
+        time("created_at"),
     ]
-    list_filter = [chosen_from("role", Role), "is_finished", "is_summary"]
+    list_display_links = ["role", _text]
+    list_filter = [
+        chosen_from("role", Role),
+        flag_filter("is_finished", "finished", "streaming"),
+        flag_filter("is_summary", "summary", "message", "kind"),
+    ]
     list_select_related = ["session", "workspace"]
-    search_fields = ["=id", "=session__id", "session__title", "workspace__path"]
+    search_fields = ["=id", "=session__id", "session__title", "workspace__path", "parts"]
     ordering = ["-created_at", "-position"]
     shown = [
         "id",
-        "workspace",
-        "session",
+        linked("workspace"),
+        linked("session"),
+        linked("run_key", "agents.run", "run"),
         "position",
         "stream_number",
         "role",
         "model",
         "provider",
-        "is_finished",
-        "is_summary",
-        "run_key",
+        in_words("is_finished", "finished", "streaming", "state"),
+        in_words("is_summary", "summary", "message", "kind"),
         moment("created_at"),
         moment("updated_at"),
         json_text("parts"),
@@ -173,13 +229,13 @@ class MessageAdmin(ReadOnlyAdmin):
 
 @admin.register(FileVersion)
 class FileVersionAdmin(ReadOnlyAdmin):
-    list_display = ["path", "version", "session", moment("created_at")]
+    list_display = ["path", "version", linked("session"), time("created_at")]
     list_select_related = ["session"]
-    search_fields = ["path", "=session__id", "session__title"]
+    search_fields = ["path", "=session__id", "session__title", "content"]
     ordering = ["-created_at"]
     shown = [
         "id",
-        "session",
+        linked("session"),
         "path",
         "version",
         "position",
@@ -190,8 +246,8 @@ class FileVersionAdmin(ReadOnlyAdmin):
 
 @admin.register(FileRead)
 class FileReadAdmin(ReadOnlyAdmin):
-    list_display = ["path", "session", "size", moment("read_at")]
+    list_display = ["path", linked("session"), "size", time("read_at")]
     list_select_related = ["session"]
     search_fields = ["path", "=session__id", "session__title"]
     ordering = ["-read_at"]
-    shown = ["session", "path", "size", "mtime_ns", moment("read_at")]
+    shown = [linked("session"), "path", "size", "mtime_ns", moment("read_at")]

@@ -48,4 +48,4 @@ class Session(models.Model):
 
     @override
     def __str__(self) -> str:
-        return self.title or self.id
+        return self.title or f"Untitled ({self.id[:8]})"
