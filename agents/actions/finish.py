@@ -13,6 +13,7 @@ from agents.actions.run_prompts import store_prompt
 from agents.actions.run_rows import RunRow, read_runs, run_wire, unfinished_runs
 from agents.actions.teardown_rule import close_if_left
 from agents.models import RunKind, RunOutcome, RunState, SubAgentState
+from agents.turn.error_text import split_error
 from agents.turn.notes import CANCELLED_NOTE, CANCELLED_RESULT
 from permissions.actions.questions import withdraw_batches
 from permissions.actions.requests import withdraw_requests
@@ -127,7 +128,7 @@ def settle_interrupted(tx: Transaction, run: RunRow) -> None:
 
 def settle_failed(tx: Transaction, run: RunRow, error: str) -> None:
     """Ends a run that could not be carried out, for a reason of ours."""
-    note = Finish(FinishReason.ERROR, as_seconds(tx.now), error)
+    note = Finish(FinishReason.ERROR, as_seconds(tx.now), *split_error(error))
     _settle(tx, run, note, result=error, outcome=RunOutcome.FAILED, error=error)
 
 

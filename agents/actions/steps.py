@@ -27,6 +27,7 @@ from agents.actions.run_rows import RunRow, run_wire
 from agents.actions.step import ReplyStart, ReplyWrite, Step, Written
 from agents.models import RunKind, RunOutcome, RunState
 from agents.turn.effects import End, Outcome
+from agents.turn.error_text import split_error
 from agents.turn.notes import CANCELLED_RESULT
 from workspaces.actions import messages
 from workspaces.actions.files import record_read
@@ -150,9 +151,12 @@ def _tell_summary(tx: Transaction, run: RunRow, progress: str, *, done: bool) ->
 
 
 def _closing(tx: Transaction, reply: ReplyWrite, end: End) -> Parts:
-    reason = end.reason or reply.reason
-    details = end.error if end.error != end.note else ""
-    return (*reply.parts, Finish(reason, as_seconds(tx.now), end.note, details))
+    return (*reply.parts, _finish(tx, end.reason or reply.reason, end))
+
+
+def _finish(tx: Transaction, reason: FinishReason, end: End) -> Finish:
+    title, details = split_error(end.error) if end.error else (end.note, "")
+    return Finish(reason, as_seconds(tx.now), title, details)
 
 
 def _mark_open(tx: Transaction, run: RunRow, call_ids: Sequence[str]) -> None:
@@ -175,7 +179,7 @@ def _end(tx: Transaction, run: RunRow, step: Step, end: End) -> None:
     words = _words_of(step, end) or last_words(tx, run)
     if words is None or (end.reason is not None and words.reason is not end.reason):
         reason = end.reason or FinishReason.END_TURN
-        finish = Finish(reason, as_seconds(tx.now), end.note)
+        finish = _finish(tx, reason, end)
         message_id = finish_reply(tx, run, finish, model=step.model, provider=step.provider)
     else:
         message_id = words.message_id
