@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 import orjson
 
@@ -11,6 +11,16 @@ from agents.actions.holding import Held, hold
 from workspaces.actions import messages
 from workspaces.events.parts import Parts, parts_to_wire
 from workspaces.storage.transaction import Transaction
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """A failed try, and the pause before the next."""
+
+    attempt: int  # the next one's number
+    attempts: int  # how many there are at most
+    delay_seconds: float
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +54,7 @@ def save_checkpoints(tx: Transaction, checkpoints: Sequence[Checkpoint]) -> None
     )
 
 
-def restart_reply(tx: Transaction, held: Held, message_id: str) -> int:
-    """The model's stream broke and begins anew: its words so far are forgotten."""
+def restart_reply(tx: Transaction, held: Held, message_id: str, retry: Retry) -> int:
+    """The model's try failed and is repeated: its words so far are forgotten."""
     run = hold(tx, held)
-    return messages.restart_message(tx, run.workspace_id, message_id)
+    return messages.restart_message(tx, run.workspace_id, message_id, retry=asdict(retry))

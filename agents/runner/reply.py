@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from agents.actions.holding import Held
-from agents.actions.open_reply import restart_reply
+from agents.actions.open_reply import Retry, restart_reply
 from agents.llm.assembly import ReplyAssembly
 from agents.llm.contract import ModelEvent, ModelRequest, Provider, Restarted, Stopped
-from agents.llm.retries import stream_with_retries
+from agents.llm.retries import MOST_TRIES, stream_with_retries
 from agents.runner.checkpoints import Checkpoints
 from workspaces.events.hub import Hub
 from workspaces.events.live import LiveMessage
@@ -83,9 +83,10 @@ class Reply:
         logger.info("the model's stream begins anew: %s", event.reason)
         self.assembly.reset()
         self.hub.end(self.held.workspace_id, self.number)
+        retry = Retry(event.attempt, MOST_TRIES, round(event.delay_seconds, 1), event.reason)
         self.number = await writer.write(
             self.held.workspace_id,
-            lambda tx: restart_reply(tx, self.held, self.message_id),
+            lambda tx: restart_reply(tx, self.held, self.message_id, retry),
         )
         self.hub.begin(self.held.workspace_id, LiveMessage(self.number, self.message))
 

@@ -129,6 +129,8 @@ class Telling:
             return Answered(data["batch_id"])
         elif kind.startswith("message.") and self._is_ours:
             self._message(kind, number, data["message"])
+            if "retry" in data:
+                self._tell_note(_retry_line(data["retry"]))
         return None
 
     def _message(self, kind: str, number: int, message: Mapping[str, Any]) -> None:
@@ -138,7 +140,7 @@ class Telling:
             return
         if kind in {"message.started", "message.restarted"}:
             if self._forget(message["id"]) is not None and self._line_is_open:
-                self._tell_note("the model's answer broke off; it begins anew")
+                self._tell_note("the model's answer broke off; it begins again")
             self._open[number] = _OpenMessage(message["id"])
         elif kind in {"message.finished", "message.created"}:
             known = self._forget(message["id"]) or _OpenMessage(message["id"])
@@ -205,6 +207,11 @@ class Telling:
         if self._line_is_open:
             self._say("\n")
             self._line_is_open = False
+
+
+def _retry_line(retry: Mapping[str, Any]) -> str:
+    seconds = f"{retry['delay_seconds']:g} s"
+    return f"retrying ({retry['attempt']} of {retry['attempts']}) in {seconds}: {_line(retry['reason'])}"
 
 
 def _sessions_of(data: Mapping[str, Any]) -> set[str]:

@@ -66,6 +66,25 @@ async def test_it_asks_again_after_failures_of_the_provider(
     assert roles_and_finishes(await seat.workspace.messages(session)) == ENDED_PAIR
 
 
+async def test_a_retry_is_shown_everywhere_while_it_waits(
+    shared_server: Server, connect: Connect, project: MakeProject
+) -> None:
+    client = connect(shared_server)
+    seat = await take_seat(client, project())
+    feed = await NativeSse(client.http, seat.workspace.id, after=0).open()
+    session = await seat.workspace.session()
+    await seat.workspace.prompt(session, "[[status=429 retry_after=100]]", "one")
+    native = (await feed.wait_for(lambda e: e.type == "message.restarted")).body["data"]["retry"]
+    assert (native["attempt"], native["attempts"]) == (2, 6)
+    assert 100 <= native["delay_seconds"] <= 101
+    assert "slow down" in native["reason"]
+    told = await seat.stream.wait_for(lambda e: e.type == "agent_event")
+    assert (told.payload["type"], told.payload["retry"]) == ("retry", native)
+    await feed.close()
+    await seat.workspace.cancel(session)
+    await seat.stream.run_complete(session, "one", 10)
+
+
 async def test_a_reply_that_broke_off_begins_anew_and_is_never_doubled(
     shared_server: Server, connect: Connect, project: MakeProject, model: ScriptedModel
 ) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import orjson
@@ -152,8 +153,13 @@ def checkpoint_message(tx: Transaction, message_id: str, *, parts: Parts) -> Non
     )
 
 
-def restart_message(tx: Transaction, workspace_id: str, message_id: str) -> int:
-    """Forgets what an open message has said; returns its new stream number."""
+def restart_message(
+    tx: Transaction, workspace_id: str, message_id: str, *, retry: Mapping[str, Any]
+) -> int:
+    """Forgets what an open message has said; returns its new stream number.
+
+    ``retry`` tells readers why, and when the model is asked again.
+    """
     number = tx.next_number(workspace_id)
     _change(
         tx,
@@ -162,6 +168,7 @@ def restart_message(tx: Transaction, workspace_id: str, message_id: str) -> int:
         Kind.MESSAGE_RESTARTED,
         "parts = '[]', stream_number = %s",
         [number],
+        more={"retry": retry},
     )
     return number
 
@@ -200,6 +207,8 @@ def _change(
     kind: Kind,
     columns: str,
     values: Sequence[Any],
+    *,
+    more: Mapping[str, Any] = MappingProxyType({}),
 ) -> dict[str, Any]:
     """Sets the columns, a constant of the caller, and tells of the message as it is then."""
     (row,) = tx.fetch(
@@ -208,5 +217,5 @@ def _change(
         [*values, tx.now, message_id],
     )
     message = message_of_row(row)
-    tx.append(workspace_id, kind, {"message": message}, session_id=message["session_id"])
+    tx.append(workspace_id, kind, {"message": message, **more}, session_id=message["session_id"])
     return message

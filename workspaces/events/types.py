@@ -22,7 +22,7 @@ class Kind(StrEnum):
     SESSION_DELETED = "session.deleted"  # {session}
     MESSAGE_CREATED = "message.created"  # {message}: a user's or a tool's, whole at once
     MESSAGE_STARTED = "message.started"  # {message}: its number names it in deltas
-    MESSAGE_RESTARTED = "message.restarted"  # {message}: begun anew, with a new number
+    MESSAGE_RESTARTED = "message.restarted"  # {message, retry}: begun anew, with a new number
     MESSAGE_FINISHED = "message.finished"  # {message}: whole
     MESSAGE_UPDATED = "message.updated"  # {message}: a finished one that changed
     RUN_ACCEPTED = "run.accepted"  # {run}

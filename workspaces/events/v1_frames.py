@@ -52,7 +52,8 @@ def frames_of(event: Recorded, *, reply: Mapping[str, Any] | None = None) -> byt
     plain = _PLAIN.get(event.kind)
     if plain is not None:
         envelope, change, key = plain
-        return frame(envelope, change, data[key] if key else data)
+        chunk = frame(envelope, change, data[key] if key else data)
+        return chunk + _retry(data) if event.kind == Kind.MESSAGE_RESTARTED else chunk
     match event.kind:
         case Kind.RUN_FINISHED:
             return _run_finished(data["run"], reply)
@@ -93,6 +94,19 @@ _PLAIN: Mapping[str, tuple[str, str, str]] = {
     Kind.FILE_VERSIONED: ("file", "created", "file"),
     Kind.CONFIG_CHANGED: ("config_changed", "updated", ""),
 }
+
+
+def _retry(data: Mapping[str, Any]) -> bytes:
+    """Clients ignore types that they do not know, and show the message without its words."""
+    if "retry" not in data:  # stored before restarts carried a reason
+        return b""
+    told = {
+        "type": "retry",
+        "message": _NO_MESSAGE,
+        "session_id": data["message"]["session_id"],
+        "retry": data["retry"],
+    }
+    return frame("agent_event", "created", told)
 
 
 def _agent_failed(data: Mapping[str, Any]) -> bytes:

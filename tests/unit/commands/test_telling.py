@@ -72,6 +72,14 @@ def test_words_are_said_as_they_come(screen: Screen) -> None:
     assert screen.said == "Goodbye\n"
 
 
+def test_a_retry_is_noted_with_its_pause_and_reason(screen: Screen) -> None:
+    screen.message("started")
+    retry = {"attempt": 2, "attempts": 6, "delay_seconds": 3.2, "reason": "slow down\x1b[1m"}
+    message = {"id": "m-assistant", "session_id": SESSION, "role": "assistant", "parts": []}
+    screen.event("message.restarted", message=message, retry=retry)
+    assert screen.noted == "retrying (2 of 6) in 3.2 s: slow down�[1m\n"
+
+
 def test_words_that_came_before_are_not_said_again(screen: Screen) -> None:
     screen.message("started")
     number = screen.number
@@ -166,7 +174,7 @@ def test_an_answer_that_begins_anew_says_so(screen: Screen) -> None:
     screen.telling.take([screen.number, 0, 0, "Whole", "text"])
     screen.message("finished", known("text", 5))
     assert screen.said == "Half\nWhole\n"
-    assert "begins anew" in screen.noted
+    assert "begins again" in screen.noted
 
 
 def test_a_repeated_event_is_told_once(screen: Screen) -> None:

@@ -36,6 +36,7 @@ SESSION = {
     "title": "word0 word1 word2",
     "updated_at": 1794993635,
 }
+RETRY = {"attempt": 2, "attempts": 6, "delay_seconds": 0.5, "reason": "slow down"}
 MESSAGE = {
     "created_at": 1794993635,
     "id": "ea050387",
@@ -146,6 +147,23 @@ RECORDED: dict[str, tuple[str, dict[str, Any], list[dict[str, Any]]]] = {
         [envelope("message", "created", {**MESSAGE, "parts": []})],
     ),
     "message restarted": (
+        Kind.MESSAGE_RESTARTED,
+        {"message": {**MESSAGE, "parts": []}, "retry": RETRY},
+        [
+            envelope("message", "updated", {**MESSAGE, "parts": []}),
+            envelope(
+                "agent_event",
+                "created",
+                {
+                    "message": NO_MESSAGE,
+                    "retry": RETRY,
+                    "session_id": MESSAGE["session_id"],
+                    "type": "retry",
+                },
+            ),
+        ],
+    ),
+    "message restarted by an earlier version": (
         Kind.MESSAGE_RESTARTED,
         {"message": {**MESSAGE, "parts": []}},
         [envelope("message", "updated", {**MESSAGE, "parts": []})],
