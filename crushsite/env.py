@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -131,6 +132,18 @@ def _query(query: str) -> Mapping[str, str]:
     return {unquote(key): unquote(value) for key, _, value in pairs}
 
 
+def _redis_connection(url: str) -> dict[str, Any]:
+    # No socket timeout: an idle subscription is not a dead one. The kernel finds dead ones.
+    options: dict[str, Any] = {"socket_timeout": None, "socket_connect_timeout": 2.0}
+    if urlsplit(url).scheme in {"redis", "rediss"}:
+        wanted = {"TCP_KEEPIDLE": 5, "TCP_KEEPINTVL": 2, "TCP_KEEPCNT": 3, "TCP_USER_TIMEOUT": 5000}
+        options["socket_keepalive"] = True
+        options["socket_keepalive_options"] = {
+            getattr(socket, name): value for name, value in wanted.items() if hasattr(socket, name)
+        }
+    return options
+
+
 def channel_layers(url: str) -> dict[str, Any]:
     """The in-memory layer of one process, or Redis between several."""
     if not url:
@@ -139,8 +152,7 @@ def channel_layers(url: str) -> dict[str, Any]:
         "default": {
             "BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer",
             "CONFIG": {
-                # No socket timeout: an idle subscription is not a dead one.
-                "hosts": [{"address": url, "socket_timeout": None}],
+                "hosts": [{"address": url, **_redis_connection(url)}],
                 "prefix": read_text("CRUSH_REDIS_PREFIX", "crush"),
             },
         }

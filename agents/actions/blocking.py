@@ -30,7 +30,7 @@ def cancel_and_wait(workspace_id: str, session_id: str) -> int:
 
     count, up_to = writer.write_and_wait(workspace_id, job)
     if up_to is not None:
-        async_to_sync(wakeup.nudge_cancelled)(session_id, up_to=up_to)
+        async_to_sync(wakeup.send_cancelled)(session_id, up_to=up_to)
     return count
 
 

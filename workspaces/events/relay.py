@@ -17,13 +17,20 @@ from channels.layers import BaseChannelLayer, InMemoryChannelLayer, get_channel_
 
 from workspaces.events.live import coalesced
 from workspaces.events.types import Delta, Output
+from workspaces.storage.backoff import Backoff
 from workspaces.storage.ids import new_id
+from workspaces.storage.log_throttle import LogThrottle
+from workspaces.storage.tasks import cancel_within
 from workspaces.storage.transaction import Recorded
 
 logger = logging.getLogger(__name__)
 
 FLUSH_SECONDS = 0.002
 MESSAGE_LIMIT = 256 * 1024
+# How long one word to the layer may take: a silent Redis must hold up nobody.
+LAYER_SECONDS = 1.0
+STARTING_SECONDS = 5.0
+STOPPING_SECONDS = 1.0
 
 
 def group_of(workspace_id: str) -> str:
@@ -50,6 +57,8 @@ class Relay:
         self._outputs: dict[str, dict[tuple[str, str], Output]] = {}  # the newest of each
         self._filled = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
+        self._joining: dict[str, asyncio.Task[None]] = {}  # groups that the layer has not taken yet
+        self._throttle = LogThrottle()
 
     @property
     def is_needed(self) -> bool:
@@ -58,25 +67,60 @@ class Relay:
     async def start(self) -> None:
         if self._layer is None:
             return
-        self._channel = await self._layer.new_channel()
+        async with asyncio.timeout(STARTING_SECONDS):
+            self._channel = await self._layer.new_channel()
         self._tasks = [
             asyncio.create_task(self._send_all(self._layer), name="relay-send"),
             asyncio.create_task(self._receive_all(self._layer), name="relay-receive"),
         ]
 
     async def stop(self) -> None:
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        """Ends within ``STOPPING_SECONDS``, whatever the layer does."""
+        await cancel_within([*self._tasks, *self._joining.values()], seconds=STOPPING_SECONDS)
         self._tasks = []
 
     async def join(self, workspace_id: str) -> None:
-        if self._layer is not None and self._channel:
-            await self._layer.group_add(group_of(workspace_id), self._channel)
+        """Returns within ``LAYER_SECONDS``. Where the layer is silent it goes on trying, and the
+        room finds its events in the database meanwhile."""
+        if self._layer is None or not self._channel:
+            return
+        if not await self._try_to_join(self._layer, workspace_id):
+            task = asyncio.create_task(self._join_later(self._layer, workspace_id))
+            self._joining[workspace_id] = task
+            task.add_done_callback(lambda _: self._joining.pop(workspace_id, None))
 
     async def leave(self, workspace_id: str) -> None:
-        if self._layer is not None and self._channel:
-            await self._layer.group_discard(group_of(workspace_id), self._channel)
+        if self._layer is None or not self._channel:
+            return
+        joining = self._joining.pop(workspace_id, None)
+        if joining is not None:
+            joining.cancel()
+        try:
+            async with asyncio.timeout(LAYER_SECONDS):
+                await self._layer.group_discard(group_of(workspace_id), self._channel)
+        except Exception as error:  # noqa: BLE001  what still comes is for no room
+            self._warn(error)
+
+    async def _join_later(self, layer: BaseChannelLayer, workspace_id: str) -> None:
+        backoff = Backoff(limit_seconds=5.0)
+        while True:
+            await asyncio.sleep(backoff.next_seconds())
+            if await self._try_to_join(layer, workspace_id):
+                return
+
+    async def _try_to_join(self, layer: BaseChannelLayer, workspace_id: str) -> bool:
+        try:
+            async with asyncio.timeout(LAYER_SECONDS):
+                await layer.group_add(group_of(workspace_id), self._channel)
+        except Exception as error:  # noqa: BLE001  the caller tries again
+            self._warn(error)
+            return False
+        return True
+
+    def _warn(self, error: Exception) -> None:
+        if self._throttle.admit("layer") is not None:
+            reason = str(error) or f"no answer within {LAYER_SECONDS:g} s"
+            logger.warning("the channel layer failed: %s", reason)
 
     def put(self, workspace_id: str, item: Recorded | Delta | Output) -> None:
         """Queues an item for the other processes; never blocks."""
@@ -98,13 +142,15 @@ class Relay:
             for workspace_id, newest in self._outputs.items():
                 outbox.setdefault(workspace_id, []).extend(newest.values())
             self._outputs = {}
-            for workspace_id, items in outbox.items():
-                try:
-                    await layer.group_send(
-                        group_of(workspace_id), _message(self._origin, workspace_id, items)
-                    )
-                except Exception as error:  # noqa: BLE001  rooms repair what is lost here
-                    logger.warning("the channel layer did not take a message: %s", error)
+            try:
+                for workspace_id, items in outbox.items():
+                    async with asyncio.timeout(LAYER_SECONDS):
+                        await layer.group_send(
+                            group_of(workspace_id), _message(self._origin, workspace_id, items)
+                        )
+            except Exception as error:  # noqa: BLE001  rooms repair what is lost here
+                # With the rest of this round: each would wait as long again.
+                self._warn(error)
 
     async def _receive_all(self, layer: BaseChannelLayer) -> None:
         while True:
@@ -115,7 +161,7 @@ class Relay:
             except asyncio.CancelledError:
                 raise
             except Exception as error:  # noqa: BLE001  a broken layer must not end the stream
-                logger.warning("the channel layer failed: %s", error)
+                self._warn(error)
                 await asyncio.sleep(0.2)
 
     def _hand_on(self, message: dict[str, Any]) -> None:
