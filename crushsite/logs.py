@@ -9,14 +9,60 @@ from datetime import UTC, datetime
 from django.core.exceptions import ImproperlyConfigured
 from typing_extensions import override
 
+from workspaces.storage.errors import DatabaseLocked, DatabaseUnreachable, StorageFull
+from workspaces.storage.failures import Failure, failure_of
+from workspaces.storage.log_throttle import LogThrottle
+from workspaces.storage.outage import one_line, outage
+
 CONCERNS = ("workspace", "session", "run", "client")
 VALUE_CHARS = 200
 LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 
 
+class OutageFilter(logging.Filter):
+    """An absent database or Redis, or a full disk, is one line a second and no stack trace,
+    whoever stumbles over it."""
+
+    def __init__(self, *, database: LogThrottle | None = None) -> None:
+        super().__init__()
+        # The writer's and the readers' own lines count as well.
+        self._database = database if database is not None else outage.throttle
+        self._redis = LogThrottle()
+
+    @override
+    def filter(self, record: logging.LogRecord) -> bool:
+        error = record.exc_info[1] if record.exc_info else None
+        if error is None:
+            return True
+        if _is_outage(error):
+            admitted = self._database.admit("outage")
+        elif type(error).__module__.startswith("redis."):
+            admitted = self._redis.admit("redis")
+        else:
+            return True
+        record.msg = f"{record.getMessage()}: {one_line(error)}"
+        record.args, record.exc_info, record.exc_text = (), None, None
+        return admitted is not None
+
+
+def _is_outage(error: BaseException) -> bool:
+    is_refusal = isinstance(error, DatabaseUnreachable | DatabaseLocked | StorageFull)
+    return is_refusal or failure_of(error) is not Failure.OTHER
+
+
 class LineFormatter(logging.Formatter):
     @override
     def format(self, record: logging.LogRecord) -> str:
+        try:
+            return self._line(record)
+        except Exception as error:  # noqa: BLE001  even then the record must be noticed
+            # For example: no file descriptor is left to read the source of a stack trace.
+            return (
+                f"{record.levelname.lower()} {record.name} {record.msg!r:.200}"
+                f" (not formatted: {type(error).__name__})"
+            )
+
+    def _line(self, record: logging.LogRecord) -> str:
         at = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
         message = _printable(record.getMessage())
         line = f"{at.replace('+00:00', 'Z')} {record.levelname.lower()} {record.name} {message}"
@@ -56,12 +102,20 @@ def set_up_logging(level: str) -> None:
         raise ImproperlyConfigured(
             f"CRUSH_LOG_LEVEL must be one of {', '.join(LEVELS)}, not {level!r}."
         )
+    logging.raiseExceptions = False  # a log that cannot be written, on a full disk, says so nowhere
     logging.config.dictConfig(
         {
             "version": 1,
             "disable_existing_loggers": False,
             "formatters": {"line": {"()": LineFormatter}},
-            "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
+            "filters": {"outage": {"()": OutageFilter}},
+            "handlers": {
+                "stderr": {
+                    "class": "logging.StreamHandler",
+                    "formatter": "line",
+                    "filters": ["outage"],
+                }
+            },
             "root": {"handlers": ["stderr"], "level": "WARNING"},
             "loggers": {
                 name: {"level": level}

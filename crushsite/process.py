@@ -18,6 +18,7 @@ from django.conf import settings
 
 from agents import wakeup
 from agents.actions import teardown
+from agents.actions.accept import refuse_prompts
 from agents.actions.rescue import expire_all_leases
 from agents.jobs.host import job_host
 from agents.llm.ending import end_connections
@@ -40,7 +41,10 @@ from workspaces.models import Workspace
 from workspaces.skills.watch import skill_watch
 from workspaces.storage.errors import BadField, ShuttingDown, StillInUse
 from workspaces.storage.ids import new_id
+from workspaces.storage.outage import outage
+from workspaces.storage.patience import limit_for_process
 from workspaces.storage.reader import read, stop_reading
+from workspaces.storage.tasks import cancel_within, wait_for_all
 from workspaces.storage.transaction import Recorded, Transaction
 from workspaces.storage.writer import writer
 from workspaces.streams.attachments import Attachments
@@ -48,7 +52,9 @@ from workspaces.streams.attachments import Attachments
 logger = logging.getLogger(__name__)
 
 SWEEP_SECONDS = 1.0
-DRAIN_SECONDS = 2.0  # a stop takes less than three
+RENEWED_AFTER_OUTAGE_SECONDS = 5.0
+STOPPING_SECONDS = 5.0  # of the background tasks
+BRIEF_DRAIN_SECONDS = 2.0  # where nobody has drained before the stop: commands and children
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +107,7 @@ class ServerProcess:
             on_detached=self._sweep_after,
         )
         self._on_exit = on_exit
+        self._is_drained = False
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def start(self) -> None:
@@ -110,6 +117,8 @@ class ServerProcess:
             processes=settings.CRUSH_COMMAND_PROCESSES,
             file_bytes=settings.CRUSH_COMMAND_FILE_BYTES,
         )
+        limit_for_process(None)
+        refuse_prompts(False)
         publish = logging_milestones(self._publish)
         writer.start(publish=publish, loop=asyncio.get_running_loop())
         await self.hub.start()
@@ -131,21 +140,40 @@ class ServerProcess:
             self._spawn(self._sweep_claims())
         if self.shape.exits_idle:
             self._spawn(self._exit_when_idle())
-        self._spawn(self._warm_up())
+        self._spawn(self._trying("loading modules ahead", self._warm_up()))
         # Long pauses of the collector would be felt at the streams: what is loaded now stays.
         gc.collect()
         gc.freeze()
         gc.set_threshold(50_000, 20, 50)
 
+    def waits_for(self) -> list[str]:
+        """What a drain would wait for, in words."""
+        counted = [(self.pool.running, "run"), (len(job_host().users_commands()), "command")]
+        return [f"{count} {what}{'s' * (count != 1)}" for count, what in counted if count]
+
+    async def drain(self, *, seconds: float, hurried: asyncio.Event | None = None) -> None:
+        """Takes no new work, and waits for runs to come to the end of a step and for the commands
+        of users. Clients may stay attached: they see how their runs go on, and can cancel them.
+        """
+        self._is_drained = True
+        if self.shape.is_alone:
+            refuse_prompts(True)  # nobody else could work on them
+        ends = [asyncio.create_task(job.ended.wait()) for job in job_host().users_commands()]
+        await asyncio.gather(
+            self.pool.drain(seconds=seconds, hurried=hurried),
+            wait_for_all(ends, seconds=seconds, unless=hurried),
+        )
+        await cancel_within(ends, seconds=STOPPING_SECONDS)
+
     async def stop(self) -> None:
         """After the sockets are closed. What is accepted is kept for the next start."""
+        if not self._is_drained:
+            await self.drain(seconds=BRIEF_DRAIN_SECONDS)
         self.is_stopping = True
         wakeup.stop_listening_here(self.pool.hear)
-        for task in list(self._tasks):
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await cancel_within(self._tasks, seconds=STOPPING_SECONDS)
         if self.shape.works:
-            await self.pool.drain(seconds=DRAIN_SECONDS)
+            await self.pool.stop()
         await self.services.stop()
         await job_host().stop()
         await self.hub.stop()
@@ -195,7 +223,9 @@ class ServerProcess:
             await asyncio.sleep(SWEEP_SECONDS)
             # First our own: after a machine's sleep they only seem to have lapsed.
             await self._trying("renewing claims", self.attachments.renew())
-            await self._trying("dropping lapsed claims", teardown.sweep())
+            # While the database was away, other processes could not renew theirs.
+            if self.shape.is_alone or not outage.is_recent(RENEWED_AFTER_OUTAGE_SECONDS):
+                await self._trying("dropping lapsed claims", teardown.sweep())
 
     def _sweep_after(self, _workspace_id: str, grace_seconds: float) -> None:
         """A client detached: look right after its grace, not at the next round."""

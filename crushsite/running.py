@@ -6,12 +6,10 @@ and one when it ends.
 
 from __future__ import annotations
 
-import asyncio
 import fcntl
 import ipaddress
 import os
 import shlex
-import signal
 import stat
 import sys
 from collections.abc import Iterator
@@ -29,6 +27,7 @@ from crushsite import event_loop
 from crushsite.logs import set_up_logging
 from crushsite.process import ServerProcess, Shape, set_process
 from crushsite.running_server import SERVER_FILE, named_server
+from crushsite.stopping import StopRequest
 from workspaces.storage.moments import as_rfc3339, now_ms
 
 DEFAULT_HOST = "tcp://127.0.0.1:22787"  # not registered by anybody
@@ -144,11 +143,9 @@ async def _serve(host: str, shape: Shape, *, folder: Path) -> None:
     from crushsite.server import AsgiServer  # noqa: PLC0415  after Daphne's import
     from crushsite.serving.endpoints import EndpointError  # noqa: PLC0415  the same
 
-    stopping = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stopping.set)
-    process = ServerProcess(shape, on_exit=stopping.set)
+    stop = StopRequest()
+    stop.listen()
+    process = ServerProcess(shape, on_exit=stop.requested.set)
     set_process(process)
     router = Router(process)
     try:
@@ -168,9 +165,12 @@ async def _serve(host: str, shape: Shape, *, folder: Path) -> None:
         address = _url_of(str(endpoint))
         _write_server_file(folder, address)
         print(f"Serving on {address} (data in {folder})", flush=True)  # noqa: T201  for who started it
-        await stopping.wait()
-        print("Stopping", flush=True)  # noqa: T201  for who started it
+        await stop.requested.wait()
+        stop.announce(process.waits_for(), seconds=settings.CRUSH_DRAIN_SECONDS)
+        # Streams stay open meanwhile: readers see how their runs come to an end.
+        await process.drain(seconds=settings.CRUSH_DRAIN_SECONDS, hurried=stop.hurried)
     finally:
+        stop.begin_end()
         process.is_stopping = True
         await server.stop()
         await job_host().end_users_commands()  # requests wait for them

@@ -114,6 +114,8 @@ CRUSH_COMMAND_FILE_BYTES = (
 )
 # Workers
 CRUSH_LEASE_SECONDS = env.read_seconds("CRUSH_LEASE", 15.0)
+# How long a stop waits for runs to come to the end of a step.
+CRUSH_DRAIN_SECONDS = env.read_seconds("CRUSH_DRAIN", 60.0)
 CRUSH_POLL_SECONDS = env.read_seconds("CRUSH_POLL", 1.0)
 CRUSH_POLL_CONFIG = env.read_flag("CRUSH_POLL_CONFIG")
 CRUSH_MAX_RUNS = env.read_number("CRUSH_MAX_RUNS", 500, low=1, high=10_000)

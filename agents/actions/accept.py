@@ -13,7 +13,7 @@ from agents.models import RunKind
 from workspaces.actions.sessions import read_session, tell_session
 from workspaces.events.parts import Binary, part_to_wire
 from workspaces.events.types import Kind
-from workspaces.storage.errors import RunIdTaken, SessionUnknown, WorkspaceUnknown
+from workspaces.storage.errors import RunIdTaken, SessionUnknown, ShuttingDown, WorkspaceUnknown
 from workspaces.storage.transaction import Transaction
 from workspaces.storage.writer import writer
 
@@ -48,14 +48,26 @@ class Prompt:
         return orjson.dumps(parts).decode()
 
 
+_is_refusing: list[bool] = []
+
+
+def refuse_prompts(is_refusing: bool) -> None:
+    """While the only server on its data stops: what it accepted now would wait for its next start."""
+    _is_refusing[:] = [True] if is_refusing else []
+
+
 async def accept(workspace_id: str, prompt: Prompt) -> None:
     """Writes the run, then wakes the workers. The same ``run_id`` again is the same run."""
+    if _is_refusing:
+        raise ShuttingDown
     await writer.write(workspace_id, lambda tx: accept_prompt(tx, workspace_id, prompt))
     await wakeup.nudge_accepted()
 
 
 async def summarize(workspace_id: str, session_id: str) -> None:
     """A run that replaces the session's conversation by a summary of it."""
+    if _is_refusing:
+        raise ShuttingDown
     if await writer.write(workspace_id, lambda tx: accept_summary(tx, workspace_id, session_id)):
         await wakeup.nudge_accepted()
 

@@ -121,10 +121,14 @@ class JobHost:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
+    def users_commands(self) -> list[Hosted]:
+        """Those that run here."""
+        return [job for job in self._hosted.values() if job.is_users]
+
     async def end_users_commands(self) -> None:
         """The process stops soon, and requests wait for these."""
         self._is_stopping = True
-        await self._kill_all([job for job in self._hosted.values() if job.is_users])
+        await self._kill_all(self.users_commands())
 
     async def kill(self, job: Hosted) -> None:
         """Returns when it is gone and its end is stored."""

@@ -24,9 +24,11 @@ from agents.runner.checkpoints import Checkpoints
 from agents.runner.fleet_run import FleetRun
 from agents.runner.run import RunTask
 from workspaces.events.hub import Hub
-from workspaces.storage.errors import ShuttingDown
+from workspaces.storage.errors import Refusal, ShuttingDown
 from workspaces.storage.moments import now_ms
+from workspaces.storage.outage import outage
 from workspaces.storage.reader import read
+from workspaces.storage.tasks import wait_for_all
 from workspaces.storage.transaction import Transaction
 from workspaces.storage.writer import writer
 from workspaces.waiting import wait_until_set
@@ -34,6 +36,7 @@ from workspaces.waiting import wait_until_set
 logger = logging.getLogger(__name__)
 
 CLAIM_LIMIT = 50
+RENEWED_AFTER_OUTAGE_SECONDS = 5.0  # by then every worker that lives has renewed its leases
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,19 +108,23 @@ class RunPool:
                 run.cancel()
         self._wake.set()
 
-    async def drain(self, *, seconds: float) -> None:
+    async def drain(self, *, seconds: float, hurried: asyncio.Event | None = None) -> None:
         """Stops claiming; runs are handed over at their next step boundary.
 
-        What is still in the middle of a step after ``seconds`` is cut and settled.
+        Returns when none is left, after ``seconds``, or when ``hurried`` is set. Cancels are
+        still obeyed and leases renewed.
         """
         self._draining = True
         self._wake.set()
         for run in self._runs.values():
             run.hand_over()
+        await wait_for_all(self._tasks.values(), seconds=seconds, unless=hurried)
+
+    async def stop(self) -> None:
+        """After ``drain``: what is still in the middle of a step is cut and settled."""
+        self._draining = True
         for task in self._side:
             task.cancel()
-        if self._tasks:
-            await asyncio.wait(self._tasks.values(), timeout=seconds)
         cut = dict(self._tasks)
         for task in cut.values():
             task.cancel()
@@ -127,7 +134,10 @@ class RunPool:
         await asyncio.gather(*self._loops, return_exceptions=True)
         await self._checkpoints.stop()
         for key in cut:
-            await self._rescue(key, "", expired_before=now_ms() + 10 * self._lease_ms)
+            try:
+                await self._rescue(key, "", expired_before=now_ms() + 10 * self._lease_ms)
+            except Refusal as refusal:  # its lease runs out, and another worker settles it
+                logger.warning("a run could not be settled: %s", refusal, extra={"run": key})
 
     # -- claiming
 
@@ -239,12 +249,19 @@ class RunPool:
         while not self._draining:
             try:
                 for key, workspace_id in await read(queries.expired_runs, now_ms()):
-                    await self._rescue(key, workspace_id, expired_before=now_ms())
+                    if self._may_rescue(key):
+                        await self._rescue(key, workspace_id, expired_before=now_ms())
             except ShuttingDown:
                 return
             except Exception:
                 logger.exception("looking for lost runs failed; the next round tries again")
             await asyncio.sleep(self._settings.poll_seconds)
+
+    def _may_rescue(self, key: int) -> bool:
+        """Not what is being worked on right here, and nothing while workers that live may not
+        have renewed their leases yet, because the database was away."""
+        grace = min(self._settings.lease_seconds, RENEWED_AFTER_OUTAGE_SECONDS)
+        return key not in self._runs and not outage.is_recent(grace)
 
     async def _rescue(self, key: int, workspace_id: str, *, expired_before: int) -> None:
         outcome = await writer.write(

@@ -189,6 +189,7 @@ async def _turn(
             await asyncio.sleep(0.05)
     finally:
         await pool.drain(seconds=5)
+        await pool.stop()
     return asked[: steps + 1]
 
 

@@ -1,8 +1,14 @@
 """A record is one line, whatever stands in it."""
 
 import logging
+import sys
 
-from crushsite.logs import LineFormatter
+import pytest
+from django.db import OperationalError
+
+from crushsite.logs import LineFormatter, OutageFilter
+from workspaces.storage.errors import DatabaseUnreachable
+from workspaces.storage.log_throttle import LogThrottle
 
 
 def line(message: str, **concerns: object) -> str:
@@ -32,3 +38,36 @@ def test_control_characters_and_broken_text_are_spelled_out() -> None:
 
 def test_a_long_value_is_cut() -> None:
     assert len(line("x", run="r" * 10_000)) < 400
+
+
+def failed(error: Exception) -> logging.LogRecord:
+    try:
+        raise error
+    except Exception:
+        return logging.LogRecord(
+            "app.part", logging.ERROR, __file__, 1, "%s failed", ("this",), sys.exc_info()
+        )
+
+
+@pytest.mark.parametrize(
+    "error", [DatabaseUnreachable("refused 100%"), OperationalError("database is locked")]
+)
+def test_an_absent_database_is_one_line_a_second_without_a_stack_trace(error: Exception) -> None:
+    records = [failed(error) for _ in range(50)]
+    outage_filter = OutageFilter(database=LogThrottle())
+    admitted = [record for record in records if outage_filter.filter(record)]
+    assert len(admitted) == 1
+    told = LineFormatter().format(admitted[0])
+    assert told.endswith(f"error app.part this failed: {error}")
+
+
+def test_a_mistake_of_ours_keeps_its_stack_trace() -> None:
+    records = [failed(ValueError("wrong")) for _ in range(5)]
+    assert all(OutageFilter().filter(record) for record in records)
+    assert "Traceback" in LineFormatter().format(records[0])
+
+
+def test_a_record_that_cannot_be_formatted_is_still_a_line() -> None:
+    record = logging.LogRecord("app.part", logging.ERROR, __file__, 1, "%d runs", ("x",), None)
+    told = LineFormatter().format(record)
+    assert told == "error app.part '%d runs' (not formatted: TypeError)"

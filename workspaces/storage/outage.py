@@ -23,7 +23,7 @@ class Outage:
     def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._lock = threading.Lock()
-        self._throttle = LogThrottle(clock=clock)
+        self.throttle = LogThrottle(clock=clock)
         self._ended_at: float | None = None
         self.since: float | None = None
 
@@ -33,7 +33,7 @@ class Outage:
             if self.since is None:
                 self.since = self._clock()
             seconds = self._clock() - self.since
-        if self._throttle.admit("outage") is not None:
+        if self.throttle.admit("outage") is not None:
             since = f" since {seconds:.1f} s" if seconds >= LONG_SECONDS else ""
             logger.warning("the database cannot be used%s: %s", since, one_line(error))
 

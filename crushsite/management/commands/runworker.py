@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import signal
+import logging
 from argparse import ArgumentParser
 from typing import Any
 
@@ -20,6 +20,10 @@ from crushsite.logs import set_up_logging
 from crushsite.process import ServerProcess, Shape, set_process
 from crushsite.running import ensure_data_dir
 from crushsite.scaled import require_scaled_settings
+from crushsite.stopping import StopRequest
+from workspaces.storage.tasks import cancel_within
+
+logger = logging.getLogger(__name__)
 
 
 class Command(BaseCommand):
@@ -39,19 +43,18 @@ class Command(BaseCommand):
 
 
 async def _work(channels: list[str]) -> None:
-    stopping = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stopping.set)
+    stop = StopRequest()
+    stop.listen()
     process = ServerProcess(Shape(works=True, serves=False, is_alone=False))
     set_process(process)
     await process.start()
-    listening = asyncio.create_task(_listen(process, channels, stopping))
+    listening = asyncio.create_task(_listen(process, channels, stop.requested))
     print(f"Working as {process.instance_id}", flush=True)
-    await stopping.wait()
-    print("Stopping", flush=True)
-    listening.cancel()
-    await asyncio.gather(listening, return_exceptions=True)
+    await stop.requested.wait()
+    stop.announce(process.waits_for(), seconds=settings.CRUSH_DRAIN_SECONDS)
+    await process.drain(seconds=settings.CRUSH_DRAIN_SECONDS, hurried=stop.hurried)
+    stop.begin_end()
+    await cancel_within([listening], seconds=1.0)
     await process.stop()
     set_process(None)
     print("Stopped", flush=True)
@@ -72,5 +75,5 @@ async def _listen(process: ServerProcess, channels: list[str], stopping: asyncio
         except asyncio.CancelledError:
             raise
         except Exception as error:  # noqa: BLE001  Redis may come back
-            print(f"The channel layer failed, trying again: {error}", flush=True)
+            logger.warning("the channel layer failed, and is tried again: %s", error)
             await asyncio.sleep(1.0)

@@ -31,6 +31,8 @@ def server_environment(home: Path, data_dir: Path, extra: Mapping[str, str]) -> 
         # Lines must be in the log when they are printed, also when the process is killed next.
         "PYTHONUNBUFFERED": "1",
         "PYTHONFAULTHANDLER": "1",
+        # Tests stop servers in the middle of long replies.
+        "CRUSH_DRAIN": "2",
         **extra,
     }
 

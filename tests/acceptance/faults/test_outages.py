@@ -1,0 +1,121 @@
+"""PostgreSQL or Redis are away for a while: runs go on, clients get an answer, the log stays short."""
+
+import asyncio
+import json
+import time
+import uuid
+
+import psycopg
+
+from tests.acceptance.conversation import take_seat
+from tests.acceptance.faults.conftest import NewDetour
+from tests.acceptance.harness.http import UnexpectedStatus
+from tests.acceptance.harness.shapes import Server, Shape
+from tests.acceptance.serve.starting import Connect, MakeProject, MakeServer
+from tests.acceptance.watching import LogWatch
+from tests.doubles.tcp_proxy import Mode
+
+AWAY_SECONDS = 6.0
+RUNS = 8
+
+
+async def test_no_run_is_interrupted_while_postgresql_is_away(
+    make_a_server: MakeServer, detour: NewDetour, connect: Connect, project: MakeProject
+) -> None:
+    way = detour("DATABASE_URL", "web", "worker")
+    # Leases run out meanwhile: each worker must leave the others the time to renew theirs.
+    server = make_a_server(Shape.SCALED, env={"CRUSH_LEASE": "3"}, workers=2, reroute=way)
+    await asyncio.to_thread(server.start)
+    client = connect(server)
+    seat = await take_seat(client, project(), yolo=True)
+    step = json.dumps({"command": "echo step >> steps; sleep 0.5", "description": "s"})
+    sessions = [await seat.workspace.session() for _ in range(RUNS)]
+    for number, session in enumerate(sessions):
+        await seat.workspace.prompt(session, f"[[tools=4 bash {step}]] [[n=3]]", f"run {number}")
+    await asyncio.sleep(0.7)  # in the middle of their steps
+    log = LogWatch(server)
+    way.proxy.set_mode(Mode.REFUSE)
+    await asyncio.sleep(1.5)  # longer than a restart
+    for method, path, body in (
+        ("POST", f"/v1/workspaces/{seat.workspace.id}/agent", {"session_id": "s", "prompt": "p"}),
+        ("GET", f"/v1/workspaces/{seat.workspace.id}/sessions", None),
+        ("GET", f"/api/workspaces/{seat.workspace.id}/events", None),
+        ("GET", f"/v1/workspaces/{seat.workspace.id}/events?client_id={uuid.uuid4()}", None),
+    ):
+        began = time.monotonic()
+        async with client.http.session.request(
+            method, server.url + path, json=body, timeout=20
+        ) as answer:
+            text = await answer.text()
+            assert answer.status == 503, (path, answer.status, text)
+            assert answer.headers["Retry-After"] == "2", path
+            assert "database cannot be reached" in json.loads(text)["message"]
+        assert time.monotonic() - began < 3, path
+    await asyncio.sleep(AWAY_SECONDS - 1.5)
+    way.proxy.set_mode(Mode.PASS)
+    for number, session in enumerate(sessions):
+        complete = await seat.stream.run_complete(session, f"run {number}")
+        assert "error" not in complete, complete
+    assert (seat.workspace.path / "steps").read_text().split() == ["step"] * 4 * RUNS
+    assert await asyncio.to_thread(_outcomes, server) == ["completed"] * RUNS
+    for text in log.texts():
+        lines = [line for line in text.splitlines() if " info " not in line]
+        assert len(lines) <= AWAY_SECONDS * 2, text
+        assert "Traceback" not in text
+
+
+async def test_a_silent_redis_holds_up_neither_prompts_nor_the_stop(
+    make_a_server: MakeServer, detour: NewDetour, connect: Connect, project: MakeProject
+) -> None:
+    way = detour("REDIS_URL", "web", "worker")
+    server = make_a_server(Shape.SCALED, reroute=way)
+    await asyncio.to_thread(server.start)
+    client = connect(server)
+    seat = await take_seat(client, project())
+    session = await seat.workspace.session()
+    await seat.workspace.prompt(session, "[[n=2]]", "before")
+    await seat.stream.run_complete(session, "before")
+    way.proxy.set_mode(Mode.SILENT)
+    for number in range(3):
+        began = time.monotonic()
+        await seat.workspace.prompt(session, "[[n=2]]", f"silent {number}")
+        seconds = time.monotonic() - began
+        assert seconds < 0.9, seconds  # a nudge alone waits for longer
+    # Events are found in the database, and readers of other workspaces can come.
+    await seat.stream.run_complete(session, "silent 2")
+    other = await take_seat(client, project("other"))
+    began = time.monotonic()
+    await other.workspace.prompt(await other.workspace.session(), "[[n=2]]", "other")
+    await other.stream.run_complete(run_id="other")
+    assert time.monotonic() - began < 5
+    began = time.monotonic()
+    await asyncio.to_thread(server.stop)
+    seconds = time.monotonic() - began
+    assert seconds < 8, seconds
+
+
+async def test_the_stop_ends_a_worker_whose_postgresql_is_away(
+    make_a_server: MakeServer, detour: NewDetour, connect: Connect, project: MakeProject
+) -> None:
+    way = detour("DATABASE_URL", "web", "worker")
+    server = make_a_server(Shape.SCALED, env={"CRUSH_DRAIN": "1"}, reroute=way)
+    await asyncio.to_thread(server.start)
+    seat = await take_seat(connect(server), project())
+    session = await seat.workspace.session()
+    await seat.workspace.prompt(session, "[[n=2000 d=20]]", "streams")
+    await seat.stream.words(session, 3)
+    way.proxy.set_mode(Mode.REFUSE)
+    try:
+        await seat.workspace.call("GET", "/sessions")
+    except UnexpectedStatus as error:
+        assert error.status == 503, error  # noqa: PT017
+    began = time.monotonic()
+    await asyncio.to_thread(server.stop)
+    seconds = time.monotonic() - began
+    assert seconds < 15, seconds
+
+
+def _outcomes(server: Server) -> list[str]:
+    with psycopg.connect(server.env["DATABASE_URL"]) as connection:
+        rows = connection.execute("SELECT outcome FROM agents_run ORDER BY id").fetchall()
+    return [str(row[0]) for row in rows]
