@@ -71,8 +71,23 @@ class Channel(_HTTPChannel):  # type: ignore[misc]  # Twisted is untyped here
 
     @override
     def lineReceived(self, line: bytes) -> None:
-        if not self.is_refused:
+        if self.is_refused:
+            return
+        if self._receivedHeaderSize + len(line) > self.totalHeadersSize:
+            self._refuse_head()
+        else:
             super().lineReceived(line)
+
+    @override
+    def lineLengthExceeded(self, line: bytes) -> None:
+        self._refuse_head()
+
+    @override
+    def headerReceived(self, line: bytes) -> bool:
+        if self._receivedHeaderCount >= self.maxHeaders:
+            self._refuse(431, f"the request has more than {self.maxHeaders} headers")
+            return False
+        return bool(super().headerReceived(line))
 
     @override
     def allContentReceived(self) -> None:
@@ -88,6 +103,13 @@ class Channel(_HTTPChannel):  # type: ignore[misc]  # Twisted is untyped here
     def refuse_body(self) -> None:
         limit = self.factory.server.body_limit
         self._refuse(413, f"the body is larger than {limit} bytes")
+
+    def _refuse_head(self) -> None:
+        limit = self.totalHeadersSize
+        if self._receivedHeaderSize == 0:  # nothing of this request was read before
+            self._refuse(414, f"the request line is longer than {limit} bytes")
+        else:
+            self._refuse(431, f"the request line and headers are larger than {limit} bytes")
 
     @override
     def _respondToBadRequestAndDisconnect(self) -> None:
