@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Awaitable, Callable, Collection, MutableMapping
+from collections.abc import Awaitable, Callable, Collection, Mapping, MutableMapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,8 +28,18 @@ _OCTET = r"(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)"
 _LOOPBACK = re.compile(rf"localhost|\[::1\]|127(?:\.{_OCTET}){{3}}", re.ASCII)
 _AUTHORITY = re.compile(r"([a-z0-9._-]+|\[[0-9a-f:.]+\])(?::(\d{1,5}))?", re.ASCII)
 _DEFAULT_PORT = {"http": "80", "ws": "80", "https": "443", "wss": "443"}
-_SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
-_JUDGED = frozenset({b"host", b"origin", b"content-length", b"sec-fetch-site"})
+_JUDGED = frozenset(
+    {
+        b"host",
+        b"origin",
+        b"content-length",
+        b"sec-fetch-site",
+        b"sec-fetch-mode",
+        b"sec-fetch-dest",
+    }
+)
+# What a browser says of a request that a page of another site or port made.
+_OTHER_SITES = frozenset({b"cross-site", b"same-site"})
 _NOSNIFF = (b"x-content-type-options", b"nosniff")
 _MAX_HEADER = 300
 _MAX_CACHED = 256
@@ -60,7 +70,7 @@ def _refusal(status: int, sentence: str) -> _Refusal:
 
 # The sentences never repeat what was sent.
 _REPEATED = _refusal(
-    400, "Host, Origin, Content-Length and Sec-Fetch-Site: may each be sent only once."
+    400, "Host, Origin, Content-Length and Sec-Fetch-*: may each be sent only once."
 )
 _BAD_LENGTH = _refusal(400, "Content-Length: must be a number of bytes.")
 _NO_HOST = _refusal(403, "Host: is missing.")
@@ -106,17 +116,17 @@ class Guard:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         kind = scope["type"]
         if kind == "http":
-            if refusal := self._judge(scope, scope["method"] not in _SAFE_METHODS):
+            if refusal := self._judge(scope, scope["method"]):
                 await refusal.answer(send)
             else:
                 await self._pass_http(scope, receive, send)
-        elif kind == "websocket" and self._judge(scope, True):
+        elif kind == "websocket" and self._judge(scope, "websocket"):
             await receive()  # the handshake; closing in answer to it is a 403
             await send({"type": "websocket.close", "code": 1008})
         else:
             await self._app(scope, receive, send)
 
-    def _judge(self, scope: Scope, unsafe: bool) -> _Refusal | None:
+    def _judge(self, scope: Scope, method: str) -> _Refusal | None:
         sent: dict[bytes, bytes] = {}
         for name, value in scope["headers"]:
             if name in _JUDGED:
@@ -131,7 +141,8 @@ class Guard:
             return _FOREIGN_HOST
         if origin is not None and (host is None or not self._is_same(origin, host)):
             return _FOREIGN_ORIGIN
-        if unsafe and sent.get(b"sec-fetch-site", b"").strip().lower() == b"cross-site":
+        site = sent.get(b"sec-fetch-site")
+        if site is not None and _is_of_another_site(site, method, sent):
             return _CROSS_SITE
         return self._judge_length(sent.get(b"content-length"))
 
@@ -205,6 +216,18 @@ class _Exchange:
             else:
                 message["headers"] = [*headers, _NOSNIFF]
         await self._send(message)
+
+
+def _is_of_another_site(site: bytes, method: str, sent: Mapping[bytes, bytes]) -> bool:
+    if site.strip().lower() not in _OTHER_SITES:
+        return False
+    # A link that a person follows may lead here. An image, a frame or a script of another
+    # site cannot read the answer, but would make the server work.
+    return not (
+        method == "GET"
+        and sent.get(b"sec-fetch-mode", b"").strip().lower() == b"navigate"
+        and sent.get(b"sec-fetch-dest", b"").strip().lower() == b"document"
+    )
 
 
 def _keep(known: dict[Any, bool], key: object, value: bool) -> None:

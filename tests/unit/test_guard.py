@@ -143,7 +143,10 @@ async def test_a_socket_file_takes_no_foreign_name():
     assert await status_of([("Host", "evil.example")], unix=True) == 403
 
 
-@pytest.mark.parametrize("name", ["Host", "Origin", "Content-Length", "Sec-Fetch-Site"])
+@pytest.mark.parametrize(
+    "name",
+    ["Host", "Origin", "Content-Length", "Sec-Fetch-Site", "Sec-Fetch-Mode", "Sec-Fetch-Dest"],
+)
 @pytest.mark.parametrize("value", ["localhost", "1"])
 async def test_it_refuses_a_header_that_is_sent_twice(name, value):
     headers = [("Host", "localhost"), (name, value), (name, value)]
@@ -198,13 +201,40 @@ async def test_it_refuses_an_origin_where_there_is_no_host_to_compare():
         ("cross-site", "POST", 403),
         ("Cross-Site ", "DELETE", 403),
         ("cross-site", "PROPFIND", 403),
-        ("cross-site", "GET", 200),
+        ("cross-site", "GET", 403),
+        ("cross-site", "HEAD", 403),
+        ("cross-site", "OPTIONS", 403),
+        ("same-site", "GET", 403),  # another port of this host
+        ("same-site", "POST", 403),
         ("same-origin", "POST", 200),
+        ("same-origin", "GET", 200),
         ("none", "POST", 200),
+        ("none", "GET", 200),
     ],
 )
-async def test_it_refuses_changes_that_another_site_asks_for(site, method, status):
+async def test_it_refuses_what_another_site_requests(site, method, status):
     headers = [("Host", "localhost"), ("Sec-Fetch-Site", site)]
+    assert await status_of(headers, method=method) == status
+
+
+@pytest.mark.parametrize("site", ["cross-site", "same-site", "Cross-Site "])
+@pytest.mark.parametrize(
+    ("method", "mode", "target", "status"),
+    [
+        ("GET", "navigate", "document", 200),  # a link that a person follows
+        ("GET", "Navigate", " Document", 200),
+        ("POST", "navigate", "document", 403),  # a form
+        ("GET", "navigate", "iframe", 403),
+        ("GET", "navigate", "object", 403),
+        ("GET", "no-cors", "image", 403),
+        ("GET", "no-cors", "document", 403),
+        ("GET", "cors", "empty", 403),
+        ("GET", "navigate", "", 403),
+    ],
+)
+async def test_of_another_site_only_links_are_followed(site, method, mode, target, status):
+    headers = [("Host", "localhost"), ("Sec-Fetch-Site", site), ("Sec-Fetch-Mode", mode)]
+    headers += [("Sec-Fetch-Dest", target)] if target else []
     assert await status_of(headers, method=method) == status
 
 
@@ -217,6 +247,7 @@ async def test_it_refuses_changes_that_another_site_asks_for(site, method, statu
         [("Host", "localhost"), ("Origin", "null")],
         [("Host", "localhost"), ("Origin", "http://evil.example")],
         [("Host", "localhost"), ("Sec-Fetch-Site", "cross-site")],
+        [("Host", "localhost"), ("Sec-Fetch-Site", "same-site")],
     ],
 )
 async def test_it_closes_a_websocket_before_it_is_accepted(headers):
