@@ -16,10 +16,10 @@ from rest_framework.views import APIView
 from typing_extensions import override
 
 from workspaces.api.bodies import Form, checked
+from workspaces.bounded_json import LARGE_BYTES
 from workspaces.storage.errors import BadField, Refusal, SessionUnknown, WorkspaceUnknown
 
 ID_LIMIT = 200
-LARGE_BODY = 256 * 1024  # reading more than this takes the loop's time: done in a thread
 
 _UNKNOWN: dict[str, type[Refusal]] = {
     "workspace_id": WorkspaceUnknown,
@@ -51,7 +51,7 @@ class ApiView(APIView):
 
     async def fields(self, form: type[Form]) -> dict[str, Any]:
         """The body's fields. Raises ``BadField`` or ``ParseError``."""
-        if int(self.request.META["CONTENT_LENGTH"]) > LARGE_BODY:
+        if int(self.request.META["CONTENT_LENGTH"]) > LARGE_BYTES:
             return await asyncio.to_thread(_fields, self.request, form)
         return _fields(self.request, form)
 

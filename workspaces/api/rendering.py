@@ -11,6 +11,8 @@ from rest_framework.parsers import BaseParser
 from rest_framework.renderers import BaseRenderer
 from typing_extensions import override
 
+from workspaces.bounded_json import TooManyValues, parse_bounded
+
 
 class OrjsonRenderer(BaseRenderer):
     media_type = "application/json"
@@ -42,6 +44,8 @@ class OrjsonParser(BaseParser):
     ) -> Any:
         """Refuses broken UTF-8, lone surrogates, and what is nested too deep, with the rest."""
         try:
-            return orjson.loads(stream.read())
+            return parse_bounded(stream.read())
+        except TooManyValues as error:
+            raise ParseError(f"failed to decode request: {error}") from None
         except orjson.JSONDecodeError:
             raise ParseError("failed to decode request") from None

@@ -13,6 +13,7 @@ from typing import Any
 
 import orjson
 
+from workspaces.bounded_json import parse
 from workspaces.storage.errors import BadField, Refusal
 from workspaces.storage.patience import REQUEST_SECONDS, patience
 
@@ -41,7 +42,7 @@ class Commands:
         """Begins what is asked; returns when the next command may come."""
         await self._places.acquire()
         try:
-            body = _parsed(text)
+            body = await _parsed(text)
         except BadField as refusal:
             self._begin(self._refuse(refusal), "")
         else:
@@ -97,10 +98,10 @@ class Commands:
         return _reply(command_id, data=data)
 
 
-def _parsed(text: str | bytes) -> Body:
+async def _parsed(text: str | bytes) -> Body:
     try:
-        body = orjson.loads(text)
-    except orjson.JSONDecodeError as error:
+        body = await parse(text)
+    except ValueError as error:
         raise BadField(f"malformed JSON: {error}") from None
     if not isinstance(body, dict):
         raise BadField("a command must be a JSON object")
