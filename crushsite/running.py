@@ -25,6 +25,7 @@ from django.db.migrations.executor import MigrationExecutor
 from agents.jobs.host import job_host
 from crushsite import event_loop
 from crushsite.logs import set_up_logging
+from crushsite.memory import return_large_blocks
 from crushsite.process import ServerProcess, Shape, set_process
 from crushsite.running_server import SERVER_FILE, named_server
 from crushsite.stopping import StopRequest
@@ -131,6 +132,7 @@ def check_host(host: str) -> None:
 def run_server(host: str, shape: Shape, *, folder: Path) -> None:
     """Serves until SIGTERM or SIGINT."""
     set_up_logging(settings.CRUSH_LOG_LEVEL)
+    return_large_blocks()
     sys.setswitchinterval(0.001)  # the writer's thread gives the loop its turn back soon
     event_loop.run(_serve(host, shape, folder=folder))
 

@@ -8,7 +8,7 @@ put what happened into the inbox.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
 from agents.actions.holding import Held
@@ -72,7 +72,7 @@ class RunTask:
         self._briefing = Briefing()
         self._conversation = Conversation()
         self._title = FirstTitle(claimed, side)
-        self._work = Work(claimed.key, on_broken=self._end_broken)
+        self._work = Work(claimed.key)
         self._speaker = Speaker(
             self.held,
             self._briefing,
@@ -208,9 +208,9 @@ class RunTask:
             case Summarise():
                 await self._speak(written, is_summary=True)
             case Judge(call_id):
-                self._work.begin(call_id, self._calls.judge(call_id))
+                self._begin(call_id, self._calls.judge(call_id))
             case RunTool(call_id):
-                self._work.begin(call_id, self._calls.run(call_id))
+                self._begin(call_id, self._calls.run(call_id))
             case _:
                 pass
 
@@ -221,7 +221,10 @@ class RunTask:
             return
         reply = await self._speaker.begin(written, is_summary=is_summary)
         was_exhausted = self._turn.is_exhausted
-        self._work.begin(MODEL, self._speaker.receive(reply, brief, was_exhausted=was_exhausted))
+        self._begin(MODEL, self._speaker.receive(reply, brief, was_exhausted=was_exhausted))
+
+    def _begin(self, name: str, work: Coroutine[Any, Any, None]) -> None:
+        self._work.begin(name, work, on_broken=self._end_broken)
 
     def _end_broken(self, name: str) -> None:
         if name == MODEL:

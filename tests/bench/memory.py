@@ -6,6 +6,7 @@ load lasts, and 10 s after its end, with the limit of 60 MB above where it was.
 
 import argparse
 import asyncio
+import io
 import os
 import shutil
 import tempfile
@@ -15,6 +16,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
+import orjson
 import psutil
 
 from tests.acceptance.attaching import attached, with_sight
@@ -40,40 +42,40 @@ class Ground:
     project: Path
 
 
-async def refused_bodies(ground: Ground) -> None:
-    """Five bodies of 31 MB that hold millions of empty lists, each refused."""
+async def refused_bodies(ground: Ground, count: int = 5) -> None:
+    """Bodies of 31 MB that hold millions of empty lists, each refused."""
     body = b"[" + b"[]," * (31 * MEGABYTE // 3) + b"[]]"
-    for _ in range(5):
-        await _post(ground.client, "/v1/workspaces", body, expect=400)
+    for _ in range(count):
+        await _send("POST", ground.client, "/v1/workspaces", body, expect=400)
 
 
-async def ignored_fields(ground: Ground) -> None:
-    """60 renames of a session, each with a field of 20 MB that nobody asks for."""
+async def ignored_fields(ground: Ground, count: int = 60) -> None:
+    """Renames of a session, each with a field of 20 MB that no endpoint reads."""
     seat = await take_seat(ground.client, ground.project)
     session = await seat.workspace.session()
     path = f"/v1/workspaces/{seat.workspace.id}/sessions/{session}"
     ignored = b"x" * (20 * MEGABYTE)
-    for number in range(60):
+    for number in range(count):
         body = b'{"id":"%s","title":"t%d","ignored":"%s"}' % (session.encode(), number, ignored)
         await _send("PUT", ground.client, path, body, expect=200)
 
 
-async def pictures_in_one_session(ground: Ground) -> None:
-    """40 prompts of one session with a picture of 3.5 MB each."""
+async def pictures_in_one_session(ground: Ground, count: int = 40) -> None:
+    """Prompts of one session with a picture of 3.5 MB each."""
     seat = await take_seat(ground.client, ground.project)
     session = await seat.workspace.session()
-    for number in range(40):
+    for number in range(count):
         await _send_picture(ground, seat, session, f"p{number}")
 
 
-async def a_picture_in_each_session(ground: Ground) -> None:
-    """25 sessions with one picture of 3.5 MB each."""
+async def a_picture_in_each_session(ground: Ground, count: int = 25) -> None:
+    """Sessions with one picture of 3.5 MB each."""
     seat = await take_seat(ground.client, ground.project)
-    for number in range(25):
+    for number in range(count):
         await _send_picture(ground, seat, await seat.workspace.session(), f"s{number}")
 
 
-LOADS: dict[str, Callable[[Ground], Awaitable[None]]] = {
+LOADS: dict[str, Callable[..., Awaitable[None]]] = {
     load.__name__.replace("_", "-"): load
     for load in (
         refused_bodies,
@@ -86,7 +88,14 @@ LOADS: dict[str, Callable[[Ground], Awaitable[None]]] = {
 
 async def _send_picture(ground: Ground, seat: Seat, session: str, run_id: str) -> None:
     picture = attached("shot.png", "image/png", b"\x89PNG\r\n\x1a\n" + os.urandom(PICTURE_BYTES))
-    await seat.workspace.prompt(session, "look [[n=3]]", run_id, attachments=[picture])
+    prompt = {
+        "session_id": session,
+        "prompt": "look [[n=3]]",
+        "run_id": run_id,
+        "attachments": [picture],
+    }
+    path = f"/v1/workspaces/{seat.workspace.id}/agent"
+    await _send("POST", ground.client, path, orjson.dumps(prompt), expect=202)
     await seat.stream.run_complete(session, run_id, timeout=120)
     seat.stream.events.clear()
     await asyncio.to_thread(_forget_requests, ground.model)
@@ -96,14 +105,10 @@ def _forget_requests(model: ScriptedModel) -> None:
     urllib.request.urlopen(urllib.request.Request(f"{model.url}/served", method="DELETE")).close()
 
 
-async def _post(client: Client, path: str, body: bytes, *, expect: int) -> None:
-    await _send("POST", client, path, body, expect=expect)
-
-
 async def _send(method: str, client: Client, path: str, body: bytes, *, expect: int) -> None:
     headers = {"Content-Type": "application/json"}
     async with client.http.session.request(
-        method, client.http.url + path, data=body, headers=headers
+        method, client.http.url + path, data=io.BytesIO(body), headers=headers
     ) as answer:
         assert answer.status == expect, await answer.text()
 
@@ -132,7 +137,7 @@ async def measure(name: str, model: ScriptedModel, folder: Path, sees: bool) -> 
     try:
         async with Client(server.url) as client:
             ground = Ground(server, model, client, project)
-            await _warm(ground)
+            await warm(ground)
             sampler = Sampler(server.pids()[0])
             before = sampler.now()
             watching = asyncio.create_task(sampler.watch())
@@ -152,7 +157,7 @@ async def measure(name: str, model: ScriptedModel, folder: Path, sees: bool) -> 
         server.close()
 
 
-async def _warm(ground: Ground) -> None:
+async def warm(ground: Ground) -> None:
     seat = await take_seat(ground.client, ground.project)
     session = await seat.workspace.session()
     for number in range(5):

@@ -39,6 +39,15 @@ class ApiView(APIView):
             if name in _UNKNOWN and not _is_id(value):
                 raise _UNKNOWN[name]
         self.request = self.initialize_request(request, *args, **kwargs)
+        try:
+            return await self._answer(request, kwargs)
+        finally:
+            # The request and its view refer to each other, and hold the body: the cycle is cut
+            # here, because full collections are rare (60 bodies of 20 MB left 2.4 GB resident).
+            self.request.parser_context.clear()
+            del self.request
+
+    async def _answer(self, request: HttpRequest, kwargs: dict[str, str]) -> HttpResponse:
         method = (request.method or "").lower()
         handler = getattr(self, method, None) if method in self.http_method_names else None
         if handler is None:

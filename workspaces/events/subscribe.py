@@ -45,10 +45,12 @@ async def stream_native(
             sent = number
         reader.sent_number = joined
         yield _opening(wire, joined, open_messages)
+        chunk, open_messages = b"", []
         while True:
             for chunk, number in await reader.take():
                 yield chunk
                 reader.sent_number = number or reader.sent_number
+            chunk = b""  # a large one is not held until the next one comes
             if reader.overflowed:
                 yield _one(wire, StreamOnly.RESUME, {"after": reader.sent_number})
                 return
@@ -113,5 +115,6 @@ async def stream_v1(
             yield pending
         while chunk := await reader.take(room.v1):
             yield chunk
+            del chunk  # a large one is not held until the next one comes
     finally:
         hub.leave(room, reader)

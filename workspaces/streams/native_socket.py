@@ -126,10 +126,12 @@ class NativeSocket(AsyncWebsocketConsumer):
         try:
             async with aclosing(feed):
                 await self._send_items(first)
+                del first
                 async for items in feed:
                     await self._send_items(items)
                     if items.startswith(_RESUME):
                         code = TOO_SLOW
+                    del items  # large ones are not held until the next ones come
         except Exception:
             logger.exception("a stream failed")
             code = FAILED

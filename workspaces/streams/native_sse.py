@@ -42,5 +42,7 @@ class NativeSse(HttpStream):
             first = await anext(chunks, b"")  # or it says what is wrong with the cursor
             await self.begin()
             await self.write(RETRY + first)
+            del first
             async for chunk in chunks:
                 await self.write(chunk)
+                del chunk  # a large one is not held until the next one comes

@@ -50,6 +50,7 @@ class V1Events(HttpStream):
         async with aclosing(cast("AsyncGenerator[bytes, None]", feed)) as chunks:
             async for chunk in chunks:
                 await self.write(chunk)
+                del chunk  # a large one is not held until the next one comes
 
     async def _begin_and_replay(self, workspace_id: str) -> bytes:
         # Here and not before: the client takes the head for the promise that it misses

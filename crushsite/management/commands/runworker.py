@@ -17,6 +17,7 @@ from agents.wakeup import CHANNEL, GROUP
 from agents.worker import NudgeConsumer
 from crushsite import event_loop
 from crushsite.logs import set_up_logging
+from crushsite.memory import return_large_blocks
 from crushsite.process import ServerProcess, Shape, set_process
 from crushsite.running import ensure_data_dir
 from crushsite.scaled import require_scaled_settings
@@ -39,6 +40,7 @@ class Command(BaseCommand):
         require_scaled_settings()
         ensure_data_dir()
         set_up_logging(settings.CRUSH_LOG_LEVEL)
+        return_large_blocks()
         event_loop.run(_work(options["channels"]))
 
 
