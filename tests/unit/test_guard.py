@@ -102,6 +102,19 @@ async def test_it_refuses_every_other_name(host):
     assert await status_of([("Host", host)]) == 403
 
 
+async def test_it_judges_an_origin_for_each_host_anew():
+    """One guard answers to several names; an origin is the page's own for one of them only."""
+    guard = Guard(Echo())
+    origin = ("Origin", "http://localhost:8000")
+    for _ in range(2):
+        same = await call(guard, [("Host", "localhost:8000"), origin])
+        assert same[0]["status"] == 200
+        other = await call(guard, [("Host", "localhost:9000"), origin])
+        assert other[0]["status"] == 403
+        elsewhere = await call(guard, [("Host", "127.0.0.1:8000"), origin])
+        assert elsewhere[0]["status"] == 403
+
+
 async def test_it_judges_a_name_the_same_the_second_time():
     guard = Guard(Echo())
     for _ in range(3):

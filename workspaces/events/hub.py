@@ -30,7 +30,8 @@ LINGER_SECONDS = 5.0  # an empty room stays for a reader that comes back
 
 
 class Hub:
-    def __init__(self) -> None:
+    def __init__(self, *, poll_seconds: float = POLL_SECONDS) -> None:
+        self._poll_seconds = poll_seconds
         self._rooms: dict[str, Room] = {}
         self._priming: dict[str, asyncio.Task[Room]] = {}
         self._producers: dict[str, dict[int, LiveMessage]] = {}
@@ -223,7 +224,7 @@ class Hub:
 
     async def _poll(self) -> None:
         while True:
-            await asyncio.sleep(POLL_SECONDS)
+            await asyncio.sleep(self._poll_seconds)
             for room in list(self._rooms.values()):
                 try:
                     if not room.is_empty and room.primed:

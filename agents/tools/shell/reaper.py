@@ -11,6 +11,7 @@ import contextlib
 import os
 import signal
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 PROCESS_MARK = "CRUSH_PROCESS_MARK"  # one command
@@ -18,30 +19,6 @@ SERVER_MARK = "CRUSH_SERVER_MARK"  # everything of one server
 _MAX_ENVIRONMENT = 4 * 1024 * 1024
 _SHORTEST_MARK = 16
 _PROC = Path("/proc")
-
-
-def kill_marked(mark: str, *, within_seconds: float = 5.0) -> int:
-    """Kill every process that carries ``mark``, again until none is left; how many there were.
-
-    This process and its ancestors are spared: a server may itself have been
-    started by a command of another.
-    """
-    if len(mark) < _SHORTEST_MARK:  # a short mark could match by accident
-        raise ValueError("A process mark must be a long random text.")
-    killed: set[int] = set()
-    deadline = time.monotonic() + within_seconds
-    empty = 0
-    while empty < 2 and time.monotonic() < deadline:
-        found = marked(mark) - _lineage()
-        for number in (signal.SIGSTOP, signal.SIGKILL):
-            for pid in found:
-                with contextlib.suppress(OSError):
-                    os.kill(pid, number)
-        killed |= found
-        empty = 0 if found else empty + 1
-        if found:
-            time.sleep(0.005)
-    return len(killed)
 
 
 def marked(mark: str) -> set[int]:
@@ -57,6 +34,32 @@ def marked(mark: str) -> set[int]:
             if wanted & set(file.read(_MAX_ENVIRONMENT).split(b"\0")):
                 found.add(int(entry.name))
     return found
+
+
+def kill_marked(
+    mark: str, *, within_seconds: float = 5.0, look: Callable[[str], set[int]] = marked
+) -> int:
+    """Kill every process that carries ``mark``, again until none is left; how many there were.
+
+    This process and its ancestors are spared: a server may itself have been
+    started by a command of another.
+    """
+    if len(mark) < _SHORTEST_MARK:  # a short mark could match by accident
+        raise ValueError("A process mark must be a long random text.")
+    killed: set[int] = set()
+    deadline = time.monotonic() + within_seconds
+    empty = 0
+    while empty < 2 and time.monotonic() < deadline:
+        found = look(mark) - _lineage()
+        for number in (signal.SIGSTOP, signal.SIGKILL):
+            for pid in found:
+                with contextlib.suppress(OSError):
+                    os.kill(pid, number)
+        killed |= found
+        empty = 0 if found else empty + 1
+        if found:
+            time.sleep(0.005)
+    return len(killed)
 
 
 def _lineage() -> set[int]:

@@ -19,8 +19,8 @@ from workspaces.actions.sessions import create_session
 from workspaces.actions.workspaces import Opening, open_workspace
 from workspaces.events.parts import FinishReason, Part, Text, ToolCall, ToolResult
 from workspaces.models import ClientClaim, Event, Message
+from workspaces.storage.commits import run_alone
 from workspaces.storage.transaction import Transaction
-from workspaces.storage.writer import run_alone
 
 T = TypeVar("T")
 

@@ -163,3 +163,44 @@ async def test_a_job_is_carried_out_though_its_caller_is_gone(
     assert task.cancelled()
     assert await in_thread(logged, workspaces[0]) == [(1, "a")]
     assert [event.session_id for event in told] == ["a"]
+
+
+async def test_a_batch_locks_workspaces_in_the_same_order_in_every_process(
+    new_writer: NewWriter, gate: Gate, workspaces: list[str]
+) -> None:
+    """Two batches that lock in different orders would wait for each other."""
+    writer = start(new_writer)
+    ran: list[tuple[str, int]] = []
+    asked = [workspaces[place] for place in (7, 3, 11, 3, 7, 0)]
+    jobs = [
+        (workspace, lambda tx, mark=(workspace, place): ran.append(mark))
+        for place, workspace in enumerate(asked)
+    ]
+
+    await gathered(writer, gate, jobs)
+
+    assert ran == sorted(ran)  # those of one workspace stay in the order of their requests
+    assert len(ran) == len(asked)
+
+
+async def test_a_caller_that_was_cancelled_keeps_nobody_else_waiting(
+    new_writer: NewWriter, gate: Gate, workspaces: list[str]
+) -> None:
+    writer = start(new_writer)
+    held = await gate.hold(writer)
+    tasks = [
+        asyncio.create_task(writer.write(workspace, appending(workspace, "a")))
+        for workspace in sorted(workspaces)
+    ]
+    await asyncio.sleep(0)  # each has asked now
+    tasks[3].cancel()
+    gate.opened.set()
+
+    async with asyncio.timeout(20):
+        await held
+        answers = await asyncio.gather(*tasks, return_exceptions=True)
+
+    assert isinstance(answers.pop(3), asyncio.CancelledError)
+    assert answers == [1] * (len(workspaces) - 1)
+    cancelled = sorted(workspaces)[3]
+    assert await in_thread(logged, cancelled) == [(1, "a")]  # it was carried out all the same

@@ -1,6 +1,7 @@
 """The bash tool over real processes."""
 
 import asyncio
+import dataclasses
 import itertools
 import sys
 import time
@@ -10,6 +11,7 @@ import pytest
 
 from agents.tools.bash import Bash
 from agents.tools.contract import BadArguments, ToolOutcome, ToolRefusal
+from agents.tools.shell.jobs import JobOrder, JobReport, NoJobs
 from agents.tools.shell.supervisor import SUPERVISOR
 from tests.doubles.tool_context import Desk, make_desk
 from tests.integration.tools.living import Word, daemon_command, until
@@ -47,6 +49,80 @@ async def test_it_does_not_ask_for_reading(desk: Desk) -> None:
     tool = Bash()
     args = tool.parse({"command": "ls -la", "description": ""})
     assert await tool.question(args, desk.context) is None
+
+
+@pytest.mark.parametrize("folder", ["sub", "..", "/", "way"])
+async def test_it_asks_for_reading_elsewhere(desk: Desk, tmp_path: Path, folder: str) -> None:
+    """A repository that somebody put there may make git run what it likes."""
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "way").symlink_to(tmp_path / "sub")
+    tool = Bash()
+    for command in ("ls -la", "git status"):
+        args = tool.parse({"command": command, "description": "", "working_dir": folder})
+        question = await tool.question(args, desk.context)
+        assert question is not None
+        assert question.path == str((tmp_path / folder).resolve())
+    at_home = tool.parse({"command": "ls", "description": "", "working_dir": "."})
+    assert await tool.question(at_home, desk.context) is None
+
+
+@pytest.mark.parametrize("background", [False, True])
+async def test_it_runs_only_in_the_folder_that_was_asked_for(
+    desk: Desk, tmp_path: Path, background: bool
+) -> None:
+    for name in ("asked", "other"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "way").symlink_to("asked")
+    tool = Bash()
+    args = tool.parse(
+        {
+            "command": "touch made",
+            "description": "",
+            "working_dir": "way",
+            "run_in_background": background,
+        }
+    )
+    assert await tool.question(args, desk.context) is not None
+    (tmp_path / "way").unlink()
+    (tmp_path / "way").symlink_to("other")
+
+    with pytest.raises(ToolRefusal, match="leads elsewhere"):
+        await tool.run(args, desk.context)
+
+    assert not list((tmp_path / "asked").iterdir())
+    assert not list((tmp_path / "other").iterdir())
+
+
+class WaitingJobs(NoJobs):
+    """Starts a job that has not ended yet, and remembers what was killed."""
+
+    def __init__(self) -> None:
+        self.is_watched = asyncio.Event()
+        self.killed: list[str] = []
+
+    async def start(self, order: JobOrder) -> str:
+        return "job-1"
+
+    async def report(self, shell_id: str, *, wait_seconds: float = 0.0) -> JobReport:
+        self.is_watched.set()
+        return await asyncio.get_running_loop().create_future()
+
+    async def kill(self, shell_id: str) -> JobReport:
+        self.killed.append(shell_id)
+        return JobReport(shell_id, "", "", "", "killed", None, "")
+
+
+async def test_a_cancel_before_the_call_has_ended_ends_its_background_job(desk: Desk) -> None:
+    jobs = WaitingJobs()
+    context = dataclasses.replace(desk.context, jobs=jobs)
+    args = Bash().parse({"command": "sleep 600", "description": "", "run_in_background": True})
+    task = asyncio.ensure_future(Bash().run(args, context))
+    async with asyncio.timeout(10):
+        await jobs.is_watched.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert jobs.killed == ["job-1"]
 
 
 async def test_it_asks_for_the_folder_where_links_lead(desk: Desk, tmp_path: Path) -> None:

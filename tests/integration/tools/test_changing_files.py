@@ -405,3 +405,26 @@ async def test_a_link_out_of_the_workspace_is_asked_for(
     question = await ask(tool, desk, file_path="link", **given)
     assert question is not None
     assert question.path == str(outside)
+
+
+@pytest.mark.parametrize("content", ["1\r\n2\r\n", "1\n2\n", "1\r\n2\n", "1\r2\r"])
+async def test_write_keeps_the_line_ends_of_the_file(desk: Desk, root: Path, content: str) -> None:
+    (root / "f").write_bytes(b"one\r\n")
+    await view(desk, "f")
+    await call(Write(), desk, file_path="f", content=content)
+    assert (root / "f").read_bytes() == b"1\r\n2\r\n"
+
+
+@pytest.mark.parametrize("old", ["one\r\ntwo", "one\ntwo"])
+@pytest.mark.parametrize("new", ["1\r\n2", "1\n2"])
+@pytest.mark.parametrize("tool", [Edit(), MultiEdit()])
+async def test_edit_takes_either_line_end_in_a_file_with_the_other(
+    tool: Any, old: str, new: str, desk: Desk, root: Path
+) -> None:
+    (root / "f").write_bytes(b"one\r\ntwo\r\n")
+    await view(desk, "f")
+    given: dict[str, Any] = {"old_string": old, "new_string": new}
+    if isinstance(tool, MultiEdit):
+        given = {"edits": [given]}
+    await call(tool, desk, file_path="f", **given)
+    assert (root / "f").read_bytes() == b"1\r\n2\r\n"

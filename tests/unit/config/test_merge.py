@@ -1,5 +1,6 @@
 import copy
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -55,6 +56,14 @@ def test_an_object_replaces_text_and_text_an_object():
 def test_another_model_does_not_inherit_the_settings_of_the_last():
     under = {"models": {"large": {"provider": "a", "model": "b", "think": True, "max_tokens": 9}}}
     over = {"models": {"large": {"provider": "c", "model": "d"}}}
+    assert merge(under, over) == over
+
+
+@pytest.mark.parametrize("key", ["model", "provider"])
+def test_one_half_of_another_choice_inherits_nothing_either(key):
+    """A model chosen for the same provider does not keep the effort of the last one."""
+    under = {"models": {"large": {"provider": "a", "model": "b", "reasoning_effort": "high"}}}
+    over = {"models": {"large": {key: "c"}}}
     assert merge(under, over) == over
 
 

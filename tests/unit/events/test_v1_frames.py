@@ -485,3 +485,15 @@ def test_what_some_readers_take_for_line_breaks_is_escaped() -> None:
     message = orjson.dumps({"id": "m", "parts": [{"type": "text", "data": {"text": text}}]})
     (told,) = read(v1_frames.open_message_frame(message))
     assert told["payload"]["payload"] == orjson.loads(message)
+
+
+@pytest.mark.parametrize("reply", [None, {"id": "m2", "parts": []}])
+def test_a_runs_end_never_has_another_messages_words(reply: Any) -> None:
+    if reply is not None:
+        reply["parts"] = [{"type": "text", "data": {"text": "words of another message"}}]
+    payload = {"run": {"session_id": "s1", "message_id": "m1", "outcome": "cancelled"}}
+    event = Recorded("w", 1, Kind.RUN_FINISHED, "s", payload, orjson.dumps(payload), 0)
+
+    (complete,) = read(v1_frames.frames_of(event, reply=reply))
+
+    assert "text" not in complete["payload"]["payload"]

@@ -279,3 +279,15 @@ async def test_pushed_and_taken_make_one_stream_in_order(seed: int) -> None:
     finals = [e["payload"]["payload"]["workspace_id"] for e in told if e["type"] != "message"]
     assert finals == sorted(finals, key=int)
     assert len(finals) == played.room.last_number - 1
+
+
+async def test_v1_gets_what_came_in_the_moment_of_its_workspaces_end() -> None:
+    played = Played()
+    reader = played.v1()
+    played.room.publish(run_finished(1))
+    played.room.publish(event(2, Kind.WORKSPACE_CLOSED, workspace_id="w"))
+
+    told = await reader.take(played.room.v1)
+
+    assert b'"run_complete"' in told
+    assert await reader.take(played.room.v1) == b""

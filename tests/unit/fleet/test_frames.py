@@ -200,6 +200,10 @@ def test_what_the_other_parser_refuses_is_refused(text: str) -> None:
         '"last_seq":1,"qos":"durable","events":[]}}',
         '{"kind":"event_batch","batch":{"activation_id":"a","execution_epoch":1,"first_seq":1,'
         '"last_seq":1,"qos":"other","events":[]}}',
+        '{"kind":"event_batch","batch":{"activation_id":"a","execution_epoch":1,"first_seq":true,'
+        '"last_seq":1,"qos":"durable","events":[]}}',
+        '{"kind":"event_batch","batch":{"activation_id":"a","execution_epoch":false,"first_seq":1,'
+        '"last_seq":1,"qos":"durable","events":[]}}',
         '{"kind":"run","assignment":"a"}',
     ],
 )

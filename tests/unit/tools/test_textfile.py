@@ -7,6 +7,7 @@ import pytest
 
 from agents.tools import textfile
 from agents.tools.contract import FileMark, ToolRefusal
+from agents.tools.placing import Stage
 from agents.tools.textfile import Form, NotText
 
 LIMIT = 1_000_000
@@ -134,3 +135,45 @@ def test_it_refuses_folders_and_what_is_too_large(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("12345")
     with pytest.raises(ToolRefusal, match="5 bytes; 4 are allowed"):
         textfile.read(tmp_path / "file", max_bytes=4)
+
+
+def test_a_change_that_comes_while_content_is_gathered_is_not_lost(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_text("old")
+    stage = Stage(path, expected=textfile.mark(path))
+    try:
+        stage.write(b"ours")
+        path.write_text("theirs, made meanwhile")
+        with pytest.raises(ToolRefusal, match="changed in the meantime"):
+            stage.put()
+    finally:
+        stage.close()
+    assert path.read_text() == "theirs, made meanwhile"
+    assert [entry.name for entry in tmp_path.iterdir()] == ["file"]
+
+
+def test_a_file_that_goes_while_content_is_gathered_is_not_made_again(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_text("old")
+    stage = Stage(path, expected=textfile.mark(path))
+    try:
+        path.unlink()
+        with pytest.raises(ToolRefusal, match="changed in the meantime"):
+            stage.put()
+    finally:
+        stage.close()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_that_comes_while_a_new_one_is_gathered_is_not_overwritten(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    stage = Stage(path, expected=None)
+    try:
+        stage.write(b"ours")
+        path.write_text("theirs")
+        with pytest.raises(ToolRefusal, match="has been created in the meantime"):
+            stage.put()
+    finally:
+        stage.close()
+    assert path.read_text() == "theirs"
+    assert [entry.name for entry in tmp_path.iterdir()] == ["file"]

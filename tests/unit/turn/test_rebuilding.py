@@ -76,7 +76,8 @@ def test_a_long_turn_keeps_only_its_last_steps_in_mind() -> None:
     turn = rebuild(steps, [(str(n), "") for n in range(3 * LOOP_WINDOW)])
 
     assert turn.steps == 3 * LOOP_WINDOW
-    assert len(turn.trail) == LOOP_WINDOW
+    assert turn.trail == rebuild(steps[-LOOP_WINDOW:], [(s[0].id, "") for s in steps]).trail
+    assert len(set(turn.trail)) == LOOP_WINDOW
 
 
 def test_a_result_that_is_no_valid_text_is_still_compared() -> None:

@@ -1,0 +1,158 @@
+"""A room's readers miss nothing, whenever the room is made and whatever gets lost."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
+
+import orjson
+import pytest
+import pytest_asyncio
+from django.db import connection
+
+from tests.doubles.losing_layer import LOSING_LAYER
+from workspaces.actions import messages
+from workspaces.actions.sessions import create_session
+from workspaces.actions.workspaces import Opening, open_workspace
+from workspaces.events.hub import Hub
+from workspaces.events.live import LiveMessage
+from workspaces.events.readers import NativeReader, V1Reader, Wire
+from workspaces.events.room import Room
+from workspaces.events.types import Delta, Kind
+from workspaces.storage.commits import Job, run_alone
+from workspaces.storage.reader import THREADS, read
+from workspaces.storage.transaction import Recorded, Transaction
+
+T = TypeVar("T")
+
+
+@pytest.fixture(autouse=True)
+def _database(database: str) -> None:
+    """On both databases."""
+
+
+@pytest_asyncio.fixture
+async def hub(_database: None) -> AsyncIterator[Hub]:
+    hub = Hub()
+    await hub.start()
+    yield hub
+    await hub.stop()
+
+
+def run_elsewhere(workspace_id: str, job: Job[T]) -> tuple[T, list[Recorded]]:
+    """In another thread, while this one (and its loop) waits."""
+
+    def run() -> tuple[T, list[Recorded]]:
+        try:
+            return run_alone(workspace_id, job)
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(run).result()
+
+
+@pytest.fixture
+def workspace_id(_database: None) -> str:
+    return run_elsewhere("", lambda tx: open_workspace(tx, Opening("/project", "/data")))[0].pk
+
+
+def commit(workspace_id: str) -> list[Recorded]:
+    """One more event of the log, as another thread or process commits it."""
+
+    def job(tx: Transaction) -> None:
+        tx.append(workspace_id, Kind.CONFIG_CHANGED, {"workspace_id": workspace_id})
+
+    return run_elsewhere(workspace_id, job)[1]
+
+
+def start_message(workspace_id: str) -> tuple[LiveMessage, list[Recorded]]:
+    """A reply that is open in the database; nobody reads the workspace yet."""
+
+    def job(tx: Transaction) -> LiveMessage:
+        session = create_session(tx, workspace_id, title="t")
+        number, message = messages.start_message(
+            tx, workspace_id, session["id"], run_key=1, model="m", provider="p"
+        )
+        return LiveMessage(number, message)
+
+    return run_elsewhere(workspace_id, job)
+
+
+async def test_an_event_that_is_committed_while_a_room_is_made_reaches_it(
+    hub: Hub, workspace_id: str
+) -> None:
+    """The room has read the log already, and does not know yet what it has read."""
+    others = [threading.Event() for _ in range(THREADS - 1)]
+    blocked = [asyncio.ensure_future(read(other.wait, 20)) for other in others]
+    making = asyncio.ensure_future(hub.room(workspace_id))
+    for _ in range(5):
+        await asyncio.sleep(0)
+    log_was_read = threading.Event()
+    marker = asyncio.ensure_future(read(log_was_read.set))  # the one free thread comes to it next
+    await asyncio.sleep(0)
+    assert log_was_read.wait(20)  # the loop stands still meanwhile
+    recorded = commit(workspace_id)
+    hub.publish(recorded)
+
+    room = await making
+
+    assert room.last_number == recorded[-1].number
+    for other in others:
+        other.set()
+    await asyncio.gather(*blocked, marker)
+
+
+async def test_events_whose_message_was_lost_between_processes_are_found(
+    workspace_id: str, settings: Any
+) -> None:
+    settings.CHANNEL_LAYERS = LOSING_LAYER
+    hub = Hub(poll_seconds=0.02)
+    await hub.start()
+    try:
+        room = await hub.room(workspace_id)
+        reader = NativeReader(Wire.WS)
+        room.join_native(reader)
+        recorded = commit(workspace_id)  # by another process: nothing of it is published here
+
+        async with asyncio.timeout(10):
+            found = [number for chunk, number in await reader.take()]
+
+        assert found == [recorded[-1].number]
+    finally:
+        await hub.stop()
+
+
+async def v1_text(room: Room, reader: V1Reader) -> str:
+    room.v1.flush()
+    async with asyncio.timeout(10):
+        frames = (await reader.take(room.v1)).split(b"\n\n")
+    payload = orjson.loads([frame for frame in frames if frame][-1][6:])["payload"]["payload"]
+    return "".join(part["data"].get("text", "") for part in payload["parts"])
+
+
+async def test_a_room_that_is_made_in_mid_message_follows_its_words(
+    hub: Hub, workspace_id: str
+) -> None:
+    live, recorded = start_message(workspace_id)
+    hub.publish(recorded)
+    hub.begin(workspace_id, live)
+    hub.stream(workspace_id, Delta(live.number, 0, 0, "first ", "text"))
+
+    room = await hub.room(workspace_id)
+    v1, native = V1Reader(), NativeReader(Wire.WS)
+    room.join_v1(v1)
+    (as_it_stands,) = room.join_native(native)
+    assert as_it_stands["message"]["parts"] == [{"type": "text", "data": {"text": "first "}}]
+    assert await v1_text(room, v1) == "first "
+
+    hub.stream(workspace_id, Delta(live.number, 0, 6, "second", None))
+
+    assert await v1_text(room, v1) == "first second"
+    room.native.flush()
+    async with asyncio.timeout(10):
+        chunks = await native.take()
+    assert b"second" in b"".join(chunk for chunk, _ in chunks)
