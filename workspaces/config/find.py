@@ -14,7 +14,8 @@ from pathlib import Path, PurePath
 from typing import TypeAlias
 
 FILE_NAME = "crush.json"
-PROJECT_NAMES = (".crush.json", "crush.json")  # lowest precedence first
+SYSTEM_FILE = "/etc/crush/crush.json"  # an administrator's, for every user of the machine
+PROJECT_NAMES = ("crush.json", ".crush.json")  # lowest precedence first
 LEVELS_LIMIT = 64
 
 Fingerprint: TypeAlias = tuple[tuple[int, int, int] | None, ...]
@@ -29,13 +30,13 @@ class Candidates:
     """
 
     files: tuple[str, ...]
-    users: frozenset[str]  # the user's own and what is stored for them
+    users: frozenset[str]  # the machine's, the user's own, and what is stored for the user
     project: frozenset[str]
 
 
 def find_candidates(path: str, *, server_env: Mapping[str, str]) -> Candidates:
     project = tuple(_project_files(path))
-    users = (stored_for_user(server_env), users_own(server_env))
+    users = (SYSTEM_FILE, users_own(server_env), stored_for_user(server_env))
     files = tuple(reversed(dict.fromkeys(reversed((*users, *project)))))
     return Candidates(files, frozenset(users), frozenset(project) - frozenset(users))
 
@@ -92,11 +93,21 @@ def _mark(file: str) -> tuple[int, int, int] | None:
 
 
 def _project_files(path: str) -> Iterable[str]:
-    """From the root down to the workspace, so that the nearest comes last."""
+    """From the root of the git work tree down to the workspace, so that the nearest comes last.
+
+    Without a work tree only the workspace's own: a file in ``/tmp`` or in a folder
+    that several projects share belongs to none of them.
+    """
     folders = [path, *(str(parent) for parent in PurePath(path).parents)][:LEVELS_LIMIT]
-    for folder in reversed(folders):
+    root = next((index for index, folder in enumerate(folders) if _is_work_tree(folder)), 0)
+    for folder in reversed(folders[: root + 1]):
         for name in PROJECT_NAMES:
             yield f"{folder.rstrip('/')}/{name}"
+
+
+def _is_work_tree(folder: str) -> bool:
+    """A work tree's root holds ``.git``: a folder, or a file in linked trees and submodules."""
+    return os.path.lexists(f"{folder.rstrip('/')}/.git")
 
 
 def _xdg(server_env: Mapping[str, str], name: str, default: str) -> str:

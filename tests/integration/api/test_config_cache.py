@@ -42,6 +42,7 @@ async def test_writes_within_one_tick_of_the_clock_are_all_seen(workspace: Opene
 async def test_what_a_file_last_said_outlives_the_cache_and_holds_for_other_workspaces(
     workspace: Opened, folder: Path
 ) -> None:
+    (folder / ".git").mkdir()
     file = folder / "crush.json"
     file.write_text('{"options": {"initialize_as": "X.md"}}')
     await configs().newest_config_of(workspace.id)

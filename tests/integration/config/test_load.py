@@ -110,13 +110,14 @@ def test_with_no_file_at_all_a_client_finds_itself_configured(place):
 
 
 def test_each_file_wins_over_those_before_it(place):
+    (place.workspace.parent / ".git").mkdir()
     order = [
-        place.stored_for_user,
         place.users_own,
-        place.workspace.parent / ".crush.json",
+        place.stored_for_user,
         place.workspace.parent / "crush.json",
-        place.workspace / ".crush.json",
+        place.workspace.parent / ".crush.json",
         place.project,
+        place.workspace / ".crush.json",
         place.stored_for_workspace,
     ]
     for file in order:
@@ -186,6 +187,7 @@ def test_a_fifo_in_place_of_a_file_does_not_hang(place):
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root gives files away")
 def test_a_file_of_another_user_above_the_workspace_is_not_used(place):
+    (place.workspace.parent / ".git").mkdir()
     file = place.write(place.workspace.parent / "crush.json", debug("X.md"))
     os.chown(file, 12345, 12345)
     loaded = place.load()
