@@ -40,6 +40,9 @@ GIVEN = {
         "MCP_HEADER",
         "MCP_ARGUMENT",
         "LSP_ENV",
+        "LSP_ARGUMENT",
+        "HOOK_COMMAND",
+        "MCP_COMMAND",
     )
 }
 SERVERS_OWN = f"servers-own-{uuid.uuid4().hex}"
@@ -85,7 +88,7 @@ def provider(base_url: str, key: str) -> dict[str, Any]:
             "X-Literal": GIVEN["HEADER"],
             "X-Variable": "Bearer $HEADER_BY_VARIABLE",
         },
-        "extra_body": {"api_token": GIVEN["BODY"]},
+        "extra_body": {"anything": {"at all": [GIVEN["BODY"]]}},
         "models": [{"id": m, "name": m, "context_window": 200_000} for m in MODELS],
     }
 
@@ -102,16 +105,24 @@ def secret_project(project: MakeProject, model: ScriptedModel, echo: Echo) -> Pa
             "tool": {
                 "type": "stdio",
                 "command": "true",
-                "args": ["--token", GIVEN["MCP_ARGUMENT"], f"--api-key={GIVEN['MCP_ARGUMENT']}"],
+                "args": ["--token", GIVEN["MCP_ARGUMENT"], GIVEN["MCP_ARGUMENT"]],
                 "env": {"TOKEN": GIVEN["MCP_ENV"]},
             },
+            "missing": {"command": f"no-such-program {GIVEN['MCP_COMMAND']}"},
             "web": {
                 "type": "http",
                 "url": "http://127.0.0.1:1/mcp",
                 "headers": {"Authorization": f"Bearer {GIVEN['MCP_HEADER']}"},
             },
         },
-        lsp={"go": {"command": "gopls", "env": {"KEY": GIVEN["LSP_ENV"]}}},
+        lsp={
+            "go": {
+                "command": "gopls",
+                "args": [GIVEN["LSP_ARGUMENT"]],
+                "env": {"KEY": GIVEN["LSP_ENV"]},
+            }
+        },
+        hooks={"PreToolUse": [{"command": f"true -H 'X-Auth: x' {GIVEN['HOOK_COMMAND']}"}]},
         permissions={"allowed_tools": ["view"]},
     )
 

@@ -41,6 +41,21 @@ _ASSIGNED = re.compile(
 )
 
 
+_WORD = re.compile(r"[A-Za-z0-9_+=-]+")
+_BEFORE_NO_KEY = frozenset("$./:@{~\\")  # a path, an address, a reference
+_AFTER_NO_KEY = frozenset("./:@")
+_SHORTEST_KEY, _LONGEST_NAME = 12, 200
+_KEY_PREFIX = re.compile(
+    r"(?:sk|pk|rk|gh[opsu]|github_pat|glpat|xox[abopsr]|hf|npm|pypi|AKIA|ASIA|AIza|ya29|eyJ)[-_A-Za-z0-9]{8,}"
+)
+# Names of packages and models: words with a version or a date behind them.
+_DATED_NAME = re.compile(r"(?:[a-z]+[-_])+v?\d+(?:[-_]\d+)*(?:[-_][a-z]+)*")
+_SHOUTED_START = re.compile(r"[A-Z]{4,}_?[a-z]")
+_SECRET_FLAG = re.compile(
+    r"(?P<flag>(?<![\w-])--?[\w-]{1,100})(?P<blanks>\s{1,10})(?P<value>[^\s\"'&;|-][^\s\"'&;|]*)"
+)
+
+
 def masked(text: str) -> str:
     """A text in a secret place."""
     return text if not text or _REFERENCE.fullmatch(text) else MASK
@@ -150,6 +165,47 @@ def masked_within(text: str) -> str:
     if "://" in text:
         text = _URL.sub(lambda match: masked_address(match.group()), text)
     return _ASSIGNED.sub(_masked_assignment, text)
+
+
+def masked_words(words: Iterable[str]) -> list[str]:
+    """The words of a command line: what they start stays readable, keys among them do not."""
+    return [masked_command(word) for word in _arguments(list(words))]
+
+
+def masked_command(command: str) -> str:
+    """A command in one text. Any program may take a key anywhere, so what looks like one
+    is masked whatever stands before it."""
+    if command == MASK:
+        return command
+    shown = _SECRET_FLAG.sub(_masked_flag, masked_within(command))
+    return _WORD.sub(_masked_key, shown)
+
+
+def _masked_key(match: re.Match[str]) -> str:
+    text, word = match.string, match.group()
+    before, after = text[match.start() - 1 : match.start()], text[match.end() : match.end() + 1]
+    if before in _BEFORE_NO_KEY or after in _AFTER_NO_KEY:
+        return word
+    return MASK if _looks_secret(word) else word
+
+
+def _masked_flag(match: re.Match[str]) -> str:
+    if not is_secret_name(match["flag"]):
+        return match.group()
+    return match["flag"] + match["blanks"] + masked(match["value"])
+
+
+def _looks_secret(word: str) -> bool:
+    """Keys are long and mix kinds of characters as words of a language do not."""
+    if _KEY_PREFIX.match(word):
+        return True
+    if len(word) < _SHORTEST_KEY or word.startswith("-"):
+        return False
+    has_digit = any(character.isdigit() for character in word)
+    has_letter = any(character.isalpha() for character in word)
+    if has_digit and has_letter:
+        return len(word) > _LONGEST_NAME or not _DATED_NAME.fullmatch(word)
+    return bool(_SHOUTED_START.match(word))
 
 
 def _masked_assignment(match: re.Match[str]) -> str:

@@ -14,7 +14,9 @@ from workspaces.config.choose import Chosen
 from workspaces.config.masking import (
     Scrubber,
     masked_all,
+    masked_command,
     masked_within,
+    masked_words,
     secrets_in,
     texts_in,
     without_secrets,
@@ -45,7 +47,7 @@ def public_config(tree: Tree, *, chosen: Chosen, options: Tree, places: Places) 
         provider_id: resolved.shown for provider_id, resolved in chosen.providers.items()
     }
     if tree.get("hooks"):
-        shown["hooks"] = without_secrets(tree["hooks"])
+        shown["hooks"] = _hooks(tree["hooks"])
     if tree.get("permissions"):
         shown["permissions"] = _with_names(tree["permissions"], ("allowed_tools",))
     if tree.get("recent_models"):
@@ -103,7 +105,20 @@ def _server(server: Mapping[str, Any]) -> Tree:
     secret = {name: masked_all(server[name]) for name in _SECRET_MAPS if server.get(name)}
     rest = {name: value for name, value in server.items() if name not in _SECRET_MAPS}
     shown: Tree = without_secrets(rest)
+    if server.get("args"):
+        shown["args"] = masked_words(server["args"])
+    if server.get("command"):
+        shown["command"] = masked_command(server["command"])
     return shown | secret
+
+
+def _hooks(hooks: Mapping[str, Any]) -> Tree:
+    shown: Tree = without_secrets(hooks)
+    for entries in shown.values():
+        for entry in entries or ():
+            if entry.get("command"):
+                entry["command"] = masked_command(entry["command"])
+    return shown
 
 
 def _tools(tree: Tree) -> Tree:

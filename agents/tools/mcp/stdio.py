@@ -30,6 +30,7 @@ from agents.tools.shell.output import readable
 from agents.tools.shell.process import Process, ProcessFailed
 from agents.tools.shell.pump import Pump
 from agents.tools.shell.reaper import PROCESS_MARK
+from workspaces.config.masking import masked_command
 from workspaces.storage.ids import new_id
 from workspaces.waiting import wait_until_set
 
@@ -114,7 +115,7 @@ def resolve_command(
     )
     if program is None:
         raise McpFailed(
-            f"The command {command!r} was not found: install it, or give its whole path."
+            f"The command {masked_command(command)!r} was not found: install it, or give its whole path."
         )
     return Command((program, *args), cwd, {**env, PROCESS_MARK: new_id()})
 

@@ -1,3 +1,5 @@
+import time
+
 import pytest
 
 from workspaces.config.masking import (
@@ -6,7 +8,9 @@ from workspaces.config.masking import (
     is_secret_name,
     masked,
     masked_address,
+    masked_command,
     masked_within,
+    masked_words,
     without_secrets,
 )
 
@@ -130,3 +134,36 @@ def test_ids_stay_what_clients_look_them_up_by():
 
 def test_a_scrubber_does_not_print_its_secrets():
     assert "secret-value" not in repr(Scrubber.of(["secret-value"], public=[]))
+
+
+@pytest.mark.parametrize(
+    ("command", "shown"),
+    [
+        ("sh -c 'id > OWNED'", "sh -c 'id > OWNED'"),
+        ("curl -H 'X-Api: 8f3a9c2bd11e77aa' https://h", f"curl -H 'X-Api: {MASK}' https://h"),
+        ("node x.js --stdio sk-ant-api03-abcdefgh", f"node x.js --stdio {MASK}"),
+        ("./guard.sh --token abc --port 8080", f"./guard.sh --token {MASK} --port 8080"),
+        ("./guard.sh SECRETIVEvalue", f"./guard.sh {MASK}"),
+        ("echo $MY_TOKEN ${OTHER_TOKEN_2024}", "echo $MY_TOKEN ${OTHER_TOKEN_2024}"),
+        (
+            "npx -y @scope/server-files2 /usr/lib/x86_64",
+            "npx -y @scope/server-files2 /usr/lib/x86_64",
+        ),
+        ("llm --model gpt-oss-20b claude-sonnet-4-5", "llm --model gpt-oss-20b claude-sonnet-4-5"),
+        ("typescript-language-server --stdio", "typescript-language-server --stdio"),
+    ],
+)
+def test_a_command_keeps_what_it_does_and_loses_its_keys(command: str, shown: str):
+    assert masked_command(command) == shown
+
+
+def test_the_words_of_a_command_are_masked_like_one_text():
+    words = ["run", "--api-key", "abc", "SECRETIVE_value", "--port=1", "ghp_0123456789abcdef"]
+    assert masked_words(words) == ["run", "--api-key", MASK, MASK, "--port=1", MASK]
+
+
+@pytest.mark.parametrize("text", ["a1" * 400_000, "--a " * 200_000, "a-1" * 300_000, "A" * 900_000])
+def test_a_command_built_to_be_slow_is_masked_in_good_time(text: str):
+    started = time.process_time()
+    masked_command(text)
+    assert time.process_time() - started < 5
