@@ -54,6 +54,7 @@ from workspaces.api.server import ControlView, HealthView, ServerConfigView, Ver
 from workspaces.api.sessions import ChildrenView, SessionsView
 from workspaces.api.skills import ReadSkillView, SkillsView
 from workspaces.api.snapshot import SnapshotView
+from workspaces.api.trust import TrustView
 from workspaces.api.workspaces import CurrentSessionView, WorkspacesView
 from workspaces.storage.errors import ShuttingDown
 
@@ -145,6 +146,7 @@ urlpatterns: Routes = [
     path("v1/version", VersionView.as_view()),
     path("v1/config", ServerConfigView.as_view()),
     path("v1/control", ControlView.as_view(control=_control)),
+    path("api/trust", TrustView.as_view()),
     path(
         "api/workspaces/<str:workspace_id>/snapshot",
         SnapshotView.as_view(more=(read_pending, read_unfinished_runs)),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -45,6 +45,15 @@ def read_flag(name: str) -> bool:
     if raw in {"1", "true", "yes", "on"}:
         return True
     raise ImproperlyConfigured(f"{name} must be 1 or 0, not {raw!r}.")
+
+
+def read_choice(name: str, choices: Sequence[str]) -> str:
+    """The first choice is the default."""
+    raw = read_text(name, choices[0]).lower()
+    if raw not in choices:
+        known = f"{', '.join(choices[:-1])} or {choices[-1]}"
+        raise ImproperlyConfigured(f"{name} must be {known}, not {raw!r}.")
+    return raw
 
 
 def read_names(name: str) -> list[str]:

@@ -101,6 +101,10 @@ REST_FRAMEWORK = {
 CRUSH_CREATE_GRACE_SECONDS = env.read_seconds("CRUSH_SERVER_CREATE_GRACE", 30.0)
 CRUSH_DETACH_GRACE_SECONDS = env.read_seconds("CRUSH_SERVER_DETACH_GRACE", 10.0)
 CRUSH_IDLE_TIMEOUT_SECONDS = env.read_seconds("CRUSH_SERVER_IDLE_TIMEOUT", 60.0)
+# Trust: who decides whether a folder's own configuration may start programs and the like.
+CRUSH_TRUST = env.read_choice("CRUSH_TRUST", ("ask", "all", "none"))
+# What a sub-agent's process may trust with CRUSH_TRUST=none; its parent sets it.
+CRUSH_TRUST_DIGEST = env.read_text("CRUSH_TRUST_DIGEST")
 # Sizes
 CRUSH_MAX_BODY_BYTES = env.read_number("CRUSH_MAX_BODY_MB", 32, low=1, high=1024) * 1024 * 1024
 CRUSH_MAX_PROMPT_CHARS = env.read_number("CRUSH_MAX_PROMPT_CHARS", 1_000_000, low=1, high=8_000_000)

@@ -8,6 +8,7 @@ from permissions.actions.questions import batch_wire
 from permissions.actions.requests import request_wire
 from permissions.models import BatchState, PermissionRequest, QuestionBatch, RequestState
 from workspaces.events.v1_frames import permission_frames, question_frame
+from workspaces.queries.trust import pending_in_workspace
 from workspaces.storage.reader import read
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ def state_of_request(run_key: int, tool_call_id: str) -> str:
 def read_pending(workspace_id: str) -> dict[str, Any]:
     """The same as the native snapshot has it. Synchronous."""
     return {
-        "permissions": [request_wire(request) for request in _requests(workspace_id)],
+        "permissions": _wires(workspace_id),
         "questions": [batch_wire(batch) for batch in _batches(workspace_id)],
     }
 
@@ -36,16 +37,18 @@ def read_pending(workspace_id: str) -> dict[str, Any]:
 def _frames(workspace_id: str) -> bytes:
     return b"".join(
         [
-            *(permission_frames(request_wire(request)) for request in _requests(workspace_id)),
+            *(permission_frames(wire) for wire in _wires(workspace_id)),
             *(question_frame(batch_wire(batch)) for batch in _batches(workspace_id)),
         ]
     )
 
 
-def _requests(workspace_id: str) -> QuerySet[PermissionRequest]:
-    return PermissionRequest.objects.filter(
+def _wires(workspace_id: str) -> list[dict[str, Any]]:
+    """Whether the folder is trusted comes first: what runs may do depends on it."""
+    requests = PermissionRequest.objects.filter(
         workspace_id=workspace_id, state=RequestState.PENDING
     ).order_by("asked_at")
+    return [*pending_in_workspace(workspace_id), *(request_wire(request) for request in requests)]
 
 
 def _batches(workspace_id: str) -> QuerySet[QuestionBatch]:

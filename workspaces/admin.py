@@ -32,6 +32,7 @@ from workspaces.models import (
     FileVersion,
     Message,
     RetiredClient,
+    TrustRequest,
 )
 
 
@@ -251,3 +252,21 @@ class FileReadAdmin(ReadOnlyAdmin):
     search_fields = ["path", "=session__id", "session__title"]
     ordering = ["-read_at"]
     shown = [linked("session"), "path", "size", "mtime_ns", moment("read_at")]
+
+
+@admin.register(TrustRequest)
+class TrustRequestAdmin(ReadOnlyAdmin):
+    list_display = ["path", "state", moment("asked_at"), moment("answered_at")]
+    list_filter = ["state"]
+    search_fields = ["path", "=id"]
+    ordering = ["-asked_at"]
+    shown = [
+        "id",
+        "path",
+        "state",
+        long_text("description"),
+        json_text("params"),
+        "digest",
+        moment("asked_at"),
+        moment("answered_at"),
+    ]

@@ -8,6 +8,7 @@ from agents import wakeup
 from agents.actions.answers import let_go_on
 from permissions.actions.requests import answer_request
 from permissions.models import PermissionRequest, RequestState
+from workspaces.actions.trust import answer_trust_request, apply_trust
 from workspaces.storage.transaction import Transaction
 from workspaces.storage.writer import writer
 
@@ -22,15 +23,36 @@ async def answer(
     workspace_id: str, *, request_id: str, tool_call_id: str = "", answer: Answer
 ) -> bool:
     """``False`` when the request is unknown or was answered before."""
-    resolved = await writer.write(
+    resolved, folder = await writer.write(
         workspace_id,
-        lambda tx: resolve(
+        lambda tx: _resolve(
             tx, workspace_id, request_id=request_id, tool_call_id=tool_call_id, answer=answer
         ),
     )
-    if resolved:
+    if folder:
+        await apply_trust(folder)
+    elif resolved:
         await wakeup.nudge_accepted()
     return resolved
+
+
+def _resolve(
+    tx: Transaction, workspace_id: str, *, request_id: str, tool_call_id: str, answer: Answer
+) -> tuple[bool, str]:
+    """With the folder, where the question was whether that is trusted."""
+    folder = answer_trust_request(
+        tx,
+        workspace_id,
+        request_id=request_id,
+        tool_call_id=tool_call_id,
+        is_allowed=answer is not Answer.DENY,
+    )
+    if folder:
+        return True, folder
+    resolved = resolve(
+        tx, workspace_id, request_id=request_id, tool_call_id=tool_call_id, answer=answer
+    )
+    return resolved, ""
 
 
 def resolve(

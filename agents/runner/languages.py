@@ -90,7 +90,12 @@ async def _plan(workspace_id: str) -> Planned:
     env = await configs().env_of(workspace_id) or server_env()
     root = Path(workspace.path)
     plans = await asyncio.to_thread(
-        plans_of, root, configured=settings.lsp, starts_known=settings.auto_lsp, env=env
+        plans_of,
+        root,
+        configured=settings.lsp,
+        starts_known=settings.auto_lsp,
+        env=env,
+        runs_project_code=settings.runs_project_code,
     )
     return Planned(root, env, plans)
 

@@ -12,7 +12,7 @@ from django.conf import settings as server_settings
 from agents.fleet.parent.child import Child
 from agents.fleet.parent.errors import FleetError
 from agents.fleet.parent.reaching import Remote, reach_recorded, reach_remote
-from agents.fleet.parent.spawning import spawn_child
+from agents.fleet.parent.spawning import Launch, spawn_child
 from agents.fleet.parent.warm import WarmChildren
 from agents.fleet.project_key import key_of
 from agents.fleet.provisioning import ProvisionSpec
@@ -29,6 +29,7 @@ from agents.fleet.records import collect_expired
 from agents.queue.claim import Claimed
 from workspaces.config.fleet import DEEPEST
 from workspaces.config.settings import FleetRole, Settings
+from workspaces.config.trust import TrustMode
 from workspaces.storage.ids import new_id
 
 COLLECT_SECONDS = 60.0
@@ -50,7 +51,9 @@ class FleetHost:
     """A ``WorkspaceService``: no sub-agent outlives its workspace or this process."""
 
     def __init__(self) -> None:
-        self._started = WarmChildren(spawn_child)
+        self._started = WarmChildren(self._spawn)
+        self._trusted: dict[str, str] = {}  # by workspace: what its children's folder may do
+        self._digests: dict[str, str] = {}  # by child, while it starts
         self._collected_at = -COLLECT_SECONDS
         self._depth, self._deepest = 0, DEEPEST
 
@@ -68,7 +71,25 @@ class FleetHost:
         if role.found_role:
             return await reach_recorded(fabric_folder(), role=role.found_role)
         await self._collect()
-        return await self._started.take(claimed.workspace_id, self._spec(claimed, role, settings))
+        workspace_id = claimed.workspace_id
+        before = self._trusted.get(workspace_id, settings.trusted_digest)
+        if before != settings.trusted_digest:
+            # Those that wait were started with another answer.
+            await self._started.close(workspace_id)
+        self._trusted[workspace_id] = settings.trusted_digest
+        spec = self._spec(claimed, role, settings)
+        self._digests[spec.identity.child_id] = settings.trusted_digest
+        try:
+            return await self._started.take(workspace_id, spec)
+        finally:
+            self._digests.pop(spec.identity.child_id, None)
+
+    async def _spawn(self, spec: ProvisionSpec) -> Child:
+        """A child has a database of its own: it cannot know what was answered here."""
+        digest = self._digests.get(spec.identity.child_id, "")
+        mode = TrustMode.ALL if server_settings.CRUSH_TRUST == TrustMode.ALL else TrustMode.NONE
+        trust = {"CRUSH_TRUST": mode.value, "CRUSH_TRUST_DIGEST": digest}
+        return await spawn_child(spec, Launch(environment=trust))
 
     async def _collect(self) -> None:
         """Takes away what dead children left in the folder, now and then."""

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterable
 
 from workspaces.actions.configuration import announce, open_ids
+from workspaces.actions.trust import keep_trust_request
 from workspaces.config.cache import configs
 from workspaces.config.file_watch import CannotWatch, FileWatch
 from workspaces.config.watched import Watched, watched
@@ -114,9 +115,12 @@ class ConfigWatch:
     async def _look(self, workspace_id: str, *, newest: bool = True) -> None:
         try:
             cache = configs()
-            await (cache.newest_config_of if newest else cache.config_of)(workspace_id)
+            look = cache.newest_config_of if newest else cache.config_of
+            await keep_trust_request(workspace_id, await look(workspace_id))
         except WorkspaceUnknown:
             return  # its row is gone
+        except ShuttingDown:
+            raise
         except Exception:
             # The others are looked at all the same.
             logger.exception("a configuration failed to load", extra={"workspace": workspace_id})

@@ -12,6 +12,9 @@ from dataclasses import dataclass
 from functools import partial
 
 from workspaces.config.cache import configs
+from workspaces.config.find import stored_for_workspace
+from workspaces.config.load import LoadedConfig
+from workspaces.config.parse import parse_file
 from workspaces.config.stored import Scope
 from workspaces.events.types import Kind
 from workspaces.models import Workspace
@@ -61,7 +64,9 @@ async def _change(workspace_id: str, scope: Scope, change: Callable[[StoredPlace
     async with cache.changing:
         workspace = await read(read_open_workspace, workspace_id)
         config = await cache.newest_config_of(workspace_id)
-        await asyncio.to_thread(change, StoredPlace(workspace.path, config.data_dir))
+        place = StoredPlace(workspace.path, config.data_dir)
+        own_digest = await asyncio.to_thread(_change_files, place, config, change)
+        await writer.write(workspace_id, partial(_keep_digest, workspace_id, own_digest))
         concerned = [workspace_id]
         if scope is Scope.USER:
             # What is stored for the user takes part in every workspace.
@@ -71,6 +76,27 @@ async def _change(workspace_id: str, scope: Scope, change: Callable[[StoredPlace
             looks = [cache.newest_config_of(one) for one in concerned[start : start + _AT_ONCE]]
             await asyncio.gather(*looks, return_exceptions=True)
         await announce(concerned)
+
+
+def _change_files(
+    place: StoredPlace, config: LoadedConfig, change: Callable[[StoredPlace], None]
+) -> str:
+    """Returns the digest of the workspace's stored choices, if all of them are a person's.
+
+    A folder may have brought such a file: one change by a client does not make the rest
+    of it that client's own.
+    """
+    file = stored_for_workspace(place.data_dir)
+    is_own = not any(power.file == file for power in config.trust.powers.items)
+    change(place)
+    return parse_file(file).digest if is_own or config.trust.lets_act else ""
+
+
+def _keep_digest(workspace_id: str, digest: str, tx: Transaction) -> None:
+    tx.execute(
+        "UPDATE workspaces_workspace SET stored_digest = %s WHERE id = %s AND stored_digest <> %s",
+        [digest, workspace_id, digest],
+    )
 
 
 def open_ids() -> list[str]:

@@ -14,10 +14,13 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from types import MappingProxyType
 
+from django.conf import settings
+
 from workspaces.config.find import Fingerprint, fingerprint
 from workspaces.config.load import LoadedConfig, load_config
 from workspaces.config.parse import Parsed
 from workspaces.config.problem import Problem
+from workspaces.config.trust import TrustAnswers, TrustMode
 from workspaces.storage.errors import WorkspaceUnknown
 from workspaces.storage.reader import read
 from workspaces.storage.secret_box import box
@@ -40,6 +43,8 @@ class Place:
     path: str
     data_dir: str
     sealed_env: str = field(repr=False)
+    stored_digest: str = ""
+    answers: TrustAnswers = field(default_factory=TrustAnswers)
 
 
 @dataclass(slots=True)
@@ -171,23 +176,69 @@ def _reload(workspace_id: str, entry: _Entry | None, sound: Mapping[str, Parsed]
         mark = fingerprint(entry.config.files)
         if mark == entry.mark:
             return _Entry(place, entry.config, entry.env, mark, now)
-    env = MappingProxyType(box().open_env(place.sealed_env) if place.sealed_env else {})
     read_at = time.time_ns()
-    config = load_config(place.path, data_dir=place.data_dir, env=env, last_sound=sound)
+    config, env = _loaded(place, sound)
     is_fresh = any(mark is not None and abs(read_at - mark[0]) < COARSE_NS for mark in config.mark)
     return _Entry(place, config, env, () if is_fresh else config.mark, now)
 
 
-def _place(workspace_id: str) -> Place:
+def _loaded(place: Place, sound: Mapping[str, Parsed]) -> tuple[LoadedConfig, Mapping[str, str]]:
+    env = MappingProxyType(box().open_env(place.sealed_env) if place.sealed_env else {})
+    config = load_config(
+        place.path,
+        data_dir=place.data_dir,
+        env=env,
+        last_sound=sound,
+        answers=place.answers,
+        stored_digest=place.stored_digest,
+    )
+    return config, env
+
+
+def trust_answers(path: str) -> TrustAnswers:
+    """What was answered for a folder, as the server's setting lets it count. Synchronous."""
+    mode = TrustMode(settings.CRUSH_TRUST)
+    if mode is not TrustMode.ASK:
+        # A sub-agent's process is given the digest that its parent's folder is trusted with.
+        given = settings.CRUSH_TRUST_DIGEST
+        return TrustAnswers(mode, {given: True} if given else {})
     with statements() as cursor:
         cursor.execute(
-            "SELECT path, data_dir, sealed_env FROM workspaces_workspace WHERE id = %s",
-            [workspace_id],
+            "SELECT digest, state FROM workspaces_trustrequest"
+            " WHERE path = %s AND state IN ('allowed', 'denied')",
+            [path],
+        )
+        return TrustAnswers(
+            mode, {digest: state == "allowed" for digest, state in cursor.fetchall()}
+        )
+
+
+def config_of_folder(path: str) -> LoadedConfig:
+    """Of a folder that need not be a workspace yet, read anew. Synchronous."""
+    return _loaded(_found_place("path", path) or Place(path, "", "", "", trust_answers(path)), {})[
+        0
+    ]
+
+
+def _place(workspace_id: str) -> Place:
+    place = _found_place("id", workspace_id)
+    if place is None:
+        raise WorkspaceUnknown
+    return place
+
+
+def _found_place(column: str, value: str) -> Place | None:
+    with statements() as cursor:
+        cursor.execute(
+            "SELECT path, data_dir, sealed_env, stored_digest FROM workspaces_workspace"
+            f" WHERE {column} = %s",
+            [value],
         )
         row = cursor.fetchone()
     if row is None:
-        raise WorkspaceUnknown
-    return Place(*row)
+        return None
+    path, data_dir, sealed_env, stored_digest = row
+    return Place(path, data_dir, sealed_env, stored_digest, trust_answers(path))
 
 
 @cache

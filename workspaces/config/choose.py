@@ -6,7 +6,7 @@ money would go where nobody sent them. It becomes the built-in model, and a prob
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,14 +36,27 @@ class Chosen:
     problems: tuple[Problem, ...]
 
 
-def choose(tree: Tree, *, order: Sequence[str], discovery: Discovery) -> Chosen:
-    """``order``: the ids of configured providers, the nearest file's first."""
+def choose(
+    tree: Tree,
+    *,
+    order: Sequence[str],
+    discovery: Discovery,
+    folder_providers: Container[str] = (),
+) -> Chosen:
+    """``order``: the ids of configured providers, the nearest file's first.
+    ``folder_providers``: those whose address the folder chose."""
     problems: list[Problem] = []
     alone = bool((tree.get("options") or {}).get("disable_default_providers"))
     choices = _choices(tree, problems)
     named = {str(choice["provider"]) for choice in choices.values()}
     providers = _configured(
-        tree, order=order, named=named, discovery=discovery, alone=alone, problems=problems
+        tree,
+        order=order,
+        named=named,
+        discovery=discovery,
+        alone=alone,
+        folder_providers=folder_providers,
+        problems=problems,
     )
     configured = tuple(providers)
     entries = tree.get("providers") or {}
@@ -96,6 +109,7 @@ def _configured(
     named: set[str],
     discovery: Discovery,
     alone: bool,
+    folder_providers: Container[str],
     problems: list[Problem],
 ) -> dict[str, Resolved]:
     entries: Tree = tree.get("providers") or {}
@@ -113,6 +127,7 @@ def _configured(
             needs_models=provider_id not in named,
             lookup=discovery.lookup,
             problems=problems,
+            is_folders_address=provider_id in folder_providers,
         )
         if provider is not None:
             resolved[provider_id] = provider

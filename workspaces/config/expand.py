@@ -18,6 +18,7 @@ LENGTH_LIMIT = 1 << 14  # of a result: keys, addresses and headers are far short
 _DEFAULTS_DEPTH = 8
 _BRACES = re.compile(r"\$\$|\$\{|\}")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_REFERENCED = re.compile(r"\$\{?([A-Za-z_][A-Za-z0-9_]*)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +53,11 @@ def expand(text: str, lookup: Lookup) -> Expanded:
     work = _Work(lookup)
     result = _expand(text, work, _DEFAULTS_DEPTH)
     return Expanded(result, tuple(work.unset), tuple(work.unread))
+
+
+def variables_in(text: str) -> list[str]:
+    """The variables that ``expand`` would look up in a text, defaults included."""
+    return [name for name in _REFERENCED.findall(text.replace("$$", "")) if name]
 
 
 def _expand(text: str, work: _Work, depth: int) -> str:

@@ -7,15 +7,18 @@ variables hold: whatever is wrong is told in ``problems``, and the rest is used.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from workspaces.config.address_keys import keep_keys_apart
 from workspaces.config.choose import Chosen, choose
 from workspaces.config.defaults import Discovery, asks_ollama, prefers_local
 from workspaces.config.environment import variables
 from workspaces.config.find import Fingerprint, config_home, fingerprint, home
 from workspaces.config.fleet import fleet_roles
+from workspaces.config.folder_powers import Powers, Source, powers_of, words_of_programs
+from workspaces.config.folder_programs import folder_programs
 from workspaces.config.hooks import pre_tool_hooks
 from workspaces.config.language_servers import language_servers
 from workspaces.config.local_model import is_installed
@@ -23,10 +26,12 @@ from workspaces.config.mcp_servers import mcp_servers
 from workspaces.config.options import complete_options
 from workspaces.config.parse import Parsed, Tree
 from workspaces.config.problem import Problem
+from workspaces.config.project_code import project_code_powers
 from workspaces.config.public import Places, public_config
 from workspaces.config.read_files import merge_all, read_files
 from workspaces.config.settings import Attribution, Settings
 from workspaces.config.skill_folders import skill_folders
+from workspaces.config.trust import FolderTrust, TrustAnswers, TrustMode, TrustState
 
 PROBLEMS_LIMIT = 100
 
@@ -40,9 +45,11 @@ class LoadedConfig:
     problems: tuple[Problem, ...]
     files: tuple[str, ...]  # every file that could take part: give them to ``fingerprint``
     mark: Fingerprint  # what ``fingerprint(files)`` was when they were read
+    path: str
     data_dir: str  # absolute; what is stored for the workspace lies there
     # What each file that is there last said: what holds while it cannot be read.
     sound: Mapping[str, Parsed] = field(repr=False)
+    trust: FolderTrust = field(default_factory=FolderTrust)
 
 
 def load_config(
@@ -52,16 +59,33 @@ def load_config(
     env: Mapping[str, str],
     server_env: Mapping[str, str] | None = None,
     last_sound: Mapping[str, Parsed] | None = None,
+    answers: TrustAnswers | None = None,
+    stored_digest: str = "",
 ) -> LoadedConfig:
     """``path`` is the workspace's resolved folder, ``env`` what its client gave.
 
     Without ``data_dir`` it is what the files say, else ``<path>/.crush``. A file that
     is broken counts as in ``last_sound``, which is the ``sound`` of earlier loads.
+    Without ``answers`` nobody has been asked whether the folder is trusted, so it is not.
     """
     server = os.environ if server_env is None else server_env
-    read = read_files(path, data_dir=data_dir, server=server, last_sound=last_sound or {})
+    read = read_files(
+        path,
+        data_dir=data_dir,
+        server=server,
+        last_sound=last_sound or {},
+        stored_digest=stored_digest,
+    )
     places = Places(path, read.data_directory, home(server).rstrip("/"), config_home(server))
-    tree = merge_all(read.trees)
+    trusts = answers or TrustAnswers()
+    powers = powers_of(read.sources, path=path)
+    if trusts.mode is not TrustMode.ALL and _starts_known(read.sources):
+        powers += project_code_powers(path, search_path=(env or server).get("PATH", ""))
+    programs = folder_programs(words_of_programs(powers), path)
+    found_powers = Powers.of(powers, programs)
+    trust = FolderTrust(trusts.state_of(found_powers), found_powers)
+    separated = keep_keys_apart(trust.trees(read.sources, path=path))
+    tree = merge_all(separated.trees)
     options = complete_options(
         tree.get("options") or {},
         home=places.home,
@@ -71,10 +95,11 @@ def load_config(
     lookup = variables(env, server)
     chosen = choose(
         tree,
-        order=_provider_order(read.trees),
+        order=_provider_order(separated.trees),
         discovery=Discovery(
             lookup, asks_ollama(env, server), is_installed(), prefers_local(server)
         ),
+        folder_providers=separated.folder_providers,
     )
     found: list[Problem] = []
     settings = replace(
@@ -83,9 +108,17 @@ def load_config(
         lsp=language_servers(tree, lookup=lookup, problems=found),
         fleet=fleet_roles(tree, lookup=lookup, problems=found),
         pre_tool_hooks=pre_tool_hooks(tree, problems=found),
+        runs_project_code=trusts.mode is TrustMode.ALL or trust.state is TrustState.TRUSTED,
+        trusted_digest=found_powers.digest if trust.state is TrustState.TRUSTED else "",
         skills_paths=skill_folders(path, options["skills_paths"], server_env=server),
     )
-    problems = (*read.problems, *chosen.problems, *found)[:PROBLEMS_LIMIT]
+    problems = (
+        *trust.problems(),
+        *read.problems,
+        *separated.problems,
+        *chosen.problems,
+        *found,
+    )[:PROBLEMS_LIMIT]
     public = public_config(tree, chosen=chosen, options=options, places=places)
     if problems:
         # Clients ignore keys that they do not know; whoever looks is told where to mend.
@@ -94,17 +127,26 @@ def load_config(
         settings=settings,
         public=public,
         problems=problems,
-        files=read.files,
-        mark=read.mark,
+        files=(*read.files, *programs),
+        mark=(*read.mark, *fingerprint(programs)),
+        path=path,
         data_dir=read.data_directory,
         sound=read.sound,
+        trust=trust,
     )
+
+
+def _starts_known(sources: Iterable[Source]) -> bool:
+    """Whether installed language servers start by themselves, as the files say together."""
+    options = merge_all(source.tree for source in sources).get("options") or {}
+    return options.get("auto_lsp") is not False
 
 
 def merged_tree(path: str, *, data_dir: str, server_env: Mapping[str, str] | None = None) -> Tree:
     """What the files say together, as it is written: it may hold keys."""
     server = os.environ if server_env is None else server_env
-    return merge_all(read_files(path, data_dir=data_dir, server=server, last_sound={}).trees)
+    read = read_files(path, data_dir=data_dir, server=server, last_sound={})
+    return merge_all(source.tree for source in read.sources)
 
 
 def _provider_order(trees: list[Tree]) -> tuple[str, ...]:

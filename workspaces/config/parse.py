@@ -6,6 +6,7 @@ Types of known keys are judged by ``workspaces.config.schema``.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 from dataclasses import dataclass, field
@@ -29,6 +30,7 @@ class Parsed:
     present: bool = True
     owner: int = -1
     is_empty: bool = False
+    digest: str = ""  # of the file's bytes
 
 
 def parse_file(path: str) -> Parsed:
@@ -45,7 +47,8 @@ def parse_file(path: str) -> Parsed:
     tree, problem_found = parse_bytes(content.data, file=path)
     problems = (problem_found,) if problem_found else ()
     is_empty = not content.data.strip()
-    return Parsed(tree, problems, owner=content.owner, is_empty=is_empty)
+    digest = hashlib.sha256(content.data).hexdigest()
+    return Parsed(tree, problems, owner=content.owner, is_empty=is_empty, digest=digest)
 
 
 def parse_bytes(data: bytes, *, file: str) -> tuple[Tree, Problem | None]:

@@ -18,6 +18,7 @@ class Problem:
     column: int
     message: str
     key: str = ""  # the dotted key, where one is known
+    is_warning: bool = False  # nothing is broken; somebody should know all the same
 
     @override
     def __str__(self) -> str:

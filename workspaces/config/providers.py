@@ -26,7 +26,7 @@ from workspaces.config.offline import offline_provider
 from workspaces.config.parse import Tree
 from workspaces.config.problem import Problem
 from workspaces.config.provider_entry import ProviderEntry
-from workspaces.config.provider_kinds import KEYLESS
+from workspaces.config.provider_kinds import BUILT_IN, KEYLESS
 from workspaces.config.settings import ModelInfo, ProviderSettings
 
 PROVIDERS_LIMIT = 100
@@ -59,14 +59,20 @@ def resolve_provider(
     needs_models: bool,
     lookup: Lookup,
     problems: list[Problem],
+    is_folders_address: bool = False,
 ) -> Resolved | None:
     """The provider, or None with problems told that say what it lacks."""
+    if is_folders_address and known is not None:
+        known = replace(known, key_variables=())  # the user's key stays at home
     reading = ProviderEntry(provider_id, entry, known, lookup, problems)
     kind = reading.kind()
     written_address = reading.text("base_url")
     address = reading.address(written_address, kind=kind)
     needs_key = not written_address and kind not in KEYLESS
     key, written_key = reading.key(needed=needs_key)
+    if is_folders_address and not key and kind in KEYLESS - BUILT_IN:
+        # Without a key its wire would take the account of this machine.
+        reading.fail("is missing, which an address that this folder chose needs", at="api_key")
     headers, header_secrets = reading.headers()
     body = reading.body()
     models = reading.models(kind=kind, needed=needs_models)
@@ -138,10 +144,11 @@ def _built_in(settings: ProviderSettings) -> Resolved:
 
 def _shown_extras(entry: Mapping[str, Any]) -> Tree:
     shown: Tree = {}
-    for name in ("extra_headers", "oauth"):
+    # A body's fields are sent like headers: any of them may be what lets the sender in.
+    for name in ("extra_headers", "oauth", "extra_body"):
         if entry.get(name):
             shown[name] = masked_all(entry[name])
-    for name in ("extra_body", "provider_options", "system_prompt_prefix"):
+    for name in ("provider_options", "system_prompt_prefix"):
         if entry.get(name):
             shown[name] = without_secrets(entry[name])
     return shown

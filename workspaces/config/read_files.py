@@ -7,7 +7,7 @@ folders and files hold. What the trees mean is judged elsewhere.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -19,6 +19,7 @@ from workspaces.config.find import (
     home,
     stored_for_workspace,
 )
+from workspaces.config.folder_powers import Source, is_outside, is_within
 from workspaces.config.merge import merge
 from workspaces.config.parse import Parsed, Tree, parse_file
 from workspaces.config.problem import Problem, problem_with_file, problem_with_key
@@ -27,7 +28,7 @@ from workspaces.config.schema import check
 
 @dataclass(frozen=True, slots=True)
 class ReadFiles:
-    trees: list[Tree] = field(repr=False)  # lowest precedence first
+    sources: list[Source] = field(repr=False)  # lowest precedence first
     files: tuple[str, ...]
     mark: Fingerprint
     data_directory: str
@@ -36,27 +37,37 @@ class ReadFiles:
 
 
 def read_files(
-    path: str, *, data_dir: str, server: Mapping[str, str], last_sound: Mapping[str, Parsed]
+    path: str,
+    *,
+    data_dir: str,
+    server: Mapping[str, str],
+    last_sound: Mapping[str, Parsed],
+    stored_digest: str = "",
 ) -> ReadFiles:
+    """``stored_digest`` is that of the workspace's stored choices as this server last wrote
+    them. Another content, inside of the workspace, came with the folder."""
     candidates = find_candidates(path, server_env=server)
     problems: list[Problem] = []
     # Marked before they are read: what changes meanwhile is then seen as changed.
     mark = fingerprint(candidates.files)
     reading = _Reading(path, last_sound, problems)
-    trees = reading.trees(candidates)
-    directory = _data_directory(path, data_dir, trees, home(server))
+    sources = reading.sources(candidates)
+    directory = _data_directory(path, data_dir, sources, home(server))
     stored = stored_for_workspace(directory)
     files = candidates.files
     if stored not in files:
         files = (*files, stored)
         mark += fingerprint((stored,))
-        trees += reading.trees(Candidates((stored,), frozenset(), frozenset()))
-    return ReadFiles(trees, files, mark, directory, problems, reading.sound)
+        sources += reading.sources(
+            Candidates((stored,), frozenset(), frozenset()), stored_digest=stored_digest
+        )
+    return ReadFiles(sources, files, mark, directory, problems, reading.sound)
 
 
-def _data_directory(path: str, given: str, trees: list[Tree], at_home: str) -> str:
+def _data_directory(path: str, given: str, sources: list[Source], at_home: str) -> str:
     """Absolute: clients write their logs there."""
-    named = given or (merge_all(trees).get("options") or {}).get("data_directory") or ".crush"
+    options = merge_all(source.tree for source in sources).get("options") or {}
+    named = given or options.get("data_directory") or ".crush"
     if named == "~" or named.startswith("~/"):
         named = at_home + named[1:]
     return os.path.normpath(Path(path, named))
@@ -71,24 +82,30 @@ class _Reading:
     problems: list[Problem]
     sound: dict[str, Parsed] = field(default_factory=dict)
 
-    def trees(self, candidates: Candidates) -> list[Tree]:
-        """The trees of the files that exist, lowest precedence first."""
-        trusted = {0, os.getuid(), _owner(self.path)}
-        trees: list[Tree] = []
+    def sources(self, candidates: Candidates, *, stored_digest: str = "") -> list[Source]:
+        """The files that exist, lowest precedence first."""
+        own_ids = {0, os.getuid(), _owner(self.path)}
+        sources: list[Source] = []
         for file in candidates.files:
             parsed = self._parsed(file)
             if not parsed.present:
                 continue
-            if file in candidates.project and parsed.owner not in trusted:
+            if file in candidates.project and parsed.owner not in own_ids:
                 # Above a workspace in a shared folder, anyone could leave one.
                 message = "it belongs to another user and is not used"
                 self.problems.append(problem_with_file(file, message))
                 continue
             tree, misfits = check(parsed.tree)
             self.problems += [Problem(file, 0, 0, misfit.message, misfit.key) for misfit in misfits]
-            is_users = file in candidates.users
-            trees.append(_own_paths(tree) if is_users else _kept_inside(tree, file, self.problems))
-        return trees
+            if file in candidates.users:
+                sources.append(Source(file, _own_paths(tree), is_folders=False))
+                continue
+            tree = _kept_inside(tree, file, self.path, self.problems)
+            is_folders = file in candidates.project or (
+                is_within(file, self.path) and parsed.digest != stored_digest
+            )
+            sources.append(Source(file, tree, is_folders=is_folders))
+        return sources
 
     def _parsed(self, file: str) -> Parsed:
         """As the file is now, or as it last was while it is broken."""
@@ -126,13 +143,23 @@ def _own_paths(tree: Tree) -> Tree:
     )
 
 
-def _kept_inside(tree: Tree, file: str, problems: list[Problem]) -> Tree:
-    """A project must not have files of its user read to a model."""
-    if not (tree.get("options") or {}).get("global_context_paths"):
-        return tree
-    key = "options.global_context_paths"
-    problems.append(problem_with_key(key, "is only used from your own configuration", file=file))
-    return merge(tree, {"options": {"global_context_paths": None}})
+def _kept_inside(tree: Tree, file: str, path: str, problems: list[Problem]) -> Tree:
+    """A project must not have files of its user read to a model, nor have any written
+    outside of the workspace."""
+    options = tree.get("options") or {}
+    taken_out: Tree = {}
+    if options.get("global_context_paths"):
+        key = "options.global_context_paths"
+        problems.append(
+            problem_with_key(key, "is only used from your own configuration", file=file)
+        )
+        taken_out["global_context_paths"] = None
+    if is_outside(options.get("data_directory") or "", path):
+        key = "options.data_directory"
+        message = "leads out of the folder, which only your own configuration may do"
+        problems.append(problem_with_key(key, message, file=file))
+        taken_out["data_directory"] = None
+    return merge(tree, {"options": taken_out}) if taken_out else tree
 
 
 def _owner(path: str) -> int:
@@ -142,7 +169,7 @@ def _owner(path: str) -> int:
         return 0
 
 
-def merge_all(trees: Sequence[Tree]) -> Tree:
+def merge_all(trees: Iterable[Tree]) -> Tree:
     merged: Tree = {}
     for tree in trees:
         merged = merge(merged, tree)

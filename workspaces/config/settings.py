@@ -149,6 +149,8 @@ class Settings:
     mcp: Mapping[str, McpSettings] = field(default_factory=dict)
     lsp: Mapping[str, LspSettings] = field(default_factory=dict)
     auto_lsp: bool = True  # start known servers that are installed
+    runs_project_code: bool = False  # also those that run code of the project
+    trusted_digest: str = ""  # what the folder is trusted with; empty where it is not
     pre_tool_hooks: tuple[HookSettings, ...] = ()
     attribution: Attribution = field(default_factory=Attribution)
     skills_paths: tuple[str, ...] = ()  # absolute, the user's and the project's

@@ -5,6 +5,7 @@ from workspaces.models.event import Event
 from workspaces.models.file import FileRead, FileVersion
 from workspaces.models.message import Message
 from workspaces.models.session import Session
+from workspaces.models.trust import TrustRequest, TrustRequestState
 from workspaces.models.workspace import Workspace
 
 __all__ = [
@@ -15,5 +16,7 @@ __all__ = [
     "Message",
     "RetiredClient",
     "Session",
+    "TrustRequest",
+    "TrustRequestState",
     "Workspace",
 ]

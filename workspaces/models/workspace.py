@@ -20,6 +20,13 @@ class Workspace(models.Model):
     debug = models.BooleanField(default=False)
     channels = models.JSONField(default=list, blank=True)
     sealed_env = models.TextField(blank=True, help_text="The clients' environment, encrypted.")
+    stored_digest = models.CharField(
+        max_length=64,
+        blank=True,
+        default="",
+        db_default="",
+        help_text="Of the stored choices as this server wrote them; others came with the folder.",
+    )
     last_event = models.BigIntegerField(default=0, help_text="The newest number of its event log.")
     created_at = models.BigIntegerField(default=now_ms)
     opened_at = models.BigIntegerField(default=now_ms)

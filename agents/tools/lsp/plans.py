@@ -15,6 +15,7 @@ from typing import Any
 
 from agents.tools.lsp.known import KNOWN, KnownServer, known_server
 from agents.tools.lsp.languages import fits, languages_in
+from workspaces.config.project_code import RUNS_PROJECT_CODE
 from workspaces.config.settings import LspSettings
 
 STARTING_SECONDS = 30.0
@@ -63,8 +64,12 @@ def plans_of(
     configured: Mapping[str, LspSettings],
     starts_known: bool,
     env: Mapping[str, str],
+    runs_project_code: bool = True,
 ) -> tuple[ServerPlan, ...]:
-    """The configured ones, then those that are installed and not covered by them."""
+    """The configured ones, then those that are installed and not covered by them.
+
+    Without ``runs_project_code`` no server starts by itself that may run the project's code.
+    """
     folders = _folders(root)
     path = env.get("PATH", "")
     plans = [_configured(settings, folders, path) for settings in configured.values()]
@@ -76,6 +81,8 @@ def plans_of(
             for language in languages_in(plan.filetypes)
         }
         named = {known.name for name in configured if (known := known_server(name))}
+        if not runs_project_code:
+            named |= set(RUNS_PROJECT_CODE)
         plans += _installed(folders, path, covered=covered, named=named)
     return tuple(plans)
 

@@ -28,6 +28,8 @@ def server_environment(home: Path, data_dir: Path, extra: Mapping[str, str]) -> 
         "XDG_RUNTIME_DIR": str(home),
         "CRUSH_DATA_DIR": str(data_dir),
         "CRUSH_DISABLE_OLLAMA": "1",
+        # Most tests are about other things than whether their folder is trusted.
+        "CRUSH_TRUST": "all",
         # Lines must be in the log when they are printed, also when the process is killed next.
         "PYTHONUNBUFFERED": "1",
         "PYTHONFAULTHANDLER": "1",

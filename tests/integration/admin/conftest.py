@@ -22,6 +22,7 @@ from workspaces.models import (
     Message,
     RetiredClient,
     Session,
+    TrustRequest,
     Workspace,
 )
 from workspaces.storage.transaction import Transaction
@@ -69,6 +70,7 @@ def everything(place: Place) -> Place:
         session=session, path="/project/a.py", version=0, position=98, content=HOSTILE
     )
     FileRead.objects.create(session=session, path="/project/a.py", mtime_ns=1, size=2)
+    TrustRequest.objects.create(path="/project", digest="1", description=HOSTILE)
     RetiredClient.objects.create(client_id=CLIENT.replace("1", "2"))
     Grant.objects.create(session=session, tool_name="bash", action="execute", path="/project")
 

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from workspaces.config.load import LoadedConfig, load_config
+from workspaces.config.trust import EVERY_FOLDER, TrustAnswers
 
 
 @dataclass(frozen=True)
@@ -44,9 +45,19 @@ class Place:
         file.write_text(content if isinstance(content, str) else json.dumps(content))
         return file
 
-    def load(self, env: Mapping[str, str] | None = None, *, data_dir: str = "") -> LoadedConfig:
+    def load(
+        self,
+        env: Mapping[str, str] | None = None,
+        *,
+        data_dir: str = "",
+        answers: TrustAnswers = EVERY_FOLDER,
+    ) -> LoadedConfig:
         return load_config(
-            str(self.workspace), data_dir=data_dir, env=env or {}, server_env=self.server_env
+            str(self.workspace),
+            data_dir=data_dir,
+            env=env or {},
+            server_env=self.server_env,
+            answers=answers,
         )
 
 

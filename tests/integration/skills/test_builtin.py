@@ -8,6 +8,7 @@ import pytest
 
 from workspaces.config.load import load_config
 from workspaces.config.problem import Problem
+from workspaces.config.trust import EVERY_FOLDER
 from workspaces.skills.discover import BUILTIN
 
 FILES = sorted(Path(BUILTIN).glob("*/SKILL.md"))
@@ -24,7 +25,8 @@ KEYS = {"ANTHROPIC_API_KEY": "k", "MY_KEY": "k", "TOKEN": "k"}
 def problems(folder: Path, text: str) -> tuple[Problem, ...]:
     (folder / "crush.json").write_text(text)
     home = {"HOME": str(folder / "home"), "CRUSH_DISABLE_OLLAMA": "1"}
-    return load_config(str(folder), env=KEYS, server_env=home).problems
+    loaded = load_config(str(folder), env=KEYS, server_env=home, answers=EVERY_FOLDER)
+    return loaded.problems
 
 
 @pytest.mark.parametrize("example", EXAMPLES)

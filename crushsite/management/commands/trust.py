@@ -1,0 +1,96 @@
+"""``manage.py trust``: whether a folder's own configuration may start programs and the like."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from argparse import ArgumentParser
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+from typing_extensions import override
+
+from crushsite.prompting.terminal import Terminal
+from crushsite.prompting.visible import visible_lines
+from crushsite.tables import aligned
+from crushsite.trusting import ALLOW, DENY, REVOKE, FolderTrusts
+
+QUESTION = "  trust this folder? [y]es, [n]o: "
+STATES = {
+    "unneeded": "{path} needs no trust: its configuration starts, sends and allows nothing.",
+    "trusted": "{path} is trusted.",
+    "denied": "{path} is not trusted.",
+    "open": "{path} has not been answered yet.",
+}
+
+
+class Command(BaseCommand):
+    help = (
+        "Shows what a folder's own configuration would start, send and allow, and asks whether"
+        " it may. Without a terminal it only shows; exits 1 where the folder is not trusted."
+    )
+    requires_system_checks = ()
+
+    @override
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("path", nargs="?", default=".", help="the folder (default: this one)")
+        answers = parser.add_mutually_exclusive_group()
+        answers.add_argument("--list", action="store_true", help="every folder with an answer")
+        for answer, help_text in (
+            (ALLOW, "trust the folder as it is now, without a question"),
+            (DENY, "do not trust the folder as it is now"),
+            (REVOKE, "forget every answer for the folder: it is asked for again"),
+        ):
+            answers.add_argument(
+                f"--{answer}", action="store_const", const=answer, dest="answer", help=help_text
+            )
+
+    @override
+    def handle(self, *args: Any, **options: Any) -> None:
+        trusts = FolderTrusts()
+        if options["list"]:
+            self._list(trusts.answers())
+            return
+        path = os.path.realpath(Path(options["path"]).expanduser())
+        if not Path(path).is_dir():
+            raise CommandError(f"{path} is no folder.")
+        shown = trusts.shown(path)
+        answer = options["answer"] or ""
+        terminal = Terminal.of_this_process()
+        if not answer and terminal is not None and shown["state"] in {"open", "denied"}:
+            answer = asyncio.run(_answer_at(terminal, visible_lines(shown["description"])))
+        elif shown["state"] != "unneeded":
+            self.stdout.write("\n".join(visible_lines(shown["description"])) + "\n")
+        if answer == REVOKE or (answer and shown["state"] != "unneeded"):
+            shown = trusts.answer(path, answer, digest=shown.get("digest", ""))
+        self.stdout.write(STATES[shown["state"]].format(path=path))
+        if not options["answer"] and shown["state"] in {"open", "denied"}:
+            raise SystemExit(1)
+
+    def _list(self, answers: list[dict[str, Any]]) -> None:
+        if not answers:
+            self.stdout.write("No folder has been answered.")
+            return
+        rows = [
+            [
+                "trusted" if answer["allowed"] else "denied",
+                answer["path"],
+                answer["answered_at"][:19].replace("T", " "),
+                answer["digest"][:12],
+            ]
+            for answer in answers
+        ]
+        self.stdout.write(aligned(["answer", "folder", "when", "digest"], rows))
+
+
+async def _answer_at(terminal: Terminal, lines: list[str]) -> str:
+    """Only after everything was shown."""
+    if not await terminal.show(lines[0], lines[1:], below=QUESTION):
+        return DENY
+    while True:
+        typed = await terminal.ask(QUESTION)
+        if not typed or typed.strip().lower() in {"n", "no"}:
+            return DENY if typed else ""
+        if typed.strip().lower() in {"y", "yes"}:
+            return ALLOW
