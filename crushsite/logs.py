@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import logging.config
 from datetime import UTC, datetime
@@ -19,15 +20,18 @@ VALUE_CHARS = 200
 LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 
 
+_EXHAUSTED = (errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE)
+
+
 class OutageFilter(logging.Filter):
-    """An absent database or Redis, or a full disk, is one line a second and no stack trace,
-    whoever stumbles over it."""
+    """An absent database or Redis, a full disk, or too few file descriptors are one line a second
+    and no stack trace, whoever stumbles over them."""
 
     def __init__(self, *, database: LogThrottle | None = None) -> None:
         super().__init__()
         # The writer's and the readers' own lines count as well.
         self._database = database if database is not None else outage.throttle
-        self._redis = LogThrottle()
+        self._others = LogThrottle()
 
     @override
     def filter(self, record: logging.LogRecord) -> bool:
@@ -37,7 +41,9 @@ class OutageFilter(logging.Filter):
         if _is_outage(error):
             admitted = self._database.admit("outage")
         elif type(error).__module__.startswith("redis."):
-            admitted = self._redis.admit("redis")
+            admitted = self._others.admit("redis")
+        elif isinstance(error, OSError) and error.errno in _EXHAUSTED:
+            admitted = self._others.admit(error.errno)
         else:
             return True
         record.msg = f"{record.getMessage()}: {one_line(error)}"

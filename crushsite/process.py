@@ -42,7 +42,7 @@ from workspaces.skills.watch import skill_watch
 from workspaces.storage.errors import BadField, ShuttingDown, StillInUse
 from workspaces.storage.ids import new_id
 from workspaces.storage.outage import outage
-from workspaces.storage.patience import limit_for_process
+from workspaces.storage.patience import REQUEST_SECONDS, limit_for_process, patience
 from workspaces.storage.reader import read, stop_reading
 from workspaces.storage.tasks import cancel_within, wait_for_all
 from workspaces.storage.transaction import Recorded, Transaction
@@ -125,7 +125,8 @@ class ServerProcess:
         let_readers_set_the_pace(self.hub.patience)
         await job_host().start(server_mark=self.instance_id, is_alone=self.shape.is_alone)
         if self.shape.is_alone:
-            await writer.write("", _start_alone)
+            with patience(REQUEST_SECONDS):  # whoever starts it wants to know what is wrong
+                await writer.write("", _start_alone)
             await self._trying("ending the last server's MCP servers", forget_last_servers())
         mcp_host().server_mark = self.instance_id
         self.services.start()  # also where clients alone start language servers
@@ -140,7 +141,7 @@ class ServerProcess:
             self._spawn(self._sweep_claims())
         if self.shape.exits_idle:
             self._spawn(self._exit_when_idle())
-        self._spawn(self._trying("loading modules ahead", self._warm_up()))
+        self._spawn(self._warm_up())
         # Long pauses of the collector would be felt at the streams: what is loaded now stays.
         gc.collect()
         gc.freeze()
@@ -210,8 +211,12 @@ class ServerProcess:
 
     async def _warm_up(self) -> None:
         """Loads what the first prompt would otherwise wait for."""
-        if self.shape.works:
+        if not self.shape.works:
+            return
+        try:
             await asyncio.to_thread(importlib.import_module, "agents.llm.openai")
+        except Exception as error:  # noqa: BLE001  for example: no file descriptor is left
+            logger.warning("the first prompt will wait for its modules: %s", error)
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)

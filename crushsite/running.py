@@ -28,6 +28,7 @@ from crushsite.logs import set_up_logging
 from crushsite.memory import return_large_blocks
 from crushsite.process import ServerProcess, Shape, set_process
 from crushsite.running_server import SERVER_FILE, named_server
+from crushsite.start_errors import explained_start
 from crushsite.stopping import StopRequest
 from workspaces.storage.moments import as_rfc3339, now_ms
 
@@ -90,9 +91,10 @@ def ensure_migrated() -> None:
     """Brings the database to this version; quick when there is nothing to do."""
     if connection.vendor == "sqlite":
         _make_private(str(connection.settings_dict["NAME"]))
-    executor = MigrationExecutor(connection)
-    if executor.migration_plan(executor.loader.graph.leaf_nodes()):
-        call_command("migrate", verbosity=0, interactive=False)
+    with explained_start():
+        executor = MigrationExecutor(connection)
+        if executor.migration_plan(executor.loader.graph.leaf_nodes()):
+            call_command("migrate", verbosity=0, interactive=False)
     connection.close()
 
 
@@ -158,14 +160,16 @@ async def _serve(host: str, shape: Shape, *, folder: Path) -> None:
         )
     except EndpointError as error:
         raise CommandError(str(error)) from error
-    await process.start()
+    with explained_start():
+        await process.start()
     try:
         try:
             (endpoint,) = await server.start()
         except EndpointError as error:
             raise CommandError(str(error)) from error
         address = _url_of(str(endpoint))
-        _write_server_file(folder, address)
+        with explained_start():
+            _write_server_file(folder, address)
         print(f"Serving on {address} (data in {folder})", flush=True)  # noqa: T201  for who started it
         await stop.requested.wait()
         stop.announce(process.waits_for(), seconds=settings.CRUSH_DRAIN_SECONDS)

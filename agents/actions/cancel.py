@@ -2,25 +2,76 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
+
 from agents import wakeup
 from agents.actions.finish import close_session_work, end_run, settle_cancelled
 from agents.actions.run_rows import unfinished_runs
 from agents.jobs.host import job_host
 from agents.jobs.rows import kill_users_commands
 from agents.models import RunOutcome, RunState
-from workspaces.storage.errors import SessionUnknown
+from workspaces.storage.errors import Refusal, SessionUnknown, StorageFull
+from workspaces.storage.patience import patience
+from workspaces.storage.reader import read
+from workspaces.storage.statements import statements
 from workspaces.storage.transaction import Transaction
 from workspaces.storage.writer import writer
+
+logger = logging.getLogger(__name__)
 
 
 async def cancel(workspace_id: str, session_id: str) -> None:
     """Everything accepted before this ends as cancelled; nothing after it is touched."""
-    up_to = await writer.write(
-        workspace_id, lambda tx: cancel_session(tx, workspace_id, session_id)
-    )
+    try:
+        up_to = await writer.write(
+            workspace_id, lambda tx: cancel_session(tx, workspace_id, session_id)
+        )
+    except StorageFull:
+        await _cancel_without_room(workspace_id, session_id)
+        return
     job_host().look_soon()
     if up_to is not None:
         await wakeup.nudge_cancelled(session_id, up_to=up_to)
+
+
+async def _cancel_without_room(workspace_id: str, session_id: str) -> None:
+    """Stops what runs at once. The cancel itself is stored as soon as there is room.
+
+    Until then it is only in memory, so a crash meanwhile loses it. Prompts of the same
+    workspace cannot overtake it: the writer keeps their order.
+    """
+    up_to = await read(_last_accept, workspace_id, session_id)
+    await wakeup.nudge_cancelled(session_id, up_to=up_to)
+    if session_id in _cancels:
+        return
+    with patience(None):
+        task = asyncio.create_task(_store_cancel(workspace_id, session_id), name="cancel")
+    _cancels[session_id] = task
+    task.add_done_callback(lambda _: _cancels.pop(session_id, None))
+
+
+_cancels: dict[str, asyncio.Task[None]] = {}  # given, and not stored yet
+
+
+async def _store_cancel(workspace_id: str, session_id: str) -> None:
+    try:
+        await writer.write(workspace_id, lambda tx: cancel_session(tx, workspace_id, session_id))
+    except Refusal as refusal:  # the session is gone, or the server stops
+        logger.info("a cancel was not stored: %s", refusal, extra={"session": session_id})
+    job_host().look_soon()
+
+
+def _last_accept(workspace_id: str, session_id: str) -> int:
+    with statements() as cursor:
+        cursor.execute(
+            "SELECT last_accept FROM workspaces_session WHERE id = %s AND workspace_id = %s",
+            [session_id, workspace_id],
+        )
+        row = cursor.fetchone()
+    if row is None:
+        raise SessionUnknown
+    return int(row[0])
 
 
 def cancel_session(tx: Transaction, workspace_id: str, session_id: str) -> int | None:

@@ -18,6 +18,7 @@ from tests.acceptance.harness.model import ScriptedModel
 from tests.acceptance.harness.project import make_project
 from tests.acceptance.harness.services import Services, missing_services
 from tests.acceptance.harness.shapes import Reroute, Server, Shape, make_server
+from tests.acceptance.small_disk import SmallDisk, mounted
 
 _LOG_TAIL_CHARS = 20_000
 _SERVERS: pytest.StashKey[list[Server]] = pytest.StashKey()
@@ -154,6 +155,15 @@ def project(tmp_path: Path, model: ScriptedModel) -> MakeProject:
         return make_project(tmp_path / "projects" / name, model.base_url, **configuration)
 
     return make
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[SmallDisk]:
+    """A file system of its own that a test may fill."""
+    with mounted(tmp_path / "disk") as disk:
+        if disk is None:
+            pytest.skip("a file system cannot be mounted here")
+        yield disk
 
 
 @pytest_asyncio.fixture

@@ -21,6 +21,7 @@ from crushsite.memory import return_large_blocks
 from crushsite.process import ServerProcess, Shape, set_process
 from crushsite.running import ensure_data_dir
 from crushsite.scaled import require_scaled_settings
+from crushsite.start_errors import explained_start
 from crushsite.stopping import StopRequest
 from workspaces.storage.tasks import cancel_within
 
@@ -49,7 +50,8 @@ async def _work(channels: list[str]) -> None:
     stop.listen()
     process = ServerProcess(Shape(works=True, serves=False, is_alone=False))
     set_process(process)
-    await process.start()
+    with explained_start():
+        await process.start()
     listening = asyncio.create_task(_listen(process, channels, stop.requested))
     print(f"Working as {process.instance_id}", flush=True)
     await stop.requested.wait()

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.acceptance.serve.starting import EXIT_SECONDS, Serve, refused_to_start
+from tests.acceptance.small_disk import SmallDisk
 
 
 def test_the_first_start_makes_its_folder_and_the_second_finds_it(
@@ -80,3 +81,44 @@ def test_a_setting_that_makes_no_sense_is_refused_by_name(
     said = process.log_text()
     assert name in said.splitlines()[-1]
     assert "Traceback" not in said
+
+
+def test_a_start_on_a_full_disk_ends_with_a_sentence(serve: Serve, small_disk: SmallDisk) -> None:
+    small_disk.fill()
+    assert "No space" in refused_to_start(serve(CRUSH_DATA_DIR=str(small_disk.folder)))
+
+
+def test_a_start_on_a_disk_that_was_filled_later_ends_with_a_sentence(
+    serve: Serve, small_disk: SmallDisk
+) -> None:
+    first = serve("--host", "tcp://127.0.0.1:0", CRUSH_DATA_DIR=str(small_disk.folder))
+    first.wait_for_line("Serving", 60)
+    assert first.stop() == 0
+    small_disk.fill()
+    assert "No space" in refused_to_start(serve(CRUSH_DATA_DIR=str(small_disk.folder)))
+
+
+@pytest.mark.parametrize("size", [27_000, 200])
+def test_a_start_on_a_broken_database_ends_with_a_sentence(
+    serve: Serve, tmp_path: Path, size: int
+) -> None:
+    folder = tmp_path / "data"
+    folder.mkdir(mode=0o700)
+    (folder / "server.sqlite3").write_bytes(b"This is no database. "[:size] * (size // 20))
+    said = refused_to_start(serve())
+    assert "is broken" in said
+    assert "backup" in said
+    assert str(folder / "server.sqlite3") in said
+
+
+def test_a_start_on_a_database_with_broken_pages_ends_with_a_sentence(
+    serve: Serve, tmp_path: Path
+) -> None:
+    first = serve("--host", "tcp://127.0.0.1:0")
+    first.wait_for_line("Serving", 60)
+    assert first.stop() == 0
+    database = tmp_path / "data" / "server.sqlite3"
+    content = bytearray(database.read_bytes())
+    content[200:] = b"\xff" * (len(content) - 200)
+    database.write_bytes(content)
+    assert "is broken" in refused_to_start(serve())
