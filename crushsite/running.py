@@ -157,6 +157,7 @@ async def _serve(host: str, shape: Shape, *, folder: Path) -> None:
             guarded(router, unix=host.startswith("unix://")),
             endpoints=[host],
             body_limit=settings.CRUSH_MAX_BODY_BYTES,
+            bodies_limit=settings.CRUSH_MAX_BODIES_BYTES,
         )
     except EndpointError as error:
         raise CommandError(str(error)) from error

@@ -19,7 +19,7 @@ from typing_extensions import override
 
 from crushsite.serving.endpoints import Endpoint, Listener, listen, parse_endpoint
 from crushsite.serving.http_channel import Channel, Factory
-from crushsite.serving.http_request import Request
+from crushsite.serving.http_request import BodyBudget, Request
 from crushsite.serving.inbox import Inbox
 from crushsite.serving.reactor import reactor_in
 from crushsite.serving.websocket import Socket, SocketFactory
@@ -51,15 +51,19 @@ class AsgiServer(Server):  # type: ignore[misc]  # Daphne is untyped
         *,
         endpoints: Sequence[str],
         body_limit: int = 32 * 1024 * 1024,
+        bodies_limit: int = 128 * 1024 * 1024,
         frame_limit: int = 16 * 1024 * 1024,
         patience_seconds: float = 60.0,
     ) -> None:
-        """``patience_seconds``: how long a peer may take nothing of what is sent to it.
+        """``bodies_limit``: the bytes of large bodies at one moment, over all connections.
+
+        ``patience_seconds``: how long a peer may take nothing of what is sent to it.
 
         Raises ``EndpointError``.
         """
         self.wanted = [parse_endpoint(text) for text in endpoints]
         self.body_limit = body_limit
+        self.bodies = BodyBudget(max(bodies_limit, body_limit))
         self.patience_seconds = patience_seconds
         self.channels: set[Channel] = set()
         self.is_stopping = False
@@ -208,10 +212,12 @@ class AsgiServer(Server):  # type: ignore[misc]  # Daphne is untyped
         details.setdefault("disconnected", time.time())
         if "application_instance" not in details:
             del self.connections[protocol]
+            _release_body(protocol)
 
     def _application_ended(self, protocol: Protocol, task: asyncio.Task[None]) -> None:
         details = self.connections.get(protocol, {})
         details.pop("application_instance", None)
+        _release_body(protocol)
         error = None if task.cancelled() else task.exception()
         is_gone = "disconnected" in details
         if is_gone:
@@ -235,3 +241,8 @@ class AsgiServer(Server):  # type: ignore[misc]  # Daphne is untyped
                     logger.debug("an application that outlived its connection is cancelled")
                     task.cancel()
         self._tick = asyncio.get_running_loop().call_later(TICK_SECONDS, self._look)
+
+
+def _release_body(protocol: Protocol) -> None:
+    if isinstance(protocol, Request):
+        protocol.release_body()

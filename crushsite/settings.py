@@ -107,6 +107,9 @@ CRUSH_TRUST = env.read_choice("CRUSH_TRUST", ("ask", "all", "none"))
 CRUSH_TRUST_DIGEST = env.read_text("CRUSH_TRUST_DIGEST")
 # Sizes
 CRUSH_MAX_BODY_BYTES = env.read_number("CRUSH_MAX_BODY_MB", 32, low=1, high=1024) * 1024 * 1024
+CRUSH_MAX_BODIES_BYTES = (
+    env.read_number("CRUSH_MAX_BODIES_MB", 128, low=1, high=65_536) * 1024 * 1024
+)
 CRUSH_MAX_PROMPT_CHARS = env.read_number("CRUSH_MAX_PROMPT_CHARS", 1_000_000, low=1, high=8_000_000)
 # What one command may use with everything that it starts; 0 is no limit.
 CRUSH_COMMAND_MEMORY_BYTES = (

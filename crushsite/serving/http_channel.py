@@ -24,6 +24,8 @@ _Failure: Any = Failure
 
 # After a refusal we go on reading for a moment, or the peer may never see the answer.
 REFUSED_SECONDS = 2.0
+# When a client whose large body found no room may try again: most bodies take less.
+RETRY_SECONDS = 1
 
 
 class Channel(_HTTPChannel):  # type: ignore[misc]  # Twisted is untyped here
@@ -104,6 +106,13 @@ class Channel(_HTTPChannel):  # type: ignore[misc]  # Twisted is untyped here
         limit = self.factory.server.body_limit
         self._refuse(413, f"the body is larger than {limit} bytes")
 
+    def refuse_for_now(self) -> None:
+        """The server holds as many bytes of bodies as it may."""
+        sentence = (
+            "the server is receiving too many large requests: send this one again in a moment"
+        )
+        self._refuse(503, sentence, b"Retry-After: %d\r\n" % RETRY_SECONDS)
+
     def _refuse_head(self) -> None:
         limit = self.totalHeadersSize
         if self._receivedHeaderSize == 0:  # nothing of this request was read before
@@ -115,7 +124,7 @@ class Channel(_HTTPChannel):  # type: ignore[misc]  # Twisted is untyped here
     def _respondToBadRequestAndDisconnect(self) -> None:
         self._refuse(400, "malformed request")
 
-    def _refuse(self, status: int, sentence: str) -> None:
+    def _refuse(self, status: int, sentence: str, header: bytes = b"") -> None:
         if self.is_refused:
             return
         self.is_refused = True
@@ -123,8 +132,8 @@ class Channel(_HTTPChannel):  # type: ignore[misc]  # Twisted is untyped here
         body = error_body(sentence)
         self.transport.write(
             b"HTTP/1.1 %d %s\r\nServer: crush\r\nContent-Type: application/json\r\n"
-            b"Content-Length: %d\r\nConnection: close\r\n\r\n%s"
-            % (status, HTTPStatus(status).phrase.encode(), len(body), body)
+            b"Content-Length: %d\r\nConnection: close\r\n%s\r\n%s"
+            % (status, HTTPStatus(status).phrase.encode(), len(body), header, body)
         )
         self.unregister()
         self.transport.loseWriteConnection()

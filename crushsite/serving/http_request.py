@@ -24,6 +24,24 @@ if TYPE_CHECKING:
 _NEVER_IN_VALUES = re.compile(rb"[\r\n\0]")
 
 
+# Smaller bodies always pass: somebody's uploads must not stop everybody's prompts.
+SMALL_BODY = 64 * 1024
+
+
+class BodyBudget:
+    """The bytes of large request bodies that the server holds, over all connections.
+
+    A body takes its bytes as they arrive, and gives them back when its application has ended.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.held = 0
+
+    def has_room(self, size: int) -> bool:
+        return self.held + size <= self.limit
+
+
 @cache
 def _status_line(status: int) -> bytes:
     try:
@@ -46,6 +64,7 @@ class Request(WebRequest):  # type: ignore[misc]  # Daphne is untyped
         super().__init__(channel, *args, **kwargs)
         self.flow = channel.flow
         self._received = 0
+        self._held = 0  # of the server's budget
         self._headers: list[tuple[bytes, bytes]] = []
         self._is_bodiless = False
         # The application said ``Connection: close``: the body ends where the connection does.
@@ -66,6 +85,9 @@ class Request(WebRequest):  # type: ignore[misc]  # Daphne is untyped
         if length is not None and length > self.server.body_limit:
             self.channel.refuse_body()
             length = 0
+        elif length is not None and length > SMALL_BODY and not self.server.bodies.has_room(length):
+            self.channel.refuse_for_now()
+            length = 0
         super().gotLength(length)
 
     @override
@@ -73,8 +95,23 @@ class Request(WebRequest):  # type: ignore[misc]  # Daphne is untyped
         self._received += len(data)
         if self._received > self.server.body_limit:
             self.channel.refuse_body()
+        elif self._received > SMALL_BODY and not self._hold(self._received - self._held):
+            self.channel.refuse_for_now()
         else:
             super().handleContentChunk(data)
+
+    def _hold(self, size: int) -> bool:
+        bodies = self.server.bodies
+        if not bodies.has_room(size):
+            return False
+        bodies.held += size
+        self._held += size
+        return True
+
+    def release_body(self) -> None:
+        """Nobody has the body any more. Callable often."""
+        self.server.bodies.held -= self._held
+        self._held = 0
 
     # -- the response: one write to the socket where the libraries make several, a turn later
 

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 import aiohttp
 import pytest
 
+from tests.integration.streams.server.app import App
 from tests.integration.streams.server.started import MEGABYTE, Start, port_of, url_of
 
 
@@ -69,6 +70,45 @@ async def test_a_malformed_request_gets_a_sentence_and_is_no_error_of_ours(
     assert body.startswith(b'{"message":')
     assert not [record for record in caplog.records if record.levelname in {"ERROR", "CRITICAL"}]
     writer.close()
+
+
+async def test_large_bodies_beyond_the_limit_over_all_connections_are_refused_for_now(
+    start: Start, session: aiohttp.ClientSession, app: App
+) -> None:
+    server = await start(body_limit=300_000, bodies_limit=500_000)
+    url, hanging = url_of(server), url_of(server, "/slow")
+    first = asyncio.create_task(session.post(hanging, data=b"x" * 300_000))
+    await app.is_waiting.wait()
+    for data in (b"x" * 300_000, _chunks(300_000)):
+        async with session.post(url, data=data) as answer:
+            assert answer.status == 503
+            assert answer.headers["retry-after"] == "1"
+            assert "again" in (await answer.json())["message"]
+    async with session.post(url, data=b"x" * 60_000) as answer:
+        assert answer.status == 200  # a small one always passes
+    assert (await first).status == 200
+    async with session.post(url, data=_chunks(300_000)) as answer:
+        assert answer.status == 200
+    assert server.bodies.held == 0
+
+
+async def test_a_body_whose_client_leaves_gives_its_room_back(start: Start, app: App) -> None:
+    server = await start(body_limit=300_000, bodies_limit=300_000)
+    head = b"POST /hang HTTP/1.1\r\nHost: x\r\nContent-Length: 200000\r\n\r\n"
+    for sent in (100_000, 200_000):  # while it comes, and while it is worked on
+        _, writer = await asyncio.open_connection("127.0.0.1", port_of(server))
+        writer.write(head + b"x" * sent)
+        async with asyncio.timeout(10):
+            while server.bodies.held < sent:
+                await asyncio.sleep(0.01)
+        if sent == 200_000:
+            await app.is_waiting.wait()
+        writer.close()
+        if sent == 200_000:
+            await server.stop(grace_seconds=0.1)  # its application never ends by itself
+        async with asyncio.timeout(10):
+            while server.bodies.held:
+                await asyncio.sleep(0.01)
 
 
 LONG = b"x" * 20_000
