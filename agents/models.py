@@ -52,6 +52,9 @@ class Run(models.Model):
     outcome = models.CharField(max_length=16, choices=RunOutcome.choices, blank=True)
     prompt = models.TextField(blank=True)
     attachments = models.TextField(default="[]", help_text="JSON; the parts of the user message.")
+    size = models.BigIntegerField(
+        default=0, db_default=0, help_text="Bytes of its prompt and attachments."
+    )
     body_digest = models.CharField(max_length=64, blank=True)
     was_queued = models.BooleanField(default=False, help_text="Accepted behind other work.")
     folded_into = models.ForeignKey(
@@ -98,6 +101,12 @@ class Run(models.Model):
                 fields=["id"],
                 condition=models.Q(state__in=["accepted", "ready"]),
                 name="run_claimable",
+            ),
+            # Counts and sums a session's queue without reading its rows.
+            models.Index(
+                fields=["session", "size", "state"],
+                condition=models.Q(state="accepted"),
+                name="run_queued",
             ),
             models.Index(
                 fields=["lease_expires_at"],

@@ -119,6 +119,11 @@ CRUSH_COMMAND_PROCESSES = env.read_number("CRUSH_COMMAND_PROCESSES", 4096, low=0
 CRUSH_COMMAND_FILE_BYTES = (
     env.read_number("CRUSH_COMMAND_FILE_MB", 16_384, low=0, high=16_777_216) * 1024 * 1024
 )
+# What may wait in one session behind the prompt that runs.
+CRUSH_MAX_QUEUED_PROMPTS = env.read_number("CRUSH_MAX_QUEUED_PROMPTS", 5_000, low=1, high=1_000_000)
+CRUSH_MAX_QUEUED_BYTES = (
+    env.read_number("CRUSH_MAX_QUEUED_MB", 64, low=1, high=65_536) * 1024 * 1024
+)
 # Workers
 CRUSH_LEASE_SECONDS = env.read_seconds("CRUSH_LEASE", 15.0)
 # How long a stop waits for runs to come to the end of a step.

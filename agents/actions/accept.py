@@ -13,7 +13,13 @@ from agents.models import RunKind
 from workspaces.actions.sessions import read_session, tell_session
 from workspaces.events.parts import Binary, part_to_wire
 from workspaces.events.types import Kind
-from workspaces.storage.errors import RunIdTaken, SessionUnknown, ShuttingDown, WorkspaceUnknown
+from workspaces.storage.errors import (
+    QueueFull,
+    RunIdTaken,
+    SessionUnknown,
+    ShuttingDown,
+    WorkspaceUnknown,
+)
 from workspaces.storage.transaction import Transaction
 from workspaces.storage.writer import writer
 
@@ -40,12 +46,28 @@ class Prompt:
             body += [a.file_path, a.file_name, a.mime_type, a.content]
         return hashlib.sha256(orjson.dumps(body)).hexdigest()
 
+    @property
+    def size(self) -> int:
+        """Bytes that it takes while it waits; nearly, where names are not ASCII."""
+        return len(self.text.encode()) + sum(
+            len(a.content) + len(a.file_path) + len(a.file_name) + len(a.mime_type)
+            for a in self.attachments
+        )
+
     def attachments_json(self) -> str:
         parts = [
             part_to_wire(Binary(a.file_path or a.file_name, a.mime_type, a.content))
             for a in self.attachments
         ]
         return orjson.dumps(parts).decode()
+
+
+@dataclass(frozen=True, slots=True)
+class QueueLimits:
+    """What may wait in one session. The first prompt that waits is accepted whatever its size."""
+
+    prompts: int
+    size: int  # bytes
 
 
 _is_refusing: list[bool] = []
@@ -56,27 +78,38 @@ def refuse_prompts(is_refusing: bool) -> None:
     _is_refusing[:] = [True] if is_refusing else []
 
 
-async def accept(workspace_id: str, prompt: Prompt) -> None:
-    """Writes the run, then wakes the workers. The same ``run_id`` again is the same run."""
+async def accept(workspace_id: str, prompt: Prompt, *, limits: QueueLimits | None = None) -> None:
+    """Writes the run, then wakes the workers. The same ``run_id`` again is the same run.
+
+    Raises what ``accept_prompt`` does.
+    """
     if _is_refusing:
         raise ShuttingDown
-    await writer.write(workspace_id, lambda tx: accept_prompt(tx, workspace_id, prompt))
+    await writer.write(
+        workspace_id, lambda tx: accept_prompt(tx, workspace_id, prompt, limits=limits)
+    )
     await wakeup.nudge_accepted()
 
 
-async def summarize(workspace_id: str, session_id: str) -> None:
+async def summarize(
+    workspace_id: str, session_id: str, *, limits: QueueLimits | None = None
+) -> None:
     """A run that replaces the session's conversation by a summary of it."""
     if _is_refusing:
         raise ShuttingDown
-    if await writer.write(workspace_id, lambda tx: accept_summary(tx, workspace_id, session_id)):
+    if await writer.write(
+        workspace_id, lambda tx: accept_summary(tx, workspace_id, session_id, limits=limits)
+    ):
         await wakeup.nudge_accepted()
 
 
-def accept_summary(tx: Transaction, workspace_id: str, session_id: str) -> bool:
+def accept_summary(
+    tx: Transaction, workspace_id: str, session_id: str, *, limits: QueueLimits | None = None
+) -> bool:
     """``False`` where nothing was said that could be summarised."""
     if not read_session(tx, workspace_id, session_id)["message_count"]:
         return False
-    accept_prompt(tx, workspace_id, Prompt(session_id, ""), kind=RunKind.SUMMARY)
+    accept_prompt(tx, workspace_id, Prompt(session_id, ""), kind=RunKind.SUMMARY, limits=limits)
     return True
 
 
@@ -87,8 +120,11 @@ def accept_prompt(
     *,
     kind: RunKind = RunKind.PROMPT,
     needs_open: bool = True,
+    limits: QueueLimits | None = None,
 ) -> int:
-    """Returns the run's key. Raises ``RunIdTaken``, ``SessionUnknown``, ``WorkspaceUnknown``.
+    """Returns the run's key.
+
+    Raises ``QueueFull``, ``RunIdTaken``, ``SessionUnknown``, ``WorkspaceUnknown``.
 
     A run that another one sends for needs nobody to be attached.
     """
@@ -113,11 +149,13 @@ def accept_prompt(
             raise RunIdTaken
         if known:
             return int(known[0][0])
+    if is_busy and limits is not None:
+        _require_room(tx, prompt, limits)
     ((key,),) = tx.fetch(
         "INSERT INTO agents_run (workspace_id, session_id, run_id, accept_number, kind, state,"
-        " outcome, prompt, attachments, body_digest, was_queued, worker, fence, lease_expires_at,"
+        " outcome, prompt, attachments, size, body_digest, was_queued, worker, fence, lease_expires_at,"
         " open_calls, message_id, error, accepted_at)"
-        " VALUES (%s, %s, %s, %s, %s, 'accepted', '', %s, %s, %s, %s, '', 0, 0, '[]', '', '', %s)"
+        " VALUES (%s, %s, %s, %s, %s, 'accepted', '', %s, %s, %s, %s, %s, '', 0, 0, '[]', '', '', %s)"
         " RETURNING id",
         [
             workspace_id,
@@ -127,6 +165,7 @@ def accept_prompt(
             kind.value,
             prompt.text,
             prompt.attachments_json(),
+            prompt.size,
             digest,
             bool(is_busy),
             tx.now,
@@ -149,3 +188,17 @@ def accept_prompt(
     if not is_busy:
         tell_session(tx, workspace_id, prompt.session_id)
     return int(key)
+
+
+def _require_room(tx: Transaction, prompt: Prompt, limits: QueueLimits) -> None:
+    ((count, size),) = tx.fetch(
+        "SELECT COUNT(*), COALESCE(SUM(size), 0) FROM agents_run"
+        " WHERE session_id = %s AND state = 'accepted'",
+        [prompt.session_id],
+    )
+    if count and (count >= limits.prompts or size + prompt.size > limits.size):
+        raise QueueFull(
+            f"the session's queue is full: {count} prompts with {size} bytes wait, and"
+            f" {limits.prompts} prompts with {limits.size} bytes are the most;"
+            " wait for some to be done, or clear the queue"
+        )

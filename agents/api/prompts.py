@@ -7,7 +7,7 @@ from typing import Any
 from django.conf import settings
 from rest_framework import serializers
 
-from agents.actions.accept import Attachment, Prompt
+from agents.actions.accept import Attachment, Prompt, QueueLimits
 from workspaces.api.bodies import Form
 from workspaces.api.fields import WORDS, Base64Text, Text
 from workspaces.storage.errors import BadField
@@ -38,6 +38,11 @@ class PromptForm(Form):
             "max_length": "must have at most {max_length} items",
         },
     )
+
+
+def queue_limits() -> QueueLimits:
+    """What may wait in one session, by the settings."""
+    return QueueLimits(settings.CRUSH_MAX_QUEUED_PROMPTS, settings.CRUSH_MAX_QUEUED_BYTES)
 
 
 def prompt_of(fields: dict[str, Any]) -> Prompt:

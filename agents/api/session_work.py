@@ -6,6 +6,7 @@ from django.http import HttpResponse
 
 from agents.actions.accept import summarize
 from agents.actions.cancel import cancel, clear_queue
+from agents.api.prompts import queue_limits
 from agents.queue.queries import queued_prompts
 from workspaces.api.answers import empty_answer, json_answer
 from workspaces.api.api_view import ApiView
@@ -23,7 +24,7 @@ class CancelView(ApiView):
 class SummarizeView(ApiView):
     async def post(self, workspace_id: str, session_id: str) -> HttpResponse:
         """Accepted like a prompt: behind what is queued, and kept over a restart."""
-        await summarize(workspace_id, session_id)
+        await summarize(workspace_id, session_id, limits=queue_limits())
         return empty_answer()
 
 

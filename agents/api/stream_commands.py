@@ -14,7 +14,7 @@ from agents.actions.answer import Answer
 from agents.actions.answer import answer as answer_request
 from agents.actions.cancel import cancel as cancel_session
 from agents.actions.questions import answer_questions, dismiss_questions
-from agents.api.prompts import PromptForm, prompt_of
+from agents.api.prompts import PromptForm, prompt_of, queue_limits
 from agents.api.questions import AnswersForm, DismissForm, given
 from workspaces.api.bodies import Form, checked
 from workspaces.api.fields import Text
@@ -44,7 +44,7 @@ async def prompt(workspace_id: str, body: Body) -> None:
     except BadField as refusal:
         # The form's name for it is the other interface's.
         raise BadField(refusal.sentence.replace("prompt:", "text:", 1)) from None
-    await accept(workspace_id, prompt_of(fields))
+    await accept(workspace_id, prompt_of(fields), limits=queue_limits())
 
 
 async def cancel(workspace_id: str, body: Body) -> None:

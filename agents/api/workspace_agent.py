@@ -7,7 +7,7 @@ from typing import Any
 from django.http import HttpResponse
 
 from agents.actions.accept import accept
-from agents.api.prompts import PromptForm, prompt_of
+from agents.api.prompts import PromptForm, prompt_of, queue_limits
 from agents.queue.queries import is_workspace_busy
 from workspaces.api.answers import empty_answer, json_answer
 from workspaces.api.api_view import ApiView
@@ -33,7 +33,7 @@ class AgentView(ApiView):
     async def post(self, workspace_id: str) -> HttpResponse:
         """Answered when the prompt is durable; its run is not this request's."""
         prompt = prompt_of(await self.fields(PromptForm))
-        await accept(workspace_id, prompt)
+        await accept(workspace_id, prompt, limits=queue_limits())
         return empty_answer(status=202)
 
 

@@ -17,6 +17,7 @@ from agents.actions import accept, cancel, teardown
 from agents.actions.answer import Answer
 from agents.actions.answer import answer as answer_request
 from agents.actions.questions import answer_questions, dismiss_questions
+from agents.api.prompts import queue_limits
 from crushsite.process import ServerProcess, Shape, set_process
 from crushsite.prompting.conversation import FeedBroken, Item, PromptRefused
 from workspaces.actions.sessions import create_session, rename_session
@@ -86,7 +87,8 @@ class InProcess:
 
     async def prompt(self, session_id: str, text: str, *, run_id: str) -> None:
         with _told():
-            await accept.accept(self._workspace_id, accept.Prompt(session_id, text, run_id))
+            prompt = accept.Prompt(session_id, text, run_id)
+            await accept.accept(self._workspace_id, prompt, limits=queue_limits())
 
     async def answer(self, request_id: str, answer: Answer) -> bool:
         with _told():

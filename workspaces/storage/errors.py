@@ -99,6 +99,13 @@ class RunIdTaken(Refusal):
     status = 409
 
 
+class QueueFull(Refusal):
+    """the session's queue is full"""
+
+    code = "queue_full"
+    status = 429
+
+
 class CommandsRunning(Refusal):
     """too many commands are running in this workspace"""
 

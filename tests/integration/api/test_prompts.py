@@ -4,6 +4,7 @@ import base64
 import uuid
 
 import pytest
+from pytest_django.fixtures import Settings
 
 from agents.models import Run
 from permissions.models import PermissionRequest
@@ -121,3 +122,42 @@ async def test_an_answer_to_nothing_resolves_nothing(workspace: Opened) -> None:
     body = {"permission": {"id": str(uuid.uuid4())}, "action": "allow"}
     answer = await workspace.api.post(f"{workspace.url}/permissions/grant", body)
     assert answer == {"resolved": False}
+
+
+async def refusal_of(workspace: Opened, session_id: str, text: str, **more: object) -> str:
+    body = {"session_id": session_id, "prompt": text, **more}
+    answer = await workspace.api.call("POST", f"{workspace.url}/agent", body)
+    assert answer.status == 429
+    return answer.message
+
+
+async def test_a_session_takes_only_so_many_prompts_that_wait(
+    workspace: Opened, settings: Settings
+) -> None:
+    settings.CRUSH_MAX_QUEUED_PROMPTS = 3
+    session_id, other = await workspace.session(), await workspace.session()
+    for number in range(3):
+        await prompt(workspace, session_id, run_id=f"r{number}")
+    said = await refusal_of(workspace, session_id, "one more")
+    assert "3 prompts" in said
+    await prompt(workspace, session_id, run_id="r1")  # a retry is no further prompt
+    await prompt(workspace, other)  # a queue is a session's own
+    answer = await workspace.api.call("POST", f"{workspace.url}/agent/sessions/{session_id}/cancel")
+    assert answer.status == 200
+    await prompt(workspace, session_id)
+    assert len(await read(runs)) == 5
+
+
+async def test_a_session_takes_only_so_many_bytes_that_wait(
+    workspace: Opened, settings: Settings
+) -> None:
+    settings.CRUSH_MAX_QUEUED_BYTES = 10_000
+    session_id = await workspace.session()
+    picture = {"mime_type": "image/png", "content": base64.b64encode(b"x" * 6_000).decode()}
+    await prompt(workspace, session_id, "ä" * 8_000)  # one may always wait
+    assert "10000 bytes" in await refusal_of(workspace, session_id, "x")
+    other = await workspace.session()
+    await prompt(workspace, other, attachments=[picture])
+    await prompt(workspace, other, "b" * 1_900)
+    await refusal_of(workspace, other, "c" * 200)
+    await prompt(workspace, other, "d")
