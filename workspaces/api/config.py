@@ -10,6 +10,7 @@ from workspaces.api.answers import json_answer
 from workspaces.api.api_view import ApiView
 from workspaces.config.cache import configs
 from workspaces.config.catalogue import KnownProvider, known_providers
+from workspaces.config.known_services import known_services
 from workspaces.config.model_list import shown_model
 from workspaces.queries.workspaces import require_open
 from workspaces.storage.reader import read
@@ -28,7 +29,8 @@ class ProvidersView(ApiView):
         config = await configs().config_of(workspace_id)
         if config.public["options"].get("disable_default_providers"):
             return json_answer(None)
-        return json_answer([_shown(provider) for provider in known_providers().values()])
+        known = (*known_providers().values(), *known_services().values())
+        return json_answer([_shown(provider) for provider in known])
 
 
 def _shown(provider: KnownProvider) -> dict[str, Any]:
@@ -36,6 +38,7 @@ def _shown(provider: KnownProvider) -> dict[str, Any]:
     return {
         "api_endpoint": provider.base_url,
         "api_key": f"${key}" if key else "",
+        "default_headers": dict(provider.default_headers),
         "default_large_model_id": provider.large,
         "default_small_model_id": provider.small,
         "id": provider.id,

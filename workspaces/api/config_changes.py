@@ -18,6 +18,8 @@ from workspaces.api.config_fields import (
     RemoveForm,
     SetForm,
 )
+from workspaces.config.cache import configs
+from workspaces.config.provider_keys import require_usable
 from workspaces.config.stored import remove_value, set_model, set_provider_key, set_value
 from workspaces.queries.workspaces import require_open
 from workspaces.storage.reader import read
@@ -91,10 +93,13 @@ class ProviderKeyView(ApiView):
         asked = await self.fields(ProviderKeyForm)
         scope, key = asked["scope"], asked["api_key"]
         kind = asked["kind"] or ("oauth" if isinstance(key, dict) else "string")
-        keep = partial(set_provider_key, scope, asked["provider_id"], kind=kind, api_key=key)
+        provider_id = asked["provider_id"]
+        await read(require_open, workspace_id)
+        env = await configs().env_of(workspace_id)
 
         def change(place: StoredPlace) -> None:
-            keep(data_dir=place.data_dir)
+            require_usable(provider_id, path=place.path, data_dir=place.data_dir, env=env)
+            set_provider_key(scope, provider_id, kind=kind, api_key=key, data_dir=place.data_dir)
 
         await change_stored(workspace_id, scope, change)
         return empty_answer()

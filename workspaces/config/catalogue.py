@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
+from typing import Any
 
+from workspaces.config.model_families import family_of
 from workspaces.config.settings import ModelInfo
 
 _FILE = Path(__file__).with_name("catalogue.json")
@@ -26,6 +28,7 @@ class KnownProvider:
     large: str
     small: str
     models: tuple[ModelInfo, ...]
+    default_headers: Mapping[str, str] = field(default_factory=dict)  # sent unless a file says else
 
 
 @cache
@@ -40,7 +43,19 @@ def known_providers() -> Mapping[str, KnownProvider]:
             key_variables=tuple(entry["key_variables"]),
             large=entry["large"],
             small=entry["small"],
-            models=tuple(ModelInfo(**model) for model in entry["models"]),
+            models=tuple(_model(model) for model in entry["models"]),
+            default_headers=entry.get("default_headers") or {},
         )
         for provider_id, entry in entries.items()
     }
+
+
+def _model(entry: Mapping[str, Any]) -> ModelInfo:
+    family = family_of(entry["id"])
+    levels: Mapping[str, Any] = {}
+    if family is not None and entry.get("can_reason"):
+        levels = {
+            "reasoning_levels": family.levels,
+            "default_reasoning_effort": family.default_level,
+        }
+    return ModelInfo(**entry, **levels)

@@ -11,7 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from workspaces.config.defaults import CHOSEN_UNASKED, Discovery
+from workspaces.config.known_services import known_services
 from workspaces.config.local_model import LOCAL_ID
+from workspaces.config.model_facts import known_model
 from workspaces.config.offline import OFFLINE_ID
 from workspaces.config.parse import Tree
 from workspaces.config.problem import Problem, problem_with_key
@@ -67,6 +69,9 @@ def choose(
             if (program := discovery.known_program(name)) is not None:
                 # Chosen, and not running now: the run that needs it will say so.
                 providers[name] = resolve_known(program, lookup=discovery.lookup, variable="")
+            elif (service := discovery.service_with_key(name)) is not None:
+                known, variable = service
+                providers[name] = resolve_known(known, lookup=discovery.lookup, variable=variable)
     has_local = not alone and LOCAL_ID not in entries and (discovery.has_local or LOCAL_ID in named)
     if has_local and discovery.prefers_local:
         providers[LOCAL_ID] = resolve_local()
@@ -124,7 +129,9 @@ def _configured(
             provider_id,
             entry,
             known=None if alone else discovery.known(provider_id),
-            needs_models=provider_id not in named,
+            # A client that has just given a key chooses a model next.
+            needs_models=provider_id not in named
+            and (alone or provider_id not in known_services()),
             lookup=discovery.lookup,
             problems=problems,
             is_folders_address=provider_id in folder_providers,
@@ -174,7 +181,9 @@ def _usable(
         return ModelChoice(OFFLINE_ID, offline.large if kind == "large" else offline.small)
     if provider.settings.model(model_id) is None:
         limit = choice.get("max_tokens") or DEFAULT_MAX_TOKENS
-        model = ModelInfo(model_id, model_id, default_max_tokens=limit)
+        model = known_model(provider_id, model_id) or ModelInfo(
+            model_id, model_id, default_max_tokens=limit
+        )
         providers[provider_id] = provider.with_model(model)
     return ModelChoice(
         provider=provider_id,

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from workspaces.config.catalogue import KnownProvider, known_providers
 from workspaces.config.expand import Lookup
 from workspaces.config.known_clouds import known_clouds
+from workspaces.config.known_services import known_services
 from workspaces.config.ollama import finder, ollama_address
 from workspaces.config.providers import Resolved, resolve_known
 
@@ -31,12 +32,23 @@ class Discovery:
         """What is known of an id, before anything its file says."""
         if provider_id == OLLAMA_ID:
             return self.ollama()
-        return known_providers().get(provider_id) or known_clouds().get(provider_id)
+        return (
+            known_providers().get(provider_id)
+            or known_clouds().get(provider_id)
+            or known_services().get(provider_id)
+        )
 
     def known_program(self, provider_id: str) -> KnownProvider | None:
         """A program on this machine, which may be chosen though no file lists it."""
         known = self.known(provider_id)
         return known if known and not known.key_variables and known.kind == PROGRAMS else None
+
+    def service_with_key(self, provider_id: str) -> tuple[KnownProvider, str] | None:
+        """A hosted provider whose key is in a variable, and that variable."""
+        known = known_services().get(provider_id)
+        variables = known.key_variables if known is not None else ()
+        variable = next((name for name in variables if _is_key(self.lookup(name))), "")
+        return (known, variable) if known is not None and variable else None
 
     def found(self, *, besides: Container[str]) -> Iterator[Resolved]:
         for known in (*known_providers().values(), *known_clouds().values()):

@@ -1,4 +1,6 @@
-"""Makes ``catalogue.json`` anew from the genai-prices package: ``manage.py refresh_catalogue``.
+"""Makes ``catalogue.json`` and ``model_facts.json`` from the genai-prices package.
+
+``manage.py refresh_catalogue`` runs it.
 
 Windows and prices come from the package (MIT licence, Pydantic Services Inc.).
 Which models are listed, and what they can do, is decided here, because the
@@ -13,6 +15,8 @@ from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
+
+from workspaces.config.model_facts import SOURCES as SOURCES_OF_FACTS
 
 TARGET = Path(__file__).with_name("catalogue.json")
 
@@ -30,6 +34,7 @@ class Source:
     max_tokens: int
     # An id, with letters for what it can do: r reasons, i sees images.
     models: tuple[str, ...]
+    default_headers: tuple[tuple[str, str], ...] = ()
 
 
 SOURCES = (
@@ -123,6 +128,8 @@ SOURCES = (
             "minimax/minimax-m3:r",
             "mistralai/devstral-2512:",
         ),
+        # How OpenRouter names the program in its users' accounts.
+        default_headers=(("X-Title", "Crush server"),),
     ),
     Source(
         "groq",
@@ -234,6 +241,39 @@ def distil(day: date) -> dict[str, Any]:
     return {source.id: _provider(source, known.get(source.source, {}), day) for source in SOURCES}
 
 
+def distil_facts(day: date) -> dict[str, dict[str, list[float]]]:
+    """Window and prices of every model of the providers that ``model_facts`` asks for."""
+    try:
+        from genai_prices.data_snapshot import get_snapshot  # noqa: PLC0415  not on a server
+    except ImportError:
+        raise CannotDistil("the package genai-prices is not installed") from None
+    wanted = sorted({source for sources in SOURCES_OF_FACTS.values() for source in sources})
+    providers = {provider.id: provider for provider in get_snapshot().providers}
+    missing = [source for source in wanted if source not in providers]
+    if missing:
+        raise CannotDistil(f"the package has no provider {', '.join(missing)}")
+    return {
+        source: {model.id: _facts(model, day) for model in providers[source].models}
+        for source in wanted
+    }
+
+
+def _facts(model: Any, day: date) -> list[float]:
+    prices = _usual_prices(model, day)
+    return [
+        model.context_window or _WINDOWS.get(model.id, 0),
+        *(
+            _price(price)
+            for price in (
+                prices.input_mtok,
+                prices.output_mtok,
+                prices.cache_write_mtok,
+                prices.cache_read_mtok,
+            )
+        ),
+    ]
+
+
 def _provider(source: Source, known: dict[str, Any], day: date) -> dict[str, Any]:
     return {
         "name": source.name,
@@ -242,6 +282,7 @@ def _provider(source: Source, known: dict[str, Any], day: date) -> dict[str, Any
         "key_variables": list(source.key_variables),
         "large": source.large,
         "small": source.small,
+        **({"default_headers": dict(source.default_headers)} if source.default_headers else {}),
         "models": [_model(entry, source, known, day) for entry in source.models],
     }
 
@@ -283,6 +324,17 @@ def _price(price: Any) -> float:
 def encoded(catalogue: dict[str, Any]) -> str:
     lines = [f"{json.dumps(key)}: {_compact(entry)}" for key, entry in catalogue.items()]
     return "{\n" + ",\n".join(lines) + "\n}\n"
+
+
+def encoded_facts(facts: dict[str, dict[str, list[float]]]) -> str:
+    """One model a line."""
+    blocks = []
+    for source, models in facts.items():
+        lines = ",\n".join(
+            f"  {json.dumps(name)}: {json.dumps(row)}" for name, row in models.items()
+        )
+        blocks.append(f"{json.dumps(source)}: {{\n{lines}}}")
+    return "{\n" + ",\n".join(blocks) + "\n}\n"
 
 
 def _compact(entry: dict[str, Any]) -> str:

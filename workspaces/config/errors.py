@@ -29,6 +29,12 @@ class InvalidValue(StoredConfigError):
     code = "invalid_value"
 
 
+class ProviderRefused(StoredConfigError):
+    """the provider cannot be used with a key alone"""
+
+    code = "provider_refused"
+
+
 class BrokenStoredFile(StoredConfigError):
     """the stored file is broken and was left as it is"""
 

@@ -15,6 +15,9 @@ from workspaces.config.catalogue import KnownProvider, known_providers
 AZURE_ADDRESS = "${AZURE_OPENAI_ENDPOINT:-${AZURE_OPENAI_API_ENDPOINT}}"
 _REGION = "${AWS_REGION:-${AWS_DEFAULT_REGION:-us-east-1}}"
 BEDROCK_ADDRESS = f"https://bedrock-runtime.{_REGION}.amazonaws.com"
+BEDROCK_EUROPE_ADDRESS = (
+    "https://bedrock-runtime.${AWS_REGION:-${AWS_DEFAULT_REGION:-eu-west-1}}.amazonaws.com"
+)
 _LOCATION = "${VERTEXAI_LOCATION:-${GOOGLE_CLOUD_LOCATION:-${CLOUD_ML_REGION:-global}}}"
 _PROJECT = "${VERTEXAI_PROJECT:-${GOOGLE_CLOUD_PROJECT}}"
 VERTEX_ADDRESS = (
@@ -29,6 +32,7 @@ _BEDROCK = {
     "claude-opus-4-5": "global.anthropic.claude-opus-4-5-20251101-v1:0",
     "claude-haiku-4-5": "global.anthropic.claude-haiku-4-5-20251001-v1:0",
 }
+_BEDROCK_EUROPE = {name: model.replace("global.", "eu.", 1) for name, model in _BEDROCK.items()}
 _VERTEX = {
     "claude-sonnet-4-6": "claude-sonnet-4-6",
     "claude-sonnet-4-5": "claude-sonnet-4-5@20250929",
@@ -57,7 +61,17 @@ def known_clouds() -> Mapping[str, KnownProvider]:
             _BEDROCK,
             key_variables=("AWS_BEARER_TOKEN_BEDROCK",),
         ),
+        _of_anthropic(
+            "bedrock-europe",
+            "Amazon Bedrock (Europe)",
+            BEDROCK_EUROPE_ADDRESS,
+            _BEDROCK_EUROPE,
+            kind="bedrock",
+            key_variables=("AWS_BEARER_TOKEN_BEDROCK",),
+        ),
         _of_anthropic("vertex", "Google Vertex AI", VERTEX_ADDRESS, _VERTEX),
+        # As other programs call it.
+        _of_anthropic("vertexai", "Google Vertex AI", VERTEX_ADDRESS, _VERTEX, kind="vertex"),
         KnownProvider(
             "lmstudio",
             "LM Studio",
@@ -78,6 +92,7 @@ def _of_anthropic(
     address: str,
     names: Mapping[str, str],
     *,
+    kind: str = "",
     key_variables: tuple[str, ...] = (),
 ) -> KnownProvider:
     models = tuple(
@@ -88,7 +103,7 @@ def _of_anthropic(
     return KnownProvider(
         cloud_id,
         name,
-        cloud_id,
+        kind or cloud_id,
         address,
         key_variables,
         large=names["claude-sonnet-4-6"],

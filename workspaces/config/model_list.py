@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, replace
 from typing import Any
 
 from workspaces.config.settings import ModelInfo
 
 LIMIT = 500  # of models of one provider
+# Clients offer to select an effort where this is present, else to switch thinking on.
+_LEVELS = frozenset({"reasoning_levels", "default_reasoning_effort"})
 _FIELDS = frozenset(field.name for field in fields(ModelInfo))
 
 
@@ -29,15 +31,18 @@ def models_of(
             for name, value in entry.items()
             if name in _FIELDS and value is not None and not (_is_size(name) and value == 0)
         }
-        made[model_id] = ModelInfo(
-            **(asdict(base) | told | {"name": told.get("name") or base.name})
-        )
+        if "reasoning_levels" in told:
+            told["reasoning_levels"] = tuple(told["reasoning_levels"])
+        made[model_id] = replace(base, **(told | {"name": told.get("name") or base.name}))
     return tuple(made.values())
 
 
 def shown_model(model: ModelInfo) -> dict[str, Any]:
-    """A model as configuration answers carry it: every field, always."""
-    return asdict(model)
+    """A model as configuration answers carry it; its levels only where it has some."""
+    shown = asdict(model)
+    if model.reasoning_levels:
+        return shown | {"reasoning_levels": list(model.reasoning_levels)}
+    return {name: shown[name] for name in shown if name not in _LEVELS}
 
 
 def _is_size(name: str) -> bool:

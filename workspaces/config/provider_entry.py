@@ -101,7 +101,7 @@ class ProviderEntry:
         return token.strip() if isinstance(token, str) else ""
 
     def headers(self) -> tuple[dict[str, str], list[str]]:
-        headers: dict[str, str] = {}
+        headers = dict(self.known.default_headers) if self.known is not None else {}
         secrets: list[str] = []
         written: Mapping[str, str | None] = self.entry.get("extra_headers") or {}
         for name, value in list(written.items())[:HEADERS_LIMIT]:

@@ -98,6 +98,8 @@ def resolve_provider(
         "models": [shown_model(model) for model in models],
         **_shown_extras(entry),
     }
+    if known is not None and known.default_headers:
+        shown["default_headers"] = dict(known.default_headers)
     if written_key:
         shown["api_key"] = masked(written_key)
     secrets = (key, written_key, *header_secrets, *texts_in(entry.get("oauth")))

@@ -58,6 +58,8 @@ def public_config(tree: Tree, *, chosen: Chosen, options: Tree, places: Places) 
     for name in ("mcp", "lsp", "fleet"):
         if tree.get(name):
             shown[name] = {key: _server(server) for key, server in tree[name].items()}
+    for server in (shown.get("lsp") or {}).values():
+        server.setdefault("root_markers", [])
     shown["tools"] = _tools(tree)
     scrubber = Scrubber.of(_secrets(tree, chosen), public=_public_texts(chosen, places))
     scrubbed: Tree = scrubber.scrub(shown)
@@ -71,7 +73,12 @@ def _models(tree: Tree, chosen: Chosen) -> Tree:
     for kind, choice in (("large", chosen.large), ("small", chosen.small)):
         written = models.get(kind) or {}
         if (written.get("provider"), written.get("model")) != (choice.provider, choice.model):
-            models[kind] = shown_choice(choice)
+            models[kind] = written = shown_choice(choice)
+        if not written.get("max_tokens"):
+            resolved = chosen.providers.get(choice.provider)
+            model = resolved.settings.model(choice.model) if resolved is not None else None
+            if model is not None:
+                models[kind] = written | {"max_tokens": model.default_max_tokens}
     return models
 
 

@@ -25,6 +25,8 @@ class ModelInfo:
     cost_per_1m_out: float = 0.0
     cost_per_1m_in_cached: float = 0.0  # writing the cache
     cost_per_1m_out_cached: float = 0.0  # reading the cache
+    reasoning_levels: tuple[str, ...] = ()  # empty: reasoning is only switched on and off
+    default_reasoning_effort: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,8 +65,10 @@ async def test_its_configuration(workspace: Opened) -> None:
 
 async def test_known_providers(workspace: Opened) -> None:
     providers = await workspace.api.get(f"{workspace.url}/providers")
-    assert {"anthropic", "openai"} <= {provider["id"] for provider in providers}
-    assert set(providers[0]["models"][0]) == MODEL
+    assert {"anthropic", "openai", "minimax"} <= {provider["id"] for provider in providers}
+    levels = {"reasoning_levels", "default_reasoning_effort"}
+    assert set(providers[0]["models"][0]) == MODEL | levels
+    assert all("default_headers" in provider for provider in providers)
 
 
 async def test_a_session(workspace: Opened) -> None:

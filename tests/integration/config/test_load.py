@@ -103,7 +103,11 @@ def test_an_answer_has_the_recorded_shape(place):
 
 def test_with_no_file_at_all_a_client_finds_itself_configured(place):
     public = place.load().public
-    assert public["models"]["large"] == {"provider": "offline", "model": "offline-large"}
+    assert public["models"]["large"] == {
+        "provider": "offline",
+        "model": "offline-large",
+        "max_tokens": 4096,
+    }
     assert public["providers"]["offline"]["name"] == "Offline (built in)"
     assert isinstance(public["options"]["tui"], dict)
     assert Path(public["options"]["data_directory"]).is_absolute()
@@ -132,7 +136,11 @@ def test_a_model_stored_for_the_workspace_wins_over_the_projects(place):
         {"models": {"large": {"model": "fake-small", "provider": "fake"}}},
     )
     loaded = place.load({"FAKE_KEY": "k"})
-    assert loaded.public["models"]["large"] == {"model": "fake-small", "provider": "fake"}
+    assert loaded.public["models"]["large"] == {
+        "model": "fake-small",
+        "provider": "fake",
+        "max_tokens": 4096,
+    }
     assert loaded.settings.large.max_tokens == 0
 
 
@@ -408,7 +416,7 @@ def test_a_key_that_equals_a_common_word_breaks_nothing(place):
         },
     )
     public = place.load().public
-    assert public["models"]["large"] == {"provider": "ollama", "model": "m"}
+    assert public["models"]["large"] == {"provider": "ollama", "model": "m", "max_tokens": 8192}
     assert public["providers"]["x"]["type"] == "openai-compat"
     assert public["options"]["data_directory"] == f"{place.workspace}/.crush"
     assert public["options"]["skills_paths"][0].startswith(str(place.home))

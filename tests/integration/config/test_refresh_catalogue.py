@@ -14,6 +14,7 @@ PACKAGE = """
 from datetime import date, time
 from types import SimpleNamespace as Thing
 from workspaces.config.distil_catalogue import SOURCES
+from workspaces.config.model_facts import SOURCES as FACTS
 
 class Model:
     context_window, name, prices = 200_000, None, ()
@@ -31,6 +32,8 @@ def get_snapshot():
     for source in SOURCES:
         ids = [entry.rpartition(":")[0] for entry in source.models]
         listed.setdefault(source.source, []).extend(map(Model, ids))
+    for name in (name for names in FACTS.values() for name in names):
+        listed.setdefault(name, [Model("a-model")])
     listed.pop(MISSING, None)
     return Thing(providers=[Thing(id=name, models=models) for name, models in listed.items()])
 """

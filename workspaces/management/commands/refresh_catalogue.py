@@ -12,7 +12,15 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 from typing_extensions import override
 
-from workspaces.config.distil_catalogue import TARGET, CannotDistil, distil, encoded
+from workspaces.config.distil_catalogue import (
+    TARGET,
+    CannotDistil,
+    distil,
+    distil_facts,
+    encoded,
+    encoded_facts,
+)
+from workspaces.config.model_facts import FACTS_FILE
 
 
 class Command(BaseCommand):
@@ -36,7 +44,8 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         target: Path = options["output"]
         try:
-            catalogue = distil(options["day"] or datetime.now(UTC).date())
+            day = options["day"] or datetime.now(UTC).date()
+            catalogue, facts = distil(day), distil_facts(day)
         except CannotDistil as reason:
             raise CommandError(f"{reason}. Install it with: pip install genai-prices") from None
         before = json.loads(target.read_text(encoding="utf-8")) if target.exists() else {}
@@ -50,10 +59,15 @@ class Command(BaseCommand):
                 raise CommandError(f"the catalogue is not up to date: {counted}")
         else:
             # As a whole or not at all: a server may be starting.
-            beside = target.with_name(f".{target.name}.new")
-            beside.write_text(encoded(catalogue), encoding="utf-8")
-            beside.replace(target)
+            _replace(target, encoded(catalogue))
+            _replace(target.with_name(FACTS_FILE.name), encoded_facts(facts))
         self.stdout.write(counted)
+
+
+def _replace(target: Path, text: str) -> None:
+    fresh = target.with_name(f".{target.name}.new")
+    fresh.write_text(text, encoding="utf-8")
+    fresh.replace(target)
 
 
 def _changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[str]:
