@@ -37,6 +37,7 @@ class PermissionRequestAdmin(ReadOnlyAdmin):
         "path",
         "description",
         json_text("params"),
+        json_text("files"),
         "state",
         moment("asked_at"),
         moment("answered_at"),
@@ -73,8 +74,12 @@ class GrantAdmin(ReadOnlyAdmin):
     list_select_related = ["session"]
     search_fields = ["tool_name", "path", "=session__id", "session__title"]
     ordering = ["-granted_at"]
-    shown = [linked("session"), "tool_name", "action", "path", moment("granted_at")]
+    shown = [linked("session"), "tool_name", "action", "path", "reach", moment("granted_at")]
     actions = ["revoke"]
+
+    @admin.display(description="Covers")
+    def reach(self, grant: Grant) -> str:
+        return "the folder with everything in it" if grant.is_folder else "this path only"
 
     @admin.action(description="Revoke: ask again", permissions=["act"])
     def revoke(self, request: HttpRequest, queryset: QuerySet[Grant]) -> None:

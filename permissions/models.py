@@ -30,6 +30,11 @@ class PermissionRequest(models.Model):
     params = models.JSONField(default=dict)
     # From the top session down to the asking one; empty for a top session's own request.
     agent_path = models.JSONField(default=list)
+    # What the call would write, symlinks followed. A grant is for these; without them, for `path`.
+    files = models.JSONField(default=list)
+    always_asks = models.BooleanField(
+        default=False, help_text="No grant and no configuration answers it."
+    )
     state = models.CharField(
         max_length=16, choices=RequestState.choices, default=RequestState.PENDING
     )
@@ -52,12 +57,16 @@ class PermissionRequest(models.Model):
 
 
 class Grant(models.Model):
-    """An ``allow_session``: exactly this tool, action and path need no question again."""
+    """An ``allow_session``: this tool and action need no question again for this path.
+
+    For writing tools the path is a file, or the folder that the person chose.
+    """
 
     session = models.ForeignKey(Session, models.CASCADE, related_name="grants")
     tool_name = models.CharField(max_length=200)
     action = models.CharField(max_length=100)
     path = models.CharField(max_length=4096)
+    is_folder = models.BooleanField(default=False, help_text="With everything in it.")
     granted_at = models.BigIntegerField(default=now_ms)
 
     class Meta:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from permissions.actions.questions import batch_wire
-from permissions.actions.requests import request_wire
+from permissions.actions.requests import native_request_wire
 from permissions.models import BatchState, PermissionRequest, QuestionBatch, RequestState
 from workspaces.events.v1_frames import permission_frames, question_frame
 from workspaces.queries.trust import pending_in_workspace
@@ -48,7 +48,7 @@ def _wires(workspace_id: str) -> list[dict[str, Any]]:
     requests = PermissionRequest.objects.filter(
         workspace_id=workspace_id, state=RequestState.PENDING
     ).order_by("asked_at")
-    return [*pending_in_workspace(workspace_id), *(request_wire(request) for request in requests)]
+    return [*pending_in_workspace(workspace_id), *map(native_request_wire, requests)]
 
 
 def _batches(workspace_id: str) -> QuerySet[QuestionBatch]:

@@ -20,43 +20,73 @@ class Answer(StrEnum):
 
 
 async def answer(
-    workspace_id: str, *, request_id: str, tool_call_id: str = "", answer: Answer
+    workspace_id: str,
+    *,
+    request_id: str,
+    tool_call_id: str = "",
+    answer: Answer,
+    folder: str = "",
 ) -> bool:
-    """``False`` when the request is unknown or was answered before."""
-    resolved, folder = await writer.write(
+    """``False`` when the request is unknown or was answered before.
+
+    With ``folder`` an ``allow_session`` is for every file in it. Raises ``BadField``.
+    """
+    resolved, trusted = await writer.write(
         workspace_id,
         lambda tx: _resolve(
-            tx, workspace_id, request_id=request_id, tool_call_id=tool_call_id, answer=answer
+            tx,
+            workspace_id,
+            request_id=request_id,
+            tool_call_id=tool_call_id,
+            answer=answer,
+            folder=folder,
         ),
     )
-    if folder:
-        await apply_trust(folder)
+    if trusted:
+        await apply_trust(trusted)
     elif resolved:
         await wakeup.nudge_accepted()
     return resolved
 
 
 def _resolve(
-    tx: Transaction, workspace_id: str, *, request_id: str, tool_call_id: str, answer: Answer
+    tx: Transaction,
+    workspace_id: str,
+    *,
+    request_id: str,
+    tool_call_id: str,
+    answer: Answer,
+    folder: str,
 ) -> tuple[bool, str]:
     """With the folder, where the question was whether that is trusted."""
-    folder = answer_trust_request(
+    trusted = answer_trust_request(
         tx,
         workspace_id,
         request_id=request_id,
         tool_call_id=tool_call_id,
         is_allowed=answer is not Answer.DENY,
     )
-    if folder:
-        return True, folder
+    if trusted:
+        return True, trusted
     resolved = resolve(
-        tx, workspace_id, request_id=request_id, tool_call_id=tool_call_id, answer=answer
+        tx,
+        workspace_id,
+        request_id=request_id,
+        tool_call_id=tool_call_id,
+        answer=answer,
+        folder=folder,
     )
     return resolved, ""
 
 
 def resolve(
-    tx: Transaction, workspace_id: str, *, request_id: str, tool_call_id: str, answer: Answer
+    tx: Transaction,
+    workspace_id: str,
+    *,
+    request_id: str,
+    tool_call_id: str,
+    answer: Answer,
+    folder: str = "",
 ) -> bool:
     """By the request's id; a client that sends none is matched by its tool call."""
     by = {"pk": request_id} if request_id else {"tool_call_id": tool_call_id}
@@ -74,6 +104,7 @@ def resolve(
         request,
         granted=answer is not Answer.DENY,
         for_session=answer is Answer.ALLOW_SESSION,
+        folder=folder,
     )
     if resolved:
         let_go_on(tx, request.run_key)

@@ -41,6 +41,7 @@ def judge_call(
             action=question.action,
             path=question.path,
             params=question.params,
+            files=question.files,
         ):
             raise QuestionChanged
         return _VERDICTS[RequestState(earlier.state)]
@@ -50,10 +51,17 @@ def judge_call(
     # What was allowed for a session is allowed for the sessions below it.
     sessions = [step["session_id"] for step in path_of_session(tx, run.session_id)]
     grants = [
-        Grant(run.session_id, row.tool_name, row.action, row.path)
+        Grant(run.session_id, row.tool_name, row.action, row.path, row.is_folder)
         for row in GrantRow.objects.filter(session_id__in=sessions)
     ]
-    asked = Asked(run.session_id, question.tool_name, question.action, question.path)
+    asked = Asked(
+        run.session_id,
+        question.tool_name,
+        question.action,
+        question.path,
+        files=question.files,
+        always_asks=question.always_asks,
+    )
     decision = decide(asked, skip=bool(skip), allowed_tools=allowed_tools, grants=grants)
     match decision.outcome:
         case Outcome.ALLOW:
@@ -72,6 +80,8 @@ def judge_call(
                 path=question.path,
                 description=question.description,
                 params=question.params,
+                files=question.files,
+                always_asks=question.always_asks,
             )
             return Verdict.ASKED
 

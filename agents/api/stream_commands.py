@@ -33,6 +33,7 @@ class CancelForm(Form):
 class AnswerForm(Form):
     request_id = Text(limit=200)
     answer = Text(limit=100)
+    folder = Text(limit=4096, allow_blank=True, default="")
 
 
 async def prompt(workspace_id: str, body: Body) -> None:
@@ -61,9 +62,15 @@ async def answer(workspace_id: str, body: Body) -> Mapping[str, Any]:
         chosen = Answer(fields["answer"])
     except ValueError:
         raise BadField(f"answer: must be one of {', '.join(Answer)}") from None
+    if fields["folder"] and chosen is not Answer.ALLOW_SESSION:
+        raise BadField(f"folder: belongs to {Answer.ALLOW_SESSION} only")
     await read(require_open, workspace_id)
     resolved = await answer_request(
-        workspace_id, request_id=fields["request_id"], tool_call_id="", answer=chosen
+        workspace_id,
+        request_id=fields["request_id"],
+        tool_call_id="",
+        answer=chosen,
+        folder=fields["folder"],
     )
     return {"resolved": resolved}
 

@@ -71,6 +71,7 @@ class Workbench:
     open_calls: frozenset[str] = frozenset()
     agent_role: str = ""
     skills: Sequence[Skill] = ()
+    skill_folders: tuple[str, ...] = ()  # absolute
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,9 +95,10 @@ async def judge(bench: Workbench, call: ToolCall, message_id: str) -> Verdict | 
         if hasattr(tool, "errand"):  # quicker than asking whether it is an ``ErrandTool``
             errands = cast("ErrandTool[Any]", tool)
             return await _send_for(bench, errands, args, context, call, is_allowed=hooked.allows)
-        if hooked.allows:
+        question = await tool.question(args, context)
+        if hooked.allows and (question is None or not question.always_asks):
             return Verdict.ALLOWED
-        return await _permission(bench, await tool.question(args, context), call)
+        return await _permission(bench, question, call)
     except ToolRefusal as refusal:
         raise Failed(str(refusal)) from refusal
     except (Failed, LeaseLost):
@@ -259,6 +261,8 @@ def _context(bench: Workbench, call: ToolCall, message_id: str) -> ToolContext:
         data_dir=bench.data_dir,
         agent_role=bench.agent_role,
         skills=tuple(bench.skills),
+        skill_folders=bench.skill_folders,
+        hook_commands=tuple(hook.command for hook in bench.hooks),
     )
 
 

@@ -107,4 +107,5 @@ class RunCalls:
             open_calls=frozenset(self._conversation.calls),
             agent_role=brief.settings.agent_role,
             skills=brief.skills,
+            skill_folders=brief.settings.skills_paths,
         )

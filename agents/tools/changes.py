@@ -16,7 +16,8 @@ from typing import TypeVar
 from agents.tools import asked, diffs, textfile
 from agents.tools.contract import FileMark, Question, ToolContext, ToolRefusal
 from agents.tools.limits import MAX_TEXT_BYTES
-from agents.tools.paths import is_inside, resolve, shown
+from agents.tools.paths import is_inside, is_kernel_path, resolve, shown
+from agents.tools.protected_files import always_asks
 from agents.tools.textfile import Form, TextFile
 
 Result = TypeVar("Result")
@@ -33,15 +34,24 @@ class Change:
         return self.before.text if self.before else ""
 
 
-async def current(file_path: str, context: ToolContext) -> tuple[Path, TextFile | None]:
+async def current(
+    file_path: str, context: ToolContext, *, for_question: bool = False
+) -> tuple[Path, TextFile | None]:
     """The file's resolved path and its text, ``None`` if there is none.
 
     Raises ``ToolRefusal`` when it was not read in this session, or changed since.
+    ``for_question``: nobody has allowed anything yet, so for a file outside of the workspace
+    that was not read either this is the same whether the file exists or not.
     """
-    path, mark = await asyncio.to_thread(_state, file_path, context)
+    path = await asyncio.to_thread(resolve, file_path, context)
+    if is_kernel_path(path):
+        raise ToolRefusal(f"{path} is not a file on a disk; it cannot be written.")
+    seen = await context.files.read_mark(str(path))
+    if for_question and seen is None and not is_inside(path, context.working_dir):
+        return path, None
+    mark = await asyncio.to_thread(_mark, path)
     if mark is None:
         return path, None
-    seen = await context.files.read_mark(str(path))
     if seen is None:
         raise ToolRefusal(
             f"{path} has not been read in this session. View it first, so that the change fits it."
@@ -59,7 +69,10 @@ async def current(file_path: str, context: ToolContext) -> tuple[Path, TextFile 
     return path, file
 
 
-def question(tool_name: str, change: Change, context: ToolContext, *, description: str) -> Question:
+async def question(
+    tool_name: str, change: Change, context: ToolContext, *, named: str, description: str
+) -> Question:
+    """``named`` is the path as the model wrote it."""
     asked.remember(context, *_facts(change))
     inside = is_inside(change.path, context.working_dir)
     return Question(
@@ -72,6 +85,18 @@ def question(tool_name: str, change: Change, context: ToolContext, *, descriptio
             "old_content": change.old_content,
             "new_content": change.after,
         },
+        files=(str(change.path),),
+        always_asks=await asyncio.to_thread(always_asks, change.path, named, context),
+    )
+
+
+def must_exist(path: Path, context: ToolContext, how: str) -> ToolRefusal:
+    """For a change of a file of which ``current`` says that it does not exist."""
+    if is_inside(path, context.working_dir):
+        return ToolRefusal(f"{path} does not exist. {how}")
+    return ToolRefusal(
+        f"{path} is outside of the working directory and has not been read in this session,"
+        " or does not exist. View it first."
     )
 
 
@@ -145,12 +170,11 @@ async def _write_and_record(change: Change, context: ToolContext) -> None:
     )
 
 
-def _state(file_path: str, context: ToolContext) -> tuple[Path, FileMark | None]:
-    path = resolve(file_path, context)
+def _mark(path: Path) -> FileMark | None:
     try:
-        return path, textfile.mark(path)
+        return textfile.mark(path)
     except FileNotFoundError:
-        return path, None
+        return None
 
 
 async def _unbroken(work: Callable[[], Awaitable[Result]]) -> Result:

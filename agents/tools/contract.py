@@ -38,6 +38,8 @@ class Question:
     path: str  # absolute, symlinks followed
     description: str
     params: Mapping[str, Any]
+    files: tuple[str, ...] = ()  # what it would write, symlinks followed; a grant is for these
+    always_asks: bool = False  # only a workspace that asks for nothing lets it pass unasked
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +129,8 @@ class ToolContext:
     data_dir: str = ""  # the workspace's own data folder
     agent_role: str = ""  # agents are sub-agents of this role, in processes of their own
     skills: tuple[Skill, ...] = ()  # their files are read without asking
+    skill_folders: tuple[str, ...] = ()  # absolute, the configured ones
+    hook_commands: tuple[str, ...] = ()
     jobs: Jobs = field(default_factory=NoJobs)  # the workspace's commands in the background
 
 

@@ -14,8 +14,9 @@ from agents.llm.contract import ToolSpec
 from agents.tools import arguments, asked, limits, textfile
 from agents.tools.contract import FileMark, Question, ToolContext, ToolOutcome, ToolRefusal
 from agents.tools.description import beside
-from agents.tools.paths import is_kernel_path, resolve
+from agents.tools.paths import is_inside, is_kernel_path, resolve
 from agents.tools.placing import Stage
+from agents.tools.protected_files import always_asks
 from agents.tools.web.access import refuse_private
 from agents.tools.web.urls import web_url
 
@@ -63,7 +64,7 @@ class Download:
     async def question(self, args: DownloadArgs, context: ToolContext) -> Question | None:
         # What cannot be fetched is not asked for.
         refuse_private(web_url(args.url), context.web_allowed_hosts)
-        path, mark = await _target(args, context)
+        path, mark = await _target(args, context, for_question=True)
         asked.remember(context, path, mark)
         verb = "Download and replace" if mark else "Download to"
         return Question(
@@ -72,6 +73,8 @@ class Download:
             path=str(path),
             description=f"{verb} {path}: {args.url}",
             params={"url": args.url, "file_path": args.file_path, "timeout": args.timeout},
+            files=(str(path),),
+            always_asks=await asyncio.to_thread(always_asks, path, args.file_path, context),
         )
 
     async def run(self, args: DownloadArgs, context: ToolContext) -> ToolOutcome:
@@ -91,10 +94,19 @@ class Download:
         return ToolOutcome(f"Downloaded {answer.url} to {path} ({size:,} bytes{kind}).")
 
 
-async def _target(args: DownloadArgs, context: ToolContext) -> tuple[Path, FileMark | None]:
-    """Raises ``ToolRefusal``; for a file that is there and was not read as well."""
-    path, mark = await asyncio.to_thread(_state, args.file_path, context)
-    if mark is not None and await context.files.read_mark(str(path)) != mark:
+async def _target(
+    args: DownloadArgs, context: ToolContext, *, for_question: bool = False
+) -> tuple[Path, FileMark | None]:
+    """Raises ``ToolRefusal``; for a file that is there and was not read as well.
+
+    ``for_question``: the same for an outside file that was not read, whether it exists or not.
+    """
+    path = await asyncio.to_thread(_resolved, args.file_path, context)
+    seen = await context.files.read_mark(str(path))
+    if for_question and seen is None and not is_inside(path, context.working_dir):
+        return path, None
+    mark = await asyncio.to_thread(_mark, path)
+    if mark is not None and seen != mark:
         raise ToolRefusal(
             f"{path} exists, and was not read in this session or has changed since. "
             "View it first, or choose another path."
@@ -102,14 +114,18 @@ async def _target(args: DownloadArgs, context: ToolContext) -> tuple[Path, FileM
     return path, mark
 
 
-def _state(file_path: str, context: ToolContext) -> tuple[Path, FileMark | None]:
+def _resolved(file_path: str, context: ToolContext) -> Path:
     path = resolve(file_path, context)
     if is_kernel_path(path):
         raise ToolRefusal(f"{path} is not a file on a disk; it cannot be written.")
+    return path
+
+
+def _mark(path: Path) -> FileMark | None:
     try:
-        return path, textfile.mark(path)
+        return textfile.mark(path)
     except FileNotFoundError:
-        return path, None
+        return None
 
 
 async def _saved(

@@ -43,9 +43,13 @@ class Edit:
         )
 
     async def question(self, args: EditArgs, context: ToolContext) -> Question | None:
-        change = await self._plan(args, context)
-        return changes.question(
-            self.spec.name, change, context, description=f"{_verb(args)} file {change.path}"
+        change = await self._plan(args, context, for_question=True)
+        return await changes.question(
+            self.spec.name,
+            change,
+            context,
+            named=args.file_path,
+            description=f"{_verb(args)} file {change.path}",
         )
 
     async def run(self, args: EditArgs, context: ToolContext) -> ToolOutcome:
@@ -63,8 +67,10 @@ class Edit:
             },
         )
 
-    async def _plan(self, args: EditArgs, context: ToolContext) -> Change:
-        path, before = await changes.current(args.file_path, context)
+    async def _plan(
+        self, args: EditArgs, context: ToolContext, *, for_question: bool = False
+    ) -> Change:
+        path, before = await changes.current(args.file_path, context, for_question=for_question)
         if not args.replacement.old_string:
             if before is not None:
                 raise ToolRefusal(
@@ -72,8 +78,8 @@ class Edit:
                 )
             return Change(path, None, changes.bounded(args.replacement.new_string))
         if before is None:
-            raise ToolRefusal(
-                f"{path} does not exist. To create it, leave old_string empty, or use write."
+            raise changes.must_exist(
+                path, context, "To create it, leave old_string empty, or use write."
             )
         after = replacing.apply(before.text, args.replacement, newline=before.form.newline)
         return Change(path, before, changes.bounded(after))

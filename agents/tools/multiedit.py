@@ -70,15 +70,16 @@ class MultiEdit:
         )
 
     async def question(self, args: MultiEditArgs, context: ToolContext) -> Question | None:
-        plan = await self._plan(args, context)
+        plan = await self._plan(args, context, for_question=True)
         if not plan.applied:
             return None  # nothing will be written; running tells why
         verb = "Edit" if plan.change.before else "Create"
         edits = "1 edit" if plan.applied == 1 else f"{plan.applied} edits"
-        return changes.question(
+        return await changes.question(
             self.spec.name,
             plan.change,
             context,
+            named=args.file_path,
             description=f"{verb} file {plan.change.path} with {edits}",
         )
 
@@ -104,15 +105,17 @@ class MultiEdit:
             ]
         return ToolOutcome(told, is_error=not plan.applied, metadata=metadata)
 
-    async def _plan(self, args: MultiEditArgs, context: ToolContext) -> Plan:
-        path, before = await changes.current(args.file_path, context)
+    async def _plan(
+        self, args: MultiEditArgs, context: ToolContext, *, for_question: bool = False
+    ) -> Plan:
+        path, before = await changes.current(args.file_path, context, for_question=for_question)
         rest = list(enumerate(args.edits, start=1))
         text, newline, applied = "", "\n", 0
         if before is not None:
             text, newline = before.text, before.form.newline
         elif args.edits[0].old_string:
-            raise ToolRefusal(
-                f"{path} does not exist. To create it, leave the first edit's old_string empty."
+            raise changes.must_exist(
+                path, context, "To create it, leave the first edit's old_string empty."
             )
         else:
             text, applied = args.edits[0].new_string, 1

@@ -42,10 +42,14 @@ class Write:
         )
 
     async def question(self, args: WriteArgs, context: ToolContext) -> Question | None:
-        change = await self._plan(args, context)
+        change = await self._plan(args, context, for_question=True)
         verb = "Overwrite" if change.before else "Create"
-        return changes.question(
-            self.spec.name, change, context, description=f"{verb} file {change.path}"
+        return await changes.question(
+            self.spec.name,
+            change,
+            context,
+            named=args.file_path,
+            description=f"{verb} file {change.path}",
         )
 
     async def run(self, args: WriteArgs, context: ToolContext) -> ToolOutcome:
@@ -63,8 +67,10 @@ class Write:
             },
         )
 
-    async def _plan(self, args: WriteArgs, context: ToolContext) -> Change:
-        path, before = await changes.current(args.file_path, context)
+    async def _plan(
+        self, args: WriteArgs, context: ToolContext, *, for_question: bool = False
+    ) -> Change:
+        path, before = await changes.current(args.file_path, context, for_question=for_question)
         content = args.content
         if before is not None:
             if before.form.newline != "\n":

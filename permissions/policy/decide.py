@@ -10,6 +10,8 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from enum import Enum
 
+from permissions.policy.protected import covers_folder
+
 
 @dataclass(frozen=True, slots=True)
 class Asked:
@@ -19,24 +21,28 @@ class Asked:
     tool_name: str
     action: str
     path: str
+    files: tuple[str, ...] = ()  # what it would write
+    always_asks: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """What a person allowed for the rest of a session."""
+    """What a person allowed for the rest of a session: a path, or a folder with all in it."""
 
     session_id: str
     tool_name: str
     action: str
     path: str
+    is_folder: bool = False
 
-    def covers(self, asked: Asked) -> bool:
-        return (self.session_id, self.tool_name, self.action, self.path) == (
+    def covers(self, asked: Asked, path: str) -> bool:
+        if (self.session_id, self.tool_name, self.action) != (
             asked.session_id,
             asked.tool_name,
             asked.action,
-            asked.path,
-        )
+        ):
+            return False
+        return self.path == path or (self.is_folder and covers_folder(self.path, path))
 
 
 class Outcome(Enum):
@@ -57,16 +63,20 @@ def decide(
     """``skip`` is the workspace's wish never to be asked; ``allowed_tools`` is configuration.
 
     A tool in ``allowed_tools`` may do everything, ``tool:action`` one thing. A
-    question that names no session or no tool comes from no turn: it is denied.
+    question that names no session or no tool comes from no turn: it is denied. A
+    question about several files needs a grant for each.
     """
     if not question.session_id or not question.tool_name:
         return Decision(Outcome.DENY, "The request names no session or no tool.")
     if skip:
         return Decision(Outcome.ALLOW, "This workspace asks for nothing.")
+    if question.always_asks:
+        return Decision(Outcome.ASK, "It changes a file that programs obey.")
     if question.tool_name in allowed_tools:
         return Decision(Outcome.ALLOW, "The configuration allows this tool.")
     if f"{question.tool_name}:{question.action}" in allowed_tools:
         return Decision(Outcome.ALLOW, "The configuration allows this tool to do this.")
-    if any(grant.covers(question) for grant in grants):
+    wanted = question.files or (question.path,)
+    if all(any(grant.covers(question, path) for grant in grants) for path in wanted):
         return Decision(Outcome.ALLOW, "It was allowed for this session.")
     return Decision(Outcome.ASK, "Nothing allows it yet.")

@@ -118,6 +118,105 @@ async def test_allowing_for_the_session_covers_the_same_thing_in_it_alone(
     assert not (path / "three.txt").exists()
 
 
+def write(name: str, content: str = "x") -> str:
+    return call("write", file_path=name, content=content)
+
+
+async def test_allowing_a_write_for_the_session_is_for_that_file(
+    shared_server: Server, connect: Connect, project: MakeProject
+) -> None:
+    path = project("one-file")
+    seat = await take_seat(connect(shared_server), path)
+    session = await seat.workspace.session()
+    await seat.workspace.prompt(session, write("notes.txt", "one"))
+    await seat.workspace.grant(await asked(seat, session), "allow_session")
+    await seat.stream.run_complete(session)
+    await run_call(seat, session, call("view", file_path="notes.txt"))
+    await run_call(seat, session, write("notes.txt", "two"))
+    assert (path / "notes.txt").read_text() == "two"
+    assert len(seat.stream.of("permission_request")) == 1
+    for other in ("other.txt", "notes.txt/../deeper/notes.txt", ".crush.json", ".git/config"):
+        start = seat.stream.mark()
+        await seat.workspace.prompt(session, write(other))
+        await seat.workspace.grant(await asked(seat, session, start=start), "deny")
+        await seat.stream.run_complete(session, start=start)
+    own = {".crush", "crush.json"}
+    assert [entry.name for entry in path.iterdir() if entry.name not in own] == ["notes.txt"]
+
+
+async def test_a_person_can_allow_a_folder_for_the_session(
+    shared_server: Server, connect: Connect, project: MakeProject
+) -> None:
+    path, client = project("one-folder"), connect(shared_server)
+    seat = await take_seat(client, path)
+    session = await seat.workspace.session()
+    socket = await NativeSocket(client.http, seat.workspace.id).open()
+    await seat.workspace.prompt(session, write("src/a.txt"))
+    shown = await socket.wait_for(lambda item: item.type == "permission.requested")
+    request = shown.body["data"]["request"]
+    assert request["files"] == [str(path / "src" / "a.txt")]
+    answer = {"command": "answer", "request_id": request["id"], "answer": "allow_session"}
+    await socket.send({"id": 1, **answer, "folder": str(path / "other")})
+    refused = await socket.wait_for(lambda item: item.type == "reply" and item.body["id"] == 1)
+    assert not refused.body["ok"]
+    assert "folder" in refused.body["message"]
+    await socket.send({"id": 2, **answer, "folder": str(path / "src")})
+    await socket.wait_for(lambda item: item.type == "reply" and item.body["id"] == 2)
+    await seat.stream.run_complete(session)
+    await run_call(seat, session, write("src/deep/b.txt"))
+    assert (path / "src" / "deep" / "b.txt").exists()
+    assert len(seat.stream.of("permission_request")) == 1
+    for other in ("c.txt", "src/.git/config", "src/crush.json"):
+        start = seat.stream.mark()
+        await seat.workspace.prompt(session, write(other))
+        await seat.workspace.grant(await asked(seat, session, start=start), "deny")
+        await seat.stream.run_complete(session, start=start)
+    await socket.close()
+
+
+async def test_files_that_programs_obey_are_always_asked_for(
+    shared_server: Server, connect: Connect, project: MakeProject
+) -> None:
+    allowing = 'cat > /dev/null; echo \'{"decision": "allow"}\''
+    path = project(
+        "protected",
+        permissions={"allowed_tools": ["write", "bash"]},
+        hooks={"PreToolUse": [{"command": allowing, "matcher": "write"},
+                              {"command": "./guard.sh", "matcher": "nothing"}]},
+    )  # fmt: skip
+    (path / "guard.sh").write_text("#!/bin/sh\n")
+    (path / "way").symlink_to(path / ".git")
+    seat = await take_seat(connect(shared_server), path)
+    session = await seat.workspace.session()
+    await run_call(seat, session, write("plain.txt"))
+    assert seat.stream.of("permission_request") == []
+    await run_call(seat, session, call("view", file_path="guard.sh"))
+    for name in (
+        ".git/hooks/pre-commit",
+        "way/config",
+        ".crush.json",
+        ".envrc",
+        ".agents/skills/x/SKILL.md",
+        "guard.sh",
+    ):
+        start = seat.stream.mark()
+        await seat.workspace.prompt(session, write(name))
+        await seat.workspace.grant(await asked(seat, session, start=start), "deny")
+        await seat.stream.run_complete(session, start=start)
+    # Allowing for the session allows this once.
+    for _ in range(2):
+        start = seat.stream.mark()
+        await seat.workspace.prompt(session, write(".envrc"))
+        await seat.workspace.grant(await asked(seat, session, start=start), "allow_session")
+        await seat.stream.run_complete(session, start=start)
+        (path / ".envrc").unlink()
+    await seat.workspace.skip_permissions(True)
+    count = len(seat.stream.of("permission_request"))
+    await run_call(seat, session, write(".envrc"))
+    assert (path / ".envrc").exists()
+    assert len(seat.stream.of("permission_request")) == count
+
+
 async def test_a_denial_ends_the_turn_without_another_word_of_the_model(
     shared_server: Server, connect: Connect, project: MakeProject, model: ScriptedModel
 ) -> None:

@@ -123,8 +123,12 @@ def _agent_failed(data: Mapping[str, Any]) -> bytes:
     return frame("agent_event", "created", failed)
 
 
+_NATIVE_ONLY = {"files", "always_asks"}
+
+
 def permission_frames(request: Mapping[str, Any]) -> bytes:
     """The notification that precedes a question, and the question."""
+    request = {key: value for key, value in request.items() if key not in _NATIVE_ONLY}
     opening = {"tool_call_id": request["tool_call_id"], "granted": False, "denied": False}
     return frame("permission_notification", "created", opening) + frame(
         "permission_request", "created", request

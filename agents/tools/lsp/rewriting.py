@@ -16,6 +16,7 @@ from agents.tools.contract import Question, ToolContext, ToolRefusal
 from agents.tools.limits import MAX_TEXT_BYTES
 from agents.tools.lsp.positions import Edit, EditsClash, Text
 from agents.tools.paths import is_inside, resolve, shown
+from agents.tools.protected_files import always_asks
 
 MAX_FILES = 200
 _SHOWN_BYTES = 2 * MAX_TEXT_BYTES
@@ -41,7 +42,7 @@ async def plan(
     return planned
 
 
-def question(
+async def question(
     tool_name: str, planned: Sequence[Change], context: ToolContext, *, description: str
 ) -> Question:
     asked.remember(context, *changes.facts_of(planned))
@@ -51,7 +52,13 @@ def question(
         path=str(context.working_dir),
         description=description,
         params=contents(planned, context),
+        files=tuple(str(change.path) for change in planned),
+        always_asks=await asyncio.to_thread(_always_asks, planned, context),
     )
+
+
+def _always_asks(planned: Sequence[Change], context: ToolContext) -> bool:
+    return any(always_asks(change.path, str(change.path), context) for change in planned)
 
 
 def contents(planned: Sequence[Change], context: ToolContext) -> dict[str, str]:

@@ -3,6 +3,7 @@
 import asyncio
 import dataclasses
 import os
+import subprocess
 import time
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 
 from agents.tools.contract import BadArguments, FileMark, ToolRefusal
+from agents.tools.download import Download
 from agents.tools.edit import Edit
 from agents.tools.multiedit import MultiEdit
 from agents.tools.view import View
@@ -428,3 +430,74 @@ async def test_edit_takes_either_line_end_in_a_file_with_the_other(
         given = {"edits": [given]}
     await call(tool, desk, file_path="f", **given)
     assert (root / "f").read_bytes() == b"1\r\n2\r\n"
+
+
+OUTSIDE = [
+    (Edit(), {"old_string": "one", "new_string": "two"}),
+    (Edit(), {"old_string": "", "new_string": "two"}),
+    (MultiEdit(), {"edits": [{"old_string": "one", "new_string": "two"}]}),
+    (MultiEdit(), {"edits": [{"old_string": "", "new_string": "two"}]}),
+    (Write(), {"content": "two"}),
+    (Download(), {"url": "https://example.org/x"}),
+]
+
+
+@pytest.mark.parametrize(("tool", "given"), OUTSIDE)
+@pytest.mark.parametrize("kind", ["file", "folder"])
+async def test_before_permission_nothing_tells_whether_an_outside_file_exists(
+    tool: Any, given: Any, kind: str, desk: Desk, tmp_path: Path
+) -> None:
+    async def answer() -> object:
+        try:
+            question = await ask(tool, desk, file_path=str(there), **given)
+        except ToolRefusal as refusal:
+            return str(refusal)
+        assert question is not None
+        return question
+
+    there = tmp_path / "outside"
+    missing = await answer()
+    if kind == "file":
+        there.write_text("one")
+    else:
+        there.mkdir()
+    assert await answer() == missing
+
+
+async def test_an_outside_file_that_exists_is_not_overwritten_unread(
+    desk: Desk, tmp_path: Path
+) -> None:
+    there = tmp_path / "outside"
+    there.write_text("one")
+    assert await ask(Write(), desk, file_path=str(there), content="two") is not None
+    with pytest.raises(ToolRefusal, match="has not been read"):
+        await call(Write(), desk, file_path=str(there), content="two")
+    assert there.read_text() == "one"
+
+
+async def test_a_question_says_which_files_it_is_about_and_whether_it_always_asks(
+    desk: Desk, root: Path
+) -> None:
+    subprocess.run(["git", "init", "-q"], cwd=root, check=True)
+    subprocess.run(["git", "config", "core.hooksPath", "my/hooks"], cwd=root, check=True)
+    (root / "link").symlink_to(".git")
+    (root / "guard.sh").touch()
+    (root / "inner.py").touch()
+    context = dataclasses.replace(
+        desk.context,
+        skill_folders=(str(root / "abilities"),),
+        hook_commands=("FOO=1 sh -c './guard.sh \"$X\"'", 'python3 "$CRUSH_PROJECT_DIR/inner.py"'),
+        data_dir=str(root / "state"),
+    )
+    asked = {}
+    for name in ("a.txt", "link/x", ".git/x", "my/hooks/x", "abilities/x", "guard.sh", "inner.py",
+                 "GUARD.sh", "state/crush", "src/b.txt"):  # fmt: skip
+        if (root / name).exists():
+            viewing = dataclasses.replace(context, call_id=f"view {name}")
+            await View().run(View().parse({"file_path": name}), viewing)
+        tool = Write()
+        question = await tool.question(tool.parse({"file_path": name, "content": "x"}), context)
+        assert question is not None
+        asked[name] = question.always_asks
+        assert question.files == (os.path.realpath(root / name),)
+    assert [name for name, always in asked.items() if not always] == ["a.txt", "src/b.txt"]

@@ -65,3 +65,33 @@ def test_a_question_of_no_session_is_denied_even_when_questions_are_skipped():
 def test_a_tool_that_carries_a_colon_in_its_name_does_not_borrow_anothers_leave():
     question = replace(QUESTION, tool_name="mcp_a:b", action="execute")
     assert outcome(question, allowed=["mcp_a"]) is Outcome.ASK
+
+
+FILE = replace(QUESTION, path="/home/a", files=("/home/a/x.py",))
+
+
+def test_a_grant_for_a_file_is_for_that_file():
+    assert outcome(FILE, grants=[GRANT]) is Outcome.ALLOW
+    assert outcome(replace(FILE, files=("/home/a/y.py",)), grants=[GRANT]) is Outcome.ASK
+    # As older versions stored it, for the folder that was shown:
+    assert outcome(FILE, grants=[replace(GRANT, path="/home/a")]) is Outcome.ASK
+
+
+def test_a_grant_for_a_folder_is_for_what_lies_in_it():
+    folder = replace(GRANT, path="/home/a", is_folder=True)
+    assert outcome(replace(FILE, files=("/home/a/b/c.py",)), grants=[folder]) is Outcome.ALLOW
+    assert outcome(replace(FILE, files=("/home/ab/c.py",)), grants=[folder]) is Outcome.ASK
+    assert outcome(replace(FILE, tool_name="write"), grants=[folder]) is Outcome.ASK
+    assert outcome(replace(FILE, session_id="s2"), grants=[folder]) is Outcome.ASK
+
+
+def test_several_files_need_a_grant_for_each():
+    both = replace(FILE, files=("/home/a/x.py", "/home/a/y.py"))
+    assert outcome(both, grants=[GRANT]) is Outcome.ASK
+    assert outcome(both, grants=[GRANT, replace(GRANT, path="/home/a/y.py")]) is Outcome.ALLOW
+
+
+def test_only_a_workspace_that_asks_for_nothing_lets_a_protected_file_pass():
+    always = replace(FILE, always_asks=True)
+    assert outcome(always, allowed=["edit", "edit:write"], grants=[GRANT]) is Outcome.ASK
+    assert outcome(always, skip=True) is Outcome.ALLOW

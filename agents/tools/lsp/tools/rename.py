@@ -57,7 +57,7 @@ class Rename:
 
     async def question(self, args: RenameArgs, context: ToolContext) -> Question | None:
         planned = await self._plan(args, context)
-        return rewriting.question(
+        return await rewriting.question(
             self.spec.name,
             planned,
             context,

@@ -81,8 +81,12 @@ class ReplaceSymbol:
     async def question(self, args: ReplaceArgs, context: ToolContext) -> Question | None:
         change = await self._plan(args, context)
         verb = _VERBS[args.action][0]
-        return changes.question(
-            self.spec.name, change, context, description=f"{verb} {args.symbol} in {change.path}"
+        return await changes.question(
+            self.spec.name,
+            change,
+            context,
+            named=args.file_path,
+            description=f"{verb} {args.symbol} in {change.path}",
         )
 
     async def run(self, args: ReplaceArgs, context: ToolContext) -> ToolOutcome:

@@ -1,0 +1,95 @@
+"""Files that programs run or obey later without asking: writing one always needs a person.
+
+Pure: paths are compared as text. Names count the same in capitals, and without the characters
+that cannot be seen, because some file systems take them for the same.
+"""
+
+from __future__ import annotations
+
+import itertools
+import unicodedata
+from collections.abc import Collection, Sequence
+from pathlib import PurePosixPath
+
+_CONFIGURATION = "crush.json .crush.json crushrc .crushrc"
+# Programs run these when somebody enters a folder.
+_ON_ENTERING = (
+    ".envrc .direnvrc direnvrc mise.toml .mise.toml mise.local.toml .mise.local.toml "
+    ".miserc.toml .tool-versions"
+)
+# Shells and desktop sessions run these when they start.
+_AT_START = (
+    ".bashrc .bash_profile .bash_login .bash_logout .bash_aliases .profile .zshrc .zshenv "
+    ".zprofile .zlogin .zlogout .kshrc .mkshrc .cshrc .tcshrc .login .logout .inputrc "
+    ".xprofile .xsession .xsessionrc .xinitrc .pam_environment"
+)
+_NAMES = frozenset(f"{_CONFIGURATION} {_ON_ENTERING} {_AT_START} .gitconfig".split())
+# Everything below a folder of these names, and the folder itself.
+_FOLDERS = frozenset(
+    [
+        ".git",
+        ".crush",
+        ".bashrc.d",
+        ".zshrc.d",
+        ".profile.d",
+        ".husky",
+        ".githooks",
+        ".direnv",
+        ".mise",
+        ".ssh",
+    ]
+)
+_PAIRS = frozenset(
+    [(tool, "skills") for tool in (".agents", ".crush", ".claude", ".cursor")]
+    + [
+        (".config", tool)
+        for tool in [
+            "crush",
+            "fish",
+            "direnv",
+            "mise",
+            "git",
+            "systemd",
+            "autostart",
+            "environment.d",
+        ]
+    ]
+    + [("library", "launchagents"), (".mise", "config.toml")]
+)
+
+
+def is_protected(path: str, *, workspace: str = "/", more: Collection[str] = ()) -> bool:
+    """Absolute paths. ``more`` are further files and folders, with all that is below.
+
+    For files in the workspace the folders above it do not count, apart from ``.git``: a
+    workspace may lie in ``~/.mise``.
+    """
+    whole, home = _parts(path), _parts(workspace)
+    if any(whole[: len(place)] == place for place in map(_parts, more) if len(place) > 1):
+        return True
+    above = max(0, len(home) - 1) if whole[: len(home)] == home else 0
+    parts = whole[above:]
+    if parts and parts[-1] in _NAMES:
+        return True
+    return (
+        ".git" in whole
+        or not _FOLDERS.isdisjoint(parts)
+        or not _PAIRS.isdisjoint(itertools.pairwise(whole[max(0, above - 1) :]))
+    )
+
+
+def covers_folder(folder: str, path: str) -> bool:
+    """Whether ``path`` lies in ``folder``. Both are absolute and have no ``..``."""
+    inner, outer = PurePosixPath(path), PurePosixPath(folder)
+    return outer in inner.parents
+
+
+def _parts(path: str) -> Sequence[str]:
+    return tuple(_plain(part) for part in PurePosixPath(path).parts)
+
+
+def _plain(name: str) -> str:
+    if name.isascii():
+        return name.lower()
+    seen = "".join(char for char in name if unicodedata.category(char) != "Cf")
+    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", seen).casefold())
