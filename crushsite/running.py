@@ -62,6 +62,15 @@ def ensure_data_dir() -> Path:
 @contextmanager
 def sole_server(folder: Path) -> Iterator[None]:
     """Holds the folder's lock: a second server on the same data would bypass the first."""
+    with folder_lock(folder) as is_ours:
+        if not is_ours:
+            raise CommandError(held_by(folder))
+        yield
+
+
+@contextmanager
+def folder_lock(folder: Path) -> Iterator[bool]:
+    """Tries to hold the lock; ``False`` where another process does. Raises ``CommandError``."""
     lock = folder / "server.lock"
     try:
         descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
@@ -76,15 +85,23 @@ def sole_server(folder: Path) -> Iterator[None]:
         ) from error
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        is_ours = True
     except BlockingIOError:
-        os.close(descriptor)
-        raise CommandError(
-            f"A server already runs on {folder}. Stop it, or set CRUSH_DATA_DIR to another folder."
-        ) from None
+        is_ours = False
     try:
-        yield
+        yield is_ours
     finally:
         os.close(descriptor)
+
+
+def held_by(folder: Path) -> str:
+    holder = named_server(folder)
+    if holder is not None and holder.is_temporary:
+        return (
+            f"A prompt with --wait already runs on {folder} (pid {holder.pid}). Let it end, cancel"
+            " it with Ctrl-C, or set CRUSH_DATA_DIR to another folder."
+        )
+    return f"A server already runs on {folder}. Stop it, or set CRUSH_DATA_DIR to another folder."
 
 
 def ensure_migrated() -> None:
@@ -170,7 +187,7 @@ async def _serve(host: str, shape: Shape, *, folder: Path) -> None:
             raise CommandError(str(error)) from error
         address = _url_of(str(endpoint))
         with explained_start():
-            _write_server_file(folder, address)
+            write_server_file(folder, address)
         print(f"Serving on {address} (data in {folder})", flush=True)  # noqa: T201  for who started it
         await stop.requested.wait()
         stop.announce(process.waits_for(), seconds=settings.CRUSH_DRAIN_SECONDS)
@@ -185,7 +202,7 @@ async def _serve(host: str, shape: Shape, *, folder: Path) -> None:
         await process.attachments.stop()
         await process.stop()
         set_process(None)
-        _remove_server_file(folder)
+        remove_server_file(folder)
     print("Stopped", flush=True)  # noqa: T201  for who started it
 
 
@@ -193,17 +210,22 @@ def _url_of(endpoint: str) -> str:
     return endpoint.replace("tcp://", "http://", 1)
 
 
-def _write_server_file(folder: Path, address: str) -> None:
-    """Where commands find this server."""
+def write_server_file(folder: Path, address: str, *, is_temporary: bool = False) -> None:
+    """Where commands find this server. A temporary one ends with the prompt that it works on."""
     mine = folder / f".{SERVER_FILE}.{os.getpid()}"
-    facts = {"url": address, "pid": os.getpid(), "started_at": as_rfc3339(now_ms())}
+    facts = {
+        "url": address,
+        "pid": os.getpid(),
+        "started_at": as_rfc3339(now_ms()),
+        "temporary": is_temporary,
+    }
     descriptor = os.open(mine, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "wb") as file:
         file.write(orjson.dumps(facts))
     mine.replace(folder / SERVER_FILE)
 
 
-def _remove_server_file(folder: Path) -> None:
+def remove_server_file(folder: Path) -> None:
     # Several web processes may share a folder: the file is the last one's to start.
     named = named_server(folder)
     if named is not None and named.pid == os.getpid():

@@ -61,6 +61,7 @@ class _UnixConnection(http.client.HTTPConnection):
 class RunningServer:
     url: str  # http://HOST:PORT or unix://PATH
     pid: int = 0
+    is_temporary: bool = False  # a prompt that works without a server, and ends with it
 
     def call(
         self,
@@ -134,7 +135,7 @@ def named_server(folder: Path) -> RunningServer | None:
     """The server that the folder's file names, whether or not it lives."""
     try:
         facts = json.loads((folder / SERVER_FILE).read_bytes())
-        return RunningServer(str(facts["url"]), int(facts["pid"]))
+        return RunningServer(str(facts["url"]), int(facts["pid"]), facts.get("temporary") is True)
     except (OSError, ValueError, KeyError, TypeError):
         return None
 

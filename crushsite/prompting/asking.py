@@ -23,9 +23,20 @@ CHOICES = {
 PROMPT = "  allow? [y]es, yes for this [s]ession, [n]o: "
 
 
+class LeftOpen(Exception):
+    """Nobody here answers; it waits for another client."""
+
+
 class Asker(Protocol):
     async def ask(self, question: Question) -> Answer:
-        """May be cancelled, when somebody else has answered."""
+        """May be cancelled, when somebody else has answered. Raises ``LeftOpen``."""
+
+
+def waiting_note(summary: str) -> str:
+    return (
+        f"waiting: an earlier prompt of this session needs an answer first: {summary}\n"
+        "  Nobody is at a terminal to give it: answer in a terminal or in another client.\n"
+    )
 
 
 class Nobody:
@@ -36,6 +47,9 @@ class Nobody:
         self.has_denied = False
 
     async def ask(self, question: Question) -> Answer:
+        if question.is_earlier:
+            self._note(waiting_note(summary_of(question)))
+            raise LeftOpen
         self.has_denied = True
         self._note(
             f"denied: {summary_of(question)}\n"
@@ -46,12 +60,18 @@ class Nobody:
 
 
 class Everybody:
-    """``--yolo``."""
+    """``--yolo``, which is about the prompt at hand: what an earlier one asks, a person answers."""
 
-    def __init__(self, note: Callable[[str], None]) -> None:
+    def __init__(self, note: Callable[[str], None], person: Person | None) -> None:
         self._note = note
+        self._person = person
 
     async def ask(self, question: Question) -> Answer:
+        if question.is_earlier and self._person is not None:
+            return await self._person.ask(question)
+        if question.is_earlier:
+            self._note(waiting_note(summary_of(question)))
+            raise LeftOpen
         self._note(f"allowed: {summary_of(question)}\n")
         return Answer.ALLOW
 

@@ -6,12 +6,21 @@ native stream sends: an event as an object, words as an array.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
 from agents.actions.answer import Answer
 
 Item: TypeAlias = Mapping[str, Any] | Sequence[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """Permission requests and batches of questions, as the feed shows them."""
+
+    permissions: Sequence[Mapping[str, Any]]
+    questions: Sequence[Mapping[str, Any]]
 
 
 class FeedBroken(Exception):
@@ -20,6 +29,10 @@ class FeedBroken(Exception):
 
 class PromptRefused(Exception):
     """What was asked for cannot be done; the sentence says why."""
+
+
+class ServerAway(PromptRefused):
+    """The server cannot be reached now. Asking again may work."""
 
 
 class Conversation(Protocol):
@@ -47,6 +60,15 @@ class Conversation(Protocol):
         self, batch_id: str, responses: Sequence[Mapping[str, Any]] | None
     ) -> bool:
         """``None`` dismisses the questions. ``False`` when somebody else was first."""
+
+    async def pending(self) -> Pending:
+        """What waits for somebody in the workspace now."""
+
+    async def jobs_that_end(self) -> list[str]:
+        """The background commands that ``close`` ends, because nobody else is there."""
+
+    async def wait_for_others(self, note: Callable[[str], None]) -> None:
+        """Until nothing needs this process any more. Cancelling leaves the rest to others."""
 
     async def cancel(self, session_id: str) -> None:
         """Everything accepted in the session until now."""

@@ -1,14 +1,15 @@
 """A conversation without a server: this process does what one would do.
 
-Holds the data folder as long as it lasts, so that no server starts beside it.
-Where several processes share the data, the workers elsewhere do the work.
+Whoever makes one that is alone holds the data folder's lock while it lasts. Where several
+processes share the data, the workers elsewhere do the work.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing, contextmanager, suppress
+from pathlib import Path
 from typing import Any, cast
 
 import orjson
@@ -19,13 +20,18 @@ from agents.actions.answer import answer as answer_request
 from agents.actions.questions import answer_questions, dismiss_questions
 from agents.api.prompts import queue_limits
 from crushsite.process import ServerProcess, Shape, set_process
-from crushsite.prompting.conversation import FeedBroken, Item, PromptRefused
+from crushsite.prompting.conversation import FeedBroken, Item, Pending, PromptRefused
+from crushsite.prompting.held_jobs import jobs_held_by
+from crushsite.prompting.private_server import PrivateServer
+from crushsite.start_errors import explained_start
+from permissions.pending import read_pending
 from workspaces.actions.sessions import create_session, rename_session
 from workspaces.api.bodies import checked
 from workspaces.api.opening import OpeningForm, open_for_client
 from workspaces.api.writing import write_in_open
 from workspaces.events.readers import Wire
 from workspaces.events.subscribe import stream_native
+from workspaces.models import ClientClaim
 from workspaces.queries.sessions import require_session
 from workspaces.storage.errors import Refusal
 from workspaces.storage.ids import new_id
@@ -36,12 +42,14 @@ IDLE_LOOK_SECONDS = 0.05
 
 
 class InProcess:
-    def __init__(self, path: str, *, works: bool, is_alone: bool) -> None:
+    def __init__(self, folder: Path, path: str, *, works: bool, is_alone: bool) -> None:
         self._path = path
         self._client_id = new_id()
         self._workspace_id = ""
         # Serving means to renew claims and drop lapsed ones; nothing listens.
         self._process = ServerProcess(Shape(works=works, serves=True, is_alone=is_alone))
+        # One that only stores a prompt is gone before another could use it.
+        self._private = PrivateServer(self._process, folder) if works and is_alone else None
         self._attachment: Attachment | None = None
         self._is_started = False
 
@@ -49,7 +57,10 @@ class InProcess:
         if not self._is_started:
             self._is_started = True
             set_process(self._process)
-            await self._process.start()
+            with explained_start():
+                await self._process.start()
+            if self._private is not None:
+                self._private.start()
         with _told():
             fields = checked(OpeningForm, {"path": self._path, "client_id": self._client_id})
             self._workspace_id = await open_for_client(fields)
@@ -106,13 +117,22 @@ class InProcess:
         with _told():
             await cancel.cancel(self._workspace_id, session_id)
 
-    @property
-    def other_runs(self) -> int:
-        """What else was accepted here before and is being worked on."""
-        return self._process.pool.running
+    async def pending(self) -> Pending:
+        found = await read(read_pending, self._workspace_id)
+        return Pending(found["permissions"], found["questions"])
 
-    async def wait_for_other_runs(self) -> None:
-        while self.other_runs:  # noqa: ASYNC110  the pool tells nobody when it is idle
+    async def jobs_that_end(self) -> list[str]:
+        return await asyncio.to_thread(jobs_held_by, self._workspace_id, self._client_id)
+
+    async def wait_for_others(self, note: Callable[[str], None]) -> None:
+        """Runs of other prompts are worked on here, and their clients are connected here."""
+        is_noted = False
+        while self._process.pool.running or await read(_others_stream, self._client_id):
+            if not is_noted:
+                is_noted = True
+                note(
+                    "other prompts are being worked on here; Ctrl-C leaves them to the next start\n"
+                )
             await asyncio.sleep(IDLE_LOOK_SECONDS)
 
     async def close(self) -> None:
@@ -124,9 +144,16 @@ class InProcess:
                     await teardown.release(self._workspace_id, self._client_id)
         finally:
             self._process.is_stopping = True
+            if self._private is not None:
+                await self._private.stop()
             await self._process.attachments.stop()
             await self._process.stop()
             set_process(None)
+
+
+def _others_stream(client_id: str) -> bool:
+    claims = ClientClaim.objects.filter(is_streaming=True).exclude(client_id=client_id)
+    return claims.exists()
 
 
 @contextmanager

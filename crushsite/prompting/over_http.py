@@ -13,7 +13,14 @@ import orjson
 
 from agents.actions.answer import Answer
 from agents.llm.sse_lines import SseLines
-from crushsite.prompting.conversation import FeedBroken, Item, PromptRefused
+from crushsite.prompting.conversation import (
+    FeedBroken,
+    Item,
+    Pending,
+    PromptRefused,
+    ServerAway,
+)
+from crushsite.prompting.held_jobs import jobs_held_by
 from crushsite.running_server import (
     RunningServer,
     ServerGone,
@@ -103,6 +110,17 @@ class OverHttp:
             body["responses"] = list(responses)
         return bool((await self._call("POST", path, body))["resolved"])
 
+    async def pending(self) -> Pending:
+        path = f"/api/workspaces/{in_path(self._workspace_id)}/snapshot"
+        snapshot = await self._call("GET", path)
+        return Pending(snapshot["permissions"], snapshot["questions"])
+
+    async def jobs_that_end(self) -> list[str]:
+        return await asyncio.to_thread(jobs_held_by, self._workspace_id, self._client_id)
+
+    async def wait_for_others(self, note: Callable[[str], None]) -> None:
+        """Others have the server."""
+
     async def cancel(self, session_id: str) -> None:
         await self._call("POST", f"{self._v1}/agent/sessions/{in_path(session_id)}/cancel")
 
@@ -127,7 +145,7 @@ class OverHttp:
         try:
             return await asyncio.to_thread(self._server.call, method, path, body, query=query)
         except ServerGone as error:
-            raise PromptRefused(f"The server is gone: {error}") from error
+            raise ServerAway(f"The server is gone: {error}") from error
         except ServerRefused as refusal:
             raise PromptRefused(refusal.sentence) from refusal
 

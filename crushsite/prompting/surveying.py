@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
+from crushsite.prompting.asking import LeftOpen, waiting_note
 from crushsite.prompting.telling import Survey, plain
 from crushsite.prompting.terminal import Terminal
 
@@ -16,7 +17,10 @@ YES = {"y": True, "yes": True, "n": False, "no": False}
 
 class Surveyor(Protocol):
     async def survey(self, survey: Survey) -> Sequence[Response] | None:
-        """``None`` dismisses. May be cancelled, when somebody else has answered."""
+        """``None`` dismisses. May be cancelled, when somebody else has answered.
+
+        Raises ``LeftOpen``.
+        """
 
 
 class NobodyToAsk:
@@ -26,6 +30,10 @@ class NobodyToAsk:
         self._note = note
 
     async def survey(self, survey: Survey) -> Sequence[Response] | None:
+        if survey.is_earlier:
+            words = ", ".join(plain(question["question"]) for question in survey.questions)
+            self._note(waiting_note(words))
+            raise LeftOpen
         for question in survey.questions:
             self._note(f"not answered, nobody is at a terminal: {plain(question['question'])}\n")
         return None
@@ -51,6 +59,8 @@ class PersonToAsk:
                 return None  # the terminal is gone
 
     async def _survey(self, survey: Survey) -> Sequence[Response] | None:
+        if survey.is_earlier:
+            self._terminal.write("An earlier prompt of this session waits for an answer:\n")
         responses: list[Response] = []
         for question in survey.questions:
             answer = await self._answer(question)

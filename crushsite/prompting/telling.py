@@ -14,7 +14,7 @@ from typing import Any
 
 import orjson
 
-from crushsite.prompting.conversation import Item
+from crushsite.prompting.conversation import Item, Pending
 from crushsite.prompting.request_text import Question, question_of
 
 LINE = 160
@@ -28,6 +28,7 @@ class Survey:
 
     batch_id: str
     questions: tuple[Mapping[str, Any], ...]
+    is_earlier: bool = False  # of a prompt that the session accepted before ours
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +115,21 @@ class Telling:
             return None
         return self._event(kind, number, data)
 
+    def waiting(self, pending: Pending) -> list[Question | Survey]:
+        """What the session waited for before our prompt was sent: it must be answered first."""
+        return [
+            *(
+                question_of(request, is_earlier=True)
+                for request in pending.permissions
+                if self._session_id in _sessions_of({"request": request})
+            ),
+            *(
+                _survey_of(batch, is_earlier=True)
+                for batch in pending.questions
+                if batch["session_id"] == self._session_id
+            ),
+        ]
+
     def _event(self, kind: str, number: int, data: Mapping[str, Any]) -> News:
         if kind == "run.started" and data["run"].get("run_id") == self._run_id:
             self._is_ours = True
@@ -121,10 +137,10 @@ class Telling:
         elif kind == "run.finished" and data["run"].get("run_id") == self._run_id:
             self._end_line()
             return Ended(data["run"]["outcome"], data["run"].get("error", ""))
-        elif kind == "permission.requested" and self._is_ours:
-            return question_of(data["request"], is_earlier=False)
-        elif kind == "question.asked" and self._is_ours:
-            return Survey(data["batch"]["id"], tuple(data["batch"]["questions"]))
+        elif kind == "permission.requested":
+            return question_of(data["request"], is_earlier=not self._is_ours)
+        elif kind == "question.asked":
+            return _survey_of(data["batch"], is_earlier=not self._is_ours)
         elif kind == "question.resolved":
             return Answered(data["batch_id"])
         elif kind.startswith("message.") and self._is_ours:
@@ -221,6 +237,10 @@ def _sessions_of(data: Mapping[str, Any]) -> set[str]:
             above = data[name].get("agent_path") or () if name == "request" else ()
             return {data[name]["session_id"], *(step["session_id"] for step in above)}
     return {str(data.get("session_id", ""))}
+
+
+def _survey_of(batch: Mapping[str, Any], *, is_earlier: bool) -> Survey:
+    return Survey(batch["id"], tuple(batch["questions"]), is_earlier)
 
 
 def summary_of(question: Question) -> str:

@@ -7,8 +7,13 @@ from collections.abc import Callable, Coroutine
 from contextlib import aclosing, suppress
 from typing import Any, assert_never, cast
 
-from crushsite.prompting.asking import Asker
-from crushsite.prompting.conversation import Conversation, FeedBroken, PromptRefused
+from crushsite.prompting.asking import Asker, LeftOpen
+from crushsite.prompting.conversation import (
+    Conversation,
+    FeedBroken,
+    PromptRefused,
+    ServerAway,
+)
 from crushsite.prompting.request_text import Question
 from crushsite.prompting.surveying import Surveyor
 from crushsite.prompting.telling import (
@@ -102,10 +107,8 @@ class Waiting:
                         await self._send_once()
                     case Started():
                         await self._name()
-                    case Question():
-                        self._begin(news.request_id, self._answer(news))
-                    case Survey():
-                        self._begin(news.batch_id, self._survey(news))
+                    case Question() | Survey():
+                        self._begin(news)
                     case Answered():
                         if task := self._questions.pop(news.request_id, None):
                             task.cancel()
@@ -120,6 +123,8 @@ class Waiting:
     async def _send_once(self) -> None:
         """Only when the feed is live: nothing of the answer is missed."""
         if not self._is_sent:
+            for news in self._telling.waiting(await self._conversation.pending()):
+                self._begin(news)
             await self._send()
             self._is_sent = True
 
@@ -129,18 +134,32 @@ class Waiting:
         if self._title:
             await self._conversation.rename(self._session_id, title=self._title)
 
-    def _begin(self, request_id: str, answering: Coroutine[Any, Any, None]) -> None:
-        self._questions[request_id] = asyncio.create_task(answering)
+    def _begin(self, news: Question | Survey) -> None:
+        wanted = news.request_id if isinstance(news, Question) else news.batch_id
+        if wanted not in self._questions:
+            answering = self._answer(news) if isinstance(news, Question) else self._survey(news)
+            self._questions[wanted] = asyncio.create_task(answering)
 
     async def _survey(self, survey: Survey) -> None:
-        async with self._asking:
-            responses = await self._surveyor.survey(survey)
-        with suppress(PromptRefused):
-            await asyncio.shield(self._conversation.answer_batch(survey.batch_id, responses))
+        with suppress(LeftOpen):
+            async with self._asking:
+                responses = await self._surveyor.survey(survey)
+            await self._give(lambda: self._conversation.answer_batch(survey.batch_id, responses))
 
     async def _answer(self, question: Question) -> None:
-        async with self._asking:
-            answer = await self._asker.ask(question)
-        # Shielded: our own answer's event may come before the answer's answer.
-        with suppress(PromptRefused):
-            await asyncio.shield(self._conversation.answer(question.request_id, answer))
+        with suppress(LeftOpen):
+            async with self._asking:
+                answer = await self._asker.ask(question)
+            await self._give(lambda: self._conversation.answer(question.request_id, answer))
+
+    async def _give(self, answer: Callable[[], Coroutine[Any, Any, bool]]) -> None:
+        """Until somebody takes it: a person's answer is not lost with a server that restarts."""
+        while True:
+            try:
+                # Shielded: our own answer's event may come before the answer's answer.
+                await asyncio.shield(answer())
+                return
+            except ServerAway:
+                await asyncio.sleep(AGAIN_SECONDS)
+            except PromptRefused:
+                return  # it is closed already

@@ -236,7 +236,7 @@ def test_a_failed_prompt_says_why(shared_server: Server, project: MakeProject) -
         (["prompt", "x", "--yolo"], "--yolo needs --wait"),
         (["prompt", "x", "--title", "t"], "--title needs --wait"),
         (["prompt", "x", "--path", "/no/such/folder"], "path: does not exist"),
-        (["prompt", "x", "--session", "no-such-session"], "session not found"),
+        (["prompt", "x", "--session", "no-such-session"], "There is no session"),
         (["cancel", "no-such-session"], "There is no session"),
     ],
 )

@@ -8,26 +8,31 @@ import signal
 import sys
 from argparse import ArgumentParser
 from collections.abc import Callable
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
+from django.db import connection
 from typing_extensions import override
 
+from crushsite.cli.naming import command_line
 from crushsite.logs import set_up_logging
 from crushsite.prompting.asking import Asker, Everybody, Nobody, Person
 from crushsite.prompting.conversation import Conversation, PromptRefused
 from crushsite.prompting.in_process import InProcess
+from crushsite.prompting.on_folder import OnFolder
 from crushsite.prompting.output import Output
 from crushsite.prompting.over_http import OverHttp
 from crushsite.prompting.surveying import NobodyToAsk, PersonToAsk, Surveyor
 from crushsite.prompting.telling import Ended, Telling
 from crushsite.prompting.terminal import Terminal
+from crushsite.prompting.visible import visible
 from crushsite.prompting.waiting import Waiting
-from crushsite.running import ensure_data_dir, ensure_migrated, sole_server
+from crushsite.running import ensure_data_dir
 from crushsite.running_server import find_running_server
+from crushsite.stored_sessions import NotFound, find_stored
 from workspaces.api.sessions import TITLE_LIMIT
 from workspaces.storage.ids import new_id
 
@@ -44,7 +49,11 @@ class Command(BaseCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("prompt", help="what to say; - reads it from standard input")
         parser.add_argument("--path", default=".", help="the folder to work in (default: this one)")
-        parser.add_argument("--session", default="", help="go on in this session, not a new one")
+        parser.add_argument(
+            "--session",
+            default="",
+            help="go on in this session (its id, or the beginning of it), not in a new one",
+        )
         parser.add_argument(
             "--title",
             default="",
@@ -74,35 +83,26 @@ class Command(BaseCommand):
             raise CommandError("The prompt is empty.")
         path = os.path.realpath(Path(options["path"]).expanduser())
         set_up_logging("WARNING")
-        with ExitStack() as stack:
-            conversation = self._conversation(stack, path, works=options["wait"])
-            try:
-                asyncio.run(self._converse(conversation, text, options))
-            except PromptRefused as refusal:
-                raise CommandError(str(refusal)) from refusal
-            except BrokenPipeError:
-                # Whoever read our output has gone: nothing more can be said, not at exit either.
-                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-                raise SystemExit(1) from None
-
-    def _conversation(self, stack: ExitStack, path: str, *, works: bool) -> Conversation:
-        folder = ensure_data_dir()
-        server = find_running_server(folder)
-        if server is not None:
-            return OverHttp(folder, server, path)
-        if settings.REDIS_URL:
-            # Somewhere are workers: this process only accepts, and listens to them.
-            return InProcess(path, works=False, is_alone=False)
-        stack.enter_context(sole_server(folder))
-        ensure_migrated()
-        return InProcess(path, works=works, is_alone=True)
+        try:
+            conversation = _conversation(path, works=options["wait"])
+            asyncio.run(self._converse(conversation, text, path, options))
+        except PromptRefused as refusal:
+            raise CommandError(str(refusal)) from refusal
+        except BrokenPipeError:
+            # Whoever read our output has gone: nothing more can be said, not at exit either.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise SystemExit(1) from None
 
     async def _converse(
-        self, conversation: Conversation, text: str, options: dict[str, Any]
+        self, conversation: Conversation, text: str, path: str, options: dict[str, Any]
     ) -> None:
+        output = Output(self.stdout, self.stderr)
         try:
             await conversation.open()
-            session_id = await conversation.ensure_session(options["session"])
+            wanted = options["session"]
+            if wanted:
+                wanted = await asyncio.to_thread(_session_of, wanted, path)
+            session_id = await conversation.ensure_session(wanted)
             run_id = new_id()
 
             async def send() -> None:
@@ -111,8 +111,12 @@ class Command(BaseCommand):
             if not options["wait"]:
                 await send()
                 self.stdout.write(session_id)
+                if isinstance(conversation, OnFolder) and conversation.is_only_stored:
+                    output.note(
+                        "The prompt is stored. No server runs, so nothing works on it until one"
+                        f" starts: {command_line('serve')}, or prompt with --wait.\n"
+                    )
                 return
-            output = Output(self.stdout, self.stderr)
             telling = Telling(
                 session_id=session_id, run_id=run_id, say=output.say, note=output.note
             )
@@ -129,8 +133,8 @@ class Command(BaseCommand):
                 note=output.note,
             )
             ended = await _interruptible(waiting)
-            if isinstance(conversation, InProcess):
-                await _wait_for_others(conversation, output)
+            await _wait_for_others(conversation, output)
+            await _announce_jobs(conversation, output)
         finally:
             await conversation.close()
         self._conclude(ended)
@@ -149,22 +153,45 @@ def _people(output: Output, *, yolo: bool) -> tuple[Asker, Surveyor]:
     """Who answers permission requests, and who answers a tool's questions."""
     terminal = Terminal.of_this_process()
     if terminal is None:
-        return (
-            Everybody(output.note) if yolo else Nobody(output.note),
-            NobodyToAsk(output.note),
+        asker = Everybody(output.note, None) if yolo else Nobody(output.note)
+        return asker, NobodyToAsk(output.note)
+    person = Person(terminal, output.held)
+    return Everybody(output.note, person) if yolo else person, PersonToAsk(terminal, output.held)
+
+
+def _conversation(path: str, *, works: bool) -> Conversation:
+    folder = ensure_data_dir()
+    if not settings.REDIS_URL:
+        return OnFolder(folder, path, works=works)
+    server = find_running_server(folder)
+    if server is not None:
+        return OverHttp(folder, server, path)
+    # Somewhere are workers: this process only accepts, and listens to them.
+    return InProcess(folder, path, works=False, is_alone=False)
+
+
+def _session_of(wanted: str, path: str) -> str:
+    """The whole id. Synchronous. Raises ``PromptRefused`` with what to type instead."""
+    try:
+        session = find_stored(wanted)
+    except NotFound as error:
+        raise PromptRefused(str(error)) from error
+    finally:
+        connection.close()
+    if session.path != path:
+        raise PromptRefused(
+            f"Session {session.id} belongs to another folder: add --path {session.path}."
         )
-    asker = Everybody(output.note) if yolo else Person(terminal, output.held)
-    return asker, PersonToAsk(terminal, output.held)
+    return session.id
 
 
-async def _wait_for_others(conversation: InProcess, output: Output) -> None:
-    if not conversation.other_runs:
-        return
-    output.note(
-        f"{conversation.other_runs} more accepted earlier are being worked on;"
-        " Ctrl-C leaves them to the next start\n"
-    )
-    waiting = asyncio.ensure_future(conversation.wait_for_other_runs())
+async def _announce_jobs(conversation: Conversation, output: Output) -> None:
+    for command in await conversation.jobs_that_end():
+        output.note(f"ending a background command with its last client: {visible(command)}\n")
+
+
+async def _wait_for_others(conversation: Conversation, output: Output) -> None:
+    waiting = asyncio.ensure_future(conversation.wait_for_others(output.note))
     with suppress(asyncio.CancelledError), _signals(waiting.cancel):
         await waiting
 

@@ -68,6 +68,10 @@ class Typed:
     def interrupt(self) -> None:
         self._child.send_signal(signal.SIGINT)
 
+    def kill(self) -> None:
+        self._child.kill()
+        self._child.wait(_SECONDS)
+
     def end(self) -> int:
         """Its exit code."""
         deadline = time.monotonic() + _SECONDS

@@ -31,7 +31,7 @@ async def test_nobody_denies_and_says_what_to_do() -> None:
 
 async def test_yolo_allows_and_says_so() -> None:
     noted: list[str] = []
-    assert await Everybody(noted.append).ask(QUESTION) is Answer.ALLOW
+    assert await Everybody(noted.append, None).ask(QUESTION) is Answer.ALLOW
     assert "allowed: bash" in noted[0]
 
 

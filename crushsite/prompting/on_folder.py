@@ -1,0 +1,110 @@
+"""A conversation on a data folder: with the server that runs there, else as its server.
+
+Only one process may work on a folder. A prompt that finds another one at work uses
+that one's private server; when that ends, it takes the work over.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+from agents.actions.answer import Answer
+from crushsite.prompting.conversation import Conversation, Item, Pending, PromptRefused
+from crushsite.prompting.in_process import InProcess
+from crushsite.prompting.over_http import OverHttp
+from crushsite.running import ensure_migrated, folder_lock, held_by
+from crushsite.running_server import find_running_server
+
+LOOK_SECONDS = 0.1
+PATIENCE_SECONDS = 30.0  # a process that holds the folder listens, or ends, before that
+
+
+class OnFolder:
+    def __init__(self, folder: Path, path: str, *, works: bool) -> None:
+        self._folder = folder
+        self._path = path
+        self._works = works
+        self._now: Conversation | None = None
+        self._is_ours = False  # this process is the one that works on the folder
+        self._may_end = False  # what we use ends without coming back, as a server would
+        self._lock = ExitStack()
+
+    @property
+    def is_only_stored(self) -> bool:
+        """Nobody works on what is accepted here."""
+        return self._is_ours and not self._works
+
+    async def open(self) -> None:
+        if self._now is None or (self._may_end and not self._is_ours):
+            self._now = await self._choose()
+        await self._now.open()
+
+    async def _choose(self) -> Conversation:
+        loop = asyncio.get_running_loop()
+        until = loop.time() + PATIENCE_SECONDS
+        while True:
+            server = await asyncio.to_thread(find_running_server, self._folder)
+            if server is not None:
+                self._may_end = server.is_temporary
+                return OverHttp(self._folder, server, self._path)
+            with ExitStack() as stack:
+                if stack.enter_context(folder_lock(self._folder)):
+                    self._lock = stack.pop_all()
+                    self._is_ours = True
+                    await asyncio.to_thread(ensure_migrated)
+                    return InProcess(self._folder, self._path, works=self._works, is_alone=True)
+            # Whoever holds it is starting, or stopping.
+            if loop.time() > until:
+                raise PromptRefused(held_by(self._folder))
+            await asyncio.sleep(LOOK_SECONDS)
+
+    async def close(self) -> None:
+        try:
+            if self._now is not None:
+                await self._now.close()
+        finally:
+            self._lock.close()
+
+    # -- as whoever works on the folder does it
+
+    @property
+    def _there(self) -> Conversation:
+        if self._now is None:
+            raise PromptRefused("The conversation is not open.")
+        return self._now
+
+    async def ensure_session(self, session_id: str) -> str:
+        return await self._there.ensure_session(session_id)
+
+    async def rename(self, session_id: str, *, title: str) -> None:
+        await self._there.rename(session_id, title=title)
+
+    def feed(self, after: int | None) -> AsyncIterator[Item]:
+        return self._there.feed(after)
+
+    async def prompt(self, session_id: str, text: str, *, run_id: str) -> None:
+        await self._there.prompt(session_id, text, run_id=run_id)
+
+    async def answer(self, request_id: str, answer: Answer) -> bool:
+        return await self._there.answer(request_id, answer)
+
+    async def answer_batch(
+        self, batch_id: str, responses: Sequence[Mapping[str, Any]] | None
+    ) -> bool:
+        return await self._there.answer_batch(batch_id, responses)
+
+    async def pending(self) -> Pending:
+        return await self._there.pending()
+
+    async def jobs_that_end(self) -> list[str]:
+        return await self._there.jobs_that_end()
+
+    async def wait_for_others(self, note: Callable[[str], None]) -> None:
+        await self._there.wait_for_others(note)
+
+    async def cancel(self, session_id: str) -> None:
+        await self._there.cancel(session_id)

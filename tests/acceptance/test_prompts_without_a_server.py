@@ -1,0 +1,122 @@
+"""`prompt` where no server runs: several at once, what waits, what is only stored, what ends."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from tests.acceptance.calling import call
+from tests.acceptance.conftest import MakeProject
+from tests.acceptance.harness.commands import Typed, command
+from tests.acceptance.harness.environment import server_environment
+from tests.acceptance.harness.model import ScriptedModel
+
+Env = dict[str, str]
+
+TOUCH = call("bash", command="touch made.txt", description="Make a file")
+
+
+@pytest.fixture
+def alone(tmp_path: Path) -> Env:
+    return server_environment(tmp_path / "home", tmp_path / "data", {})
+
+
+def test_a_second_prompt_works_while_the_first_one_does(
+    alone: Env, project: MakeProject, model: ScriptedModel
+) -> None:
+    gate = model.new_gate()
+    slow = f"[[gate={gate} n=2 id=slow]]"
+    with Typed(alone, "prompt", slow, "--path", str(project("one")), "--wait") as first:
+        asyncio.run(model.wait_at_gate(gate))
+        second = command(alone, "prompt", "[[n=2 id=w]]", "--path", str(project("two")), "--wait")
+        assert (second.code, second.out.split()) == (0, ["w-0", "w-1"]), second.err
+        stored = command(alone, "prompt", "[[n=1]]", "--path", str(project("two")))
+        assert (stored.code, stored.err) == (0, "")  # somebody works on it
+        refused = command(alone, "serve", "--host", "tcp://127.0.0.1:0")
+        assert refused.code == 1
+        assert "A prompt with --wait already runs on" in refused.err
+        model.open_gate(gate)
+        assert first.end() == 0, first.shown
+    assert "slow-0 slow-1" in first.shown
+    assert not (Path(alone["CRUSH_DATA_DIR"]) / "server.json").exists()
+
+
+def test_the_second_prompt_takes_over_from_a_first_one_that_was_killed(
+    alone: Env, project: MakeProject
+) -> None:
+    path = project()
+    with Typed(alone, "prompt", TOUCH, "--path", str(path), "--wait") as first:
+        first.wait_for("allow?")
+        with Typed(alone, "prompt", "[[n=2 id=w]]", "--path", str(path), "--wait") as second:
+            second.wait_for("w-1")
+            assert second.end() == 0, second.shown
+        with Typed(alone, "prompt", TOUCH, "--path", str(path), "--wait") as second:
+            second.wait_for("allow?")
+            first.kill()
+            second.type("y\n")
+            assert second.end() == 0, second.shown
+    assert (path / "made.txt").exists()
+
+
+def test_a_prompt_that_is_only_stored_says_so(alone: Env, project: MakeProject) -> None:
+    done = command(alone, "prompt", "[[n=1]]", "--path", str(project()))
+    assert done.code == 0
+    assert "No server runs, so nothing works on it until one starts: bin/serve" in done.err
+    assert len(done.out.split()) == 1
+
+
+def test_what_a_session_waits_for_is_shown_and_answered_first(
+    alone: Env, project: MakeProject
+) -> None:
+    path = project()
+    with Typed(alone, "prompt", TOUCH, "--path", str(path), "--wait") as first:
+        first.wait_for("allow?")
+        session = first.shown.split()[1]
+        first.kill()
+    arguments = ["prompt", "[[n=2 id=w]]", "--path", str(path), "--wait", "--session", session[:8]]
+    with Typed(alone, *arguments) as second:
+        second.wait_for("allow?")
+        assert "An earlier prompt of this session waits: bash wants to execute" in second.shown
+        assert "│ touch made.txt" in second.shown
+        assert not (path / "made.txt").exists()
+        second.type("y\n")
+        assert second.end() == 0, second.shown
+    assert (path / "made.txt").exists()
+    assert "w-0 w-1" in second.shown
+
+
+def test_questions_that_a_session_waits_for_are_answered_first(
+    alone: Env, project: MakeProject
+) -> None:
+    path = project()
+    ask = call("question", questions=[{"type": "yes_no", "question": "Really go?"}])
+    with Typed(alone, "prompt", ask, "--path", str(path), "--wait") as first:
+        first.wait_for("Really go?")
+        session = first.shown.split()[1]
+        first.kill()
+    arguments = ["prompt", "[[n=2 id=w]]", "--path", str(path), "--wait", "--session", session]
+    with Typed(alone, *arguments) as second:
+        second.wait_for("pass it over: ")
+        assert "An earlier prompt of this session waits for an answer" in second.shown
+        second.type("y\n")
+        assert second.end() == 0, second.shown
+    assert "w-0 w-1" in second.shown
+
+
+def test_background_commands_that_end_with_it_are_announced(
+    alone: Env, project: MakeProject
+) -> None:
+    sleep = call("bash", command="sleep 1000", description="Wait", run_in_background=True)
+    done = command(alone, "prompt", sleep, "--path", str(project()), "--wait", "--yolo")
+    assert done.code == 0, done.err
+    assert "ending a background command with its last client: sleep 1000" in done.err
+
+
+def test_a_session_of_another_folder_is_refused_with_its_path(
+    alone: Env, project: MakeProject
+) -> None:
+    one, two = str(project("one")), str(project("two"))
+    session = command(alone, "prompt", "[[n=1]]", "--path", one).out.strip()
+    done = command(alone, "prompt", "x", "--path", two, "--session", session[:6])
+    assert done.code == 1
+    assert f"Session {session} belongs to another folder: add --path {one}." in done.err
