@@ -2,14 +2,17 @@
 
 `python mcp_oauth.py --port N [--lifetime S]`: registers whoever asks, lets everybody in at once (a test
 plays the browser), gives tokens that last S seconds and can be renewed. `DELETE /tokens` takes all back;
-`GET /counts` tells how often it registered, let in and renewed.
+`GET /counts` tells how often it registered, let in and renewed. With `--wider` the tool `fail` needs the
+right "more", and with `--deny` nobody ever gets it.
 """
 
 import argparse
 import secrets
 import time
 from collections import Counter
+from typing import Any
 
+import uvicorn
 from mcp.server.auth.provider import (
     AccessToken,
     AuthorizationCode,
@@ -48,7 +51,8 @@ class LetsAllIn(OAuthAuthorizationServerProvider[AuthorizationCode, RefreshToken
 
     async def register_client(self, client_info: OAuthClientInformationFull) -> None:
         self.counts["registered"] += 1
-        self.clients[client_info.client_id] = client_info
+        wider = {"scope": "use more"}  # it may ask for what it was not registered with
+        self.clients[client_info.client_id] = client_info.model_copy(update=wider)
 
     async def authorize(
         self, client: OAuthClientInformationFull, params: AuthorizationParams
@@ -114,11 +118,42 @@ class LetsAllIn(OAuthAuthorizationServerProvider[AuthorizationCode, RefreshToken
         )
 
 
+class Wider:
+    """ASGI: refuses calls of `fail` to who may not do "more", as RFC 6750 says."""
+
+    def __init__(self, app: Any, provider: LetsAllIn, *, deny: bool) -> None:
+        self._app = app
+        self._provider = provider
+        self._deny = deny
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] != "http" or scope["method"] != "POST" or scope["path"] != "/mcp":
+            await self._app(scope, receive, send)
+            return
+        request = Request(scope, receive)
+        body = await request.body()
+        token = self._provider.access.get(request.headers.get("authorization", "")[7:])
+        asks_more = b'"tools/call"' in body and b'"fail"' in body
+        if token is not None and asks_more and (self._deny or "more" not in token.scopes):
+            challenge = 'Bearer error="insufficient_scope", scope="more"'
+            refusal = Response(status_code=403, headers={"WWW-Authenticate": challenge})
+            await refusal(scope, receive, send)
+            return
+        parts = [{"type": "http.request", "body": body, "more_body": False}]
+
+        async def again() -> Any:
+            return parts.pop() if parts else await receive()
+
+        await self._app(scope, again, send)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description="An MCP server behind OAuth, for tests.")
     parser.add_argument("--port", type=int, required=True)
     parser.add_argument("--lifetime", type=int, default=3600)
     parser.add_argument("--callback", default="", help="of the configured client")
+    parser.add_argument("--wider", action="store_true")
+    parser.add_argument("--deny", action="store_true")
     options = parser.parse_args()
     url = f"http://127.0.0.1:{options.port}"
     provider = LetsAllIn(options.lifetime)
@@ -128,13 +163,12 @@ def main() -> None:
             known.model_dump(mode="json")
         )
     server = make(
-        port=options.port,
         auth_server_provider=provider,
         auth=AuthSettings(
             issuer_url=url,
             resource_server_url=f"{url}/mcp",
             client_registration_options=ClientRegistrationOptions(
-                enabled=True, valid_scopes=["use"], default_scopes=["use"]
+                enabled=True, valid_scopes=["use", "more"], default_scopes=["use"]
             ),
             required_scopes=["use"],
         ),
@@ -151,7 +185,9 @@ def main() -> None:
     async def counts(request: Request) -> Response:
         return JSONResponse(dict(provider.counts))
 
-    server.run("streamable-http")
+    app = server.streamable_http_app()
+    app = Wider(app, provider, deny=options.deny) if options.wider else app
+    uvicorn.run(app, port=options.port, log_level="error")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
 """A real MCP server made with the protocol's own package: on stdio, streamable HTTP or SSE.
 
 `python mcp_server.py` speaks on stdio; `--http PORT` and `--sse PORT` listen on loopback and say so.
-Its tools do what tests need: crash, hang, count, change the list of tools.
+It speaks the protocol of 2026 with whoever asks for it; with `--handshake` only that of 2025.
+Its tools do what tests need: crash, hang, count, change the list of tools, and with `--more` ask back.
 """
 
 import argparse
@@ -12,11 +13,19 @@ import os
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from mcp import types
-from mcp.server.fastmcp import Context, FastMCP, Image
+import anyio
+import mcp_types as types
+import uvicorn
+from mcp.server.lowlevel import NotificationOptions
+from mcp.server.mcpserver import Context, Elicit, Image, MCPServer, Resolve
+from mcp.server.mcpserver.exceptions import ToolError
+from mcp.server.runner import serve_loop
+from mcp.server.stdio import stdio_server
+from pydantic import BaseModel
 
 PIXEL = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
@@ -31,8 +40,16 @@ def note(line: str) -> None:
             file.write(line + "\n")
 
 
-def make(host: str = "127.0.0.1", port: int = 0, **options: Any) -> FastMCP:
-    server = FastMCP("double", host=host, port=port, log_level="ERROR", **options)
+class Colour(BaseModel):
+    colour: str
+
+
+async def wanted_colour() -> Elicit[Colour]:
+    return Elicit("Which colour?", Colour)
+
+
+def make(**options: Any) -> MCPServer:
+    server = MCPServer("double", log_level="ERROR", **options)
 
     @server.tool()
     def add(first: int, second: int) -> str:
@@ -63,7 +80,7 @@ def make(host: str = "127.0.0.1", port: int = 0, **options: Any) -> FastMCP:
     @server.tool()
     def fail(why: str) -> str:
         """Always fails."""
-        raise ValueError(why)
+        raise ToolError(why)
 
     @server.tool()
     async def wait(seconds: float) -> str:
@@ -108,7 +125,8 @@ def make(host: str = "127.0.0.1", port: int = 0, **options: Any) -> FastMCP:
             return "fresh"
 
         server.add_tool(fresh, name=tool, description="A tool that was not there.")
-        await context.session.send_tool_list_changed()
+        await context.session.send_tool_list_changed()  # heard in 2025
+        await context.notify_tools_changed()  # heard in 2026
         return "learned"
 
     @server.prompt(title="Greeting")
@@ -125,13 +143,11 @@ def make(host: str = "127.0.0.1", port: int = 0, **options: Any) -> FastMCP:
     def raw() -> bytes:
         return b"\x00\x01\x02"
 
-    # FastMCP announces no changes of its lists by itself.
-    low = server._mcp_server
+    # The package announces no changes of its lists by itself in 2025.
+    low = server._lowlevel_server
     create = low.create_initialization_options
 
     def announcing(*_args: Any, **_options: Any) -> Any:
-        from mcp.server.lowlevel import NotificationOptions
-
         return create(
             NotificationOptions(tools_changed=True, prompts_changed=True, resources_changed=True)
         )
@@ -140,10 +156,58 @@ def make(host: str = "127.0.0.1", port: int = 0, **options: Any) -> FastMCP:
     return server
 
 
+def add_more(server: MCPServer) -> None:
+    @server.tool()
+    def revision(context: Context) -> str:
+        """Tells the revision of the protocol that it is called by."""
+        return str(context.protocol_version)
+
+    @server.tool()
+    async def slowly(context: Context) -> str:
+        """Reports how far it is."""
+        for step in range(3):
+            await context.report_progress(step, 3, f"step {step}")
+        return "at last"
+
+    @server.tool()
+    def paint(colour: Annotated[Colour, Resolve(wanted_colour)]) -> str:
+        """Asks a person for a colour."""
+        return f"painted {colour.colour}"
+
+
+async def run_handshake_only(server: MCPServer) -> None:
+    """On stdio, as the package's servers did in 2025."""
+    low = server._lowlevel_server
+    async with stdio_server() as (read, write), low.lifespan(low) as state:
+        options = low.create_initialization_options()
+        await serve_loop(low, read, write, lifespan_state=state, init_options=options)
+
+
+class HandshakeOnly:
+    """ASGI: requests of 2026 look to the package like any without a session."""
+
+    def __init__(self, app: Any) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] == "http":
+            headers = [pair for pair in scope["headers"] if pair[1] != b"2026-07-28"]
+            scope = {**scope, "headers": headers}
+        await self._app(scope, receive, send)
+
+
+async def serve_http(server: MCPServer, port: int, *, handshake_only: bool) -> None:
+    app = server.streamable_http_app()
+    wrapped = HandshakeOnly(app) if handshake_only else app
+    await uvicorn.Server(uvicorn.Config(wrapped, port=port, log_level="error")).serve()
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description="An MCP server for tests.")
     parser.add_argument("--http", type=int)
     parser.add_argument("--sse", type=int)
+    parser.add_argument("--handshake", action="store_true", help="speaks no newer protocol")
+    parser.add_argument("--more", action="store_true", help="has tools about the protocol too")
     parser.add_argument("--greeting", default="", help="printed to stdout before anything else")
     parser.add_argument("--die", default="", help="printed to stderr; then it ends with 3")
     parser.add_argument("--hang", action="store_true", help="answers nothing")
@@ -157,12 +221,15 @@ def main() -> None:
         time.sleep(600)
     if options.greeting:
         print(options.greeting, flush=True)
-    port = options.http if options.http is not None else options.sse
-    server = make(port=port or 0)
+    server = make()
+    if options.more:
+        add_more(server)
     if options.http is not None:
-        server.run("streamable-http")
+        anyio.run(partial(serve_http, server, options.http, handshake_only=options.handshake))
     elif options.sse is not None:
-        server.run("sse")
+        server.run("sse", port=options.sse)
+    elif options.handshake:
+        anyio.run(run_handshake_only, server)
     else:
         server.run("stdio")
 

@@ -2,47 +2,49 @@
 
 Nothing of this process's own environment steers it: no ``.netrc``, no proxy
 variables but the workspace's. A 401 ends the attempt at once unless a person is
-logging in, before the protocol's package would register us somewhere.
+logging in, before the protocol's package would register us somewhere. A request
+that needs more rights than the login has fails alone; the refusal is kept for
+the next login, which then asks for these rights.
 """
 
 from __future__ import annotations
 
 import ssl
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator
 from functools import cache
 
 import certifi
-import httpx
+import httpx2
 from typing_extensions import override
 
 from agents.llm.proxies import proxy_for
+from agents.tools.mcp.attempt import Attempt
 from agents.tools.mcp.contract import McpFailed, NeedsLogin
 from agents.tools.mcp.limits import MAX_MESSAGE_BYTES
+from agents.tools.mcp.login import Login
+
+MORE_RIGHTS = -32403  # the code of our own answer in place of the server's 403
 
 _CONNECT_SECONDS = 10.0
 _SILENCE_SECONDS = 3_600.0  # of an open stream; calls have a clock of their own
 _STREAM = "text/event-stream"
+_CHALLENGE = "www-authenticate"
 _UNAUTHORIZED = 401
 _FORBIDDEN = 403
+_NOT_FOUND = 404
+_REDIRECT = 300
 
 
-def client_for(
-    url: str,
-    *,
-    headers: Mapping[str, str],
-    env: Mapping[str, str],
-    auth: httpx.Auth | None,
-    may_log_in: Callable[[], bool],
-) -> httpx.AsyncClient:
-    """``may_log_in`` is asked when the server refuses us: does a person wait for a login?"""
-    inner = httpx.AsyncHTTPTransport(
-        verify=_certificates(), proxy=proxy_for(url, env), trust_env=False
+def client_for(attempt: Attempt, *, auth: httpx2.Auth | None) -> httpx2.AsyncClient:
+    settings = attempt.settings
+    inner = httpx2.AsyncHTTPTransport(
+        verify=_certificates(), proxy=proxy_for(settings.url, attempt.env), trust_env=False
     )
-    return httpx.AsyncClient(
-        headers={**headers, "Accept-Encoding": "identity"},
+    return httpx2.AsyncClient(
+        headers={**settings.headers, "Accept-Encoding": "identity"},
         auth=auth,
-        transport=_Bounded(inner, asks_login=auth is not None, may_log_in=may_log_in),
-        timeout=httpx.Timeout(_CONNECT_SECONDS, read=_SILENCE_SECONDS),
+        transport=_Bounded(inner, attempt),
+        timeout=httpx2.Timeout(_CONNECT_SECONDS, read=_SILENCE_SECONDS),
         trust_env=False,
         follow_redirects=False,
     )
@@ -56,49 +58,65 @@ def _certificates() -> ssl.SSLContext:
     return context
 
 
-class _Bounded(httpx.AsyncBaseTransport):
-    def __init__(
-        self,
-        inner: httpx.AsyncBaseTransport,
-        *,
-        asks_login: bool,
-        may_log_in: Callable[[], bool],
-    ) -> None:
+class _Bounded(httpx2.AsyncBaseTransport):
+    def __init__(self, inner: httpx2.AsyncBaseTransport, attempt: Attempt) -> None:
         self._inner = inner
-        self._asks_login = asks_login
-        self._may_log_in = may_log_in
+        self._attempt = attempt
 
     @override
-    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        login = self._attempt.login
+        if login is not None and login.is_interactive and login.refusal:
+            # The package asks for the rights that a refusal names: it sees the kept one first.
+            refusal, login.refusal = login.refusal, ""
+            return httpx2.Response(_FORBIDDEN, headers={_CHALLENGE: refusal})
         response = await self._inner.handle_async_request(request)
-        if self._asks_login and _wants_login(response) and not self._may_log_in():
-            await response.aclose()
-            raise NeedsLogin
+        self._attempt.status = response.status_code if response.status_code >= _REDIRECT else 0
+        if response.status_code == _NOT_FOUND and "mcp-session-id" in request.headers:
+            self._attempt.lost_session = True
+        if login is not None:
+            refused = await self._refused(response, login)
+            if refused is not None:
+                return refused
         if response.headers.get("content-encoding", "identity").lower() != "identity":
             # Not asked for; a few bytes of it may become any number.
             await response.aclose()
-            raise McpFailed("The server packs its answers, which it was asked not to.")
-        if isinstance(response.stream, httpx.AsyncByteStream):
+            raise self._attempt.fail(
+                McpFailed("The server packs its answers, which it was asked not to.")
+            )
+        if isinstance(response.stream, httpx2.AsyncByteStream):
             is_stream = response.headers.get("content-type", "").lower().startswith(_STREAM)
-            response.stream = _Counted(response.stream, by_event=is_stream)
+            response.stream = _Counted(response.stream, self._attempt, by_event=is_stream)
         return response
+
+    async def _refused(self, response: httpx2.Response, login: Login) -> httpx2.Response | None:
+        """The answer in place of the server's refusal, unless a person is logging in."""
+        challenge = response.headers.get(_CHALLENGE, "")
+        if response.status_code == _UNAUTHORIZED:
+            if not self._attempt.may_log_in():
+                await response.aclose()
+                raise NeedsLogin
+            return None
+        if response.status_code != _FORBIDDEN or "insufficient_scope" not in challenge:
+            return None
+        if login.is_interactive:
+            return None
+        await response.aclose()
+        login.refusal = challenge
+        error = {"code": MORE_RIGHTS, "message": "insufficient scope"}
+        return httpx2.Response(_FORBIDDEN, json={"jsonrpc": "2.0", "id": None, "error": error})
 
     @override
     async def aclose(self) -> None:
         await self._inner.aclose()
 
 
-def _wants_login(response: httpx.Response) -> bool:
-    if response.status_code == _FORBIDDEN:
-        return "insufficient_scope" in response.headers.get("www-authenticate", "")
-    return response.status_code == _UNAUTHORIZED
-
-
-class _Counted(httpx.AsyncByteStream):
+class _Counted(httpx2.AsyncByteStream):
     """Ends an answer, or one event of a stream, that grows beyond all measure."""
 
-    def __init__(self, inner: httpx.AsyncByteStream, *, by_event: bool) -> None:
+    def __init__(self, inner: httpx2.AsyncByteStream, attempt: Attempt, *, by_event: bool) -> None:
         self._inner = inner
+        self._attempt = attempt
         self._by_event = by_event
 
     @override
@@ -107,8 +125,10 @@ class _Counted(httpx.AsyncByteStream):
         async for chunk in self._inner:
             size += len(chunk)
             if size > MAX_MESSAGE_BYTES:
-                raise McpFailed(
-                    f"The server sent a message of more than {MAX_MESSAGE_BYTES:,} bytes."
+                raise self._attempt.fail(
+                    McpFailed(
+                        f"The server sent a message of more than {MAX_MESSAGE_BYTES:,} bytes."
+                    )
                 )
             yield chunk
             if self._by_event and (b"\n\n" in chunk or b"\r\n\r\n" in chunk):

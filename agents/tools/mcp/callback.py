@@ -29,7 +29,9 @@ class Callback:
     def __init__(self) -> None:
         self.port = 0
         self._state = ""
-        self._code: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        self._code: asyncio.Future[tuple[str, str | None]] = (
+            asyncio.get_running_loop().create_future()
+        )
         self._open = 0
 
     @property
@@ -38,11 +40,15 @@ class Callback:
         return f"http://localhost:{self.port}{PATH}"
 
     def expect(self, state: str) -> None:
+        """One login may ask for several codes: each is for the state that went out last."""
         self._state = state
+        if self._code.done():
+            self._code = asyncio.get_running_loop().create_future()
 
-    async def code(self) -> tuple[str, str]:
-        """The code and its state. Raises ``McpFailed`` when the login was refused."""
-        return await asyncio.shield(self._code), self._state
+    async def code(self) -> tuple[str, str, str | None]:
+        """The code, its state, and who issued it. Raises ``McpFailed`` when the login was refused."""
+        code, issuer = await asyncio.shield(self._code)
+        return code, self._state, issuer
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._open += 1
@@ -73,7 +79,7 @@ class Callback:
             return "200 OK", "Done", "This login is already settled. You may close this page."
         code = given.get("code", "")
         if code and len(code) <= _CODE_CHARS:
-            self._code.set_result(code)
+            self._code.set_result((code, given.get("iss")))
             return "200 OK", "Logged in", "You may close this page and go on."
         why = given.get("error_description") or given.get("error") or "no code was given"
         self._code.set_exception(McpFailed(f"The login was refused: {why[:_SHOWN_CHARS]}"))

@@ -9,16 +9,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
-from typing import Any
 
 import anyio
-import httpx
-from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
-from mcp import ClientSession, types
+import httpx2
+import mcp_types as types
+from anyio.streams.memory import MemoryObjectSendStream
+from mcp.client import ClientRequestContext
+from mcp.client._transport import ReadStream, TransportStreams
 from mcp.client.session import ListRootsFnT
 from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
-from mcp.shared.context import RequestContext
 from mcp.shared.message import SessionMessage
 
 from agents.tools.mcp import quiet, schemas
@@ -26,15 +26,14 @@ from agents.tools.mcp.attempt import Attempt
 from agents.tools.mcp.bounded_http import client_for
 from agents.tools.mcp.connection import Connection
 from agents.tools.mcp.contract import McpFailed
+from agents.tools.mcp.limits import MAX_MESSAGE_BYTES
+from agents.tools.mcp.negotiation import Session, negotiate
 from agents.tools.mcp.stdio import resolve_command, started
 
 CLIENT = types.Implementation(name="crush", version="1.0")
 
 quiet.silence()
 schemas.prepare()
-
-_Incoming = MemoryObjectReceiveStream[SessionMessage | Exception]
-_Outgoing = MemoryObjectSendStream[SessionMessage]
 
 
 @asynccontextmanager
@@ -43,19 +42,19 @@ async def connected(attempt: Attempt) -> AsyncIterator[Connection]:
     connection = Connection(attempt)
     async with _transport(attempt) as (read, write):
         to_session, from_server = anyio.create_memory_object_stream[SessionMessage | Exception](0)
-        with read, to_session, from_server:
+        with to_session, from_server:
             async with anyio.create_task_group() as tasks:
                 try:
                     # Between the two, because the package's session does not tell of its end.
                     _ = tasks.start_soon(_relay, read, to_session, connection)
-                    async with ClientSession(
+                    async with Session(
                         from_server,
                         write,
                         list_roots_callback=_roots(attempt),
                         message_handler=connection.hear,
                         client_info=CLIENT,
                     ) as session:
-                        await connection.begin(session)
+                        await connection.begin(session, negotiate(session, attempt))
                         yield connection
                 finally:
                     await connection.drop()
@@ -63,20 +62,24 @@ async def connected(attempt: Attempt) -> AsyncIterator[Connection]:
 
 
 async def _relay(
-    source: _Incoming, sink: MemoryObjectSendStream[SessionMessage | Exception], heard: Connection
+    source: ReadStream[SessionMessage | Exception],
+    sink: MemoryObjectSendStream[SessionMessage | Exception],
+    heard: Connection,
 ) -> None:
     try:
-        with sink, suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
-            async for message in source:
-                if isinstance(message, McpFailed):  # ours: what it belongs to is never answered
-                    raise message
-                await sink.send(message)
+        async with source:
+            with sink, suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
+                async for message in source:
+                    if isinstance(message, McpFailed):  # ours: it belongs to nobody's request
+                        raise message
+                    heard.complete(message)
+                    await sink.send(message)
     finally:
         heard.end()
 
 
 @asynccontextmanager
-async def _transport(attempt: Attempt) -> AsyncIterator[tuple[_Incoming, _Outgoing]]:
+async def _transport(attempt: Attempt) -> AsyncIterator[TransportStreams]:
     settings = attempt.settings
     if settings.kind == "stdio":
         command = await asyncio.to_thread(
@@ -90,26 +93,24 @@ async def _transport(attempt: Attempt) -> AsyncIterator[tuple[_Incoming, _Outgoi
 
     def client(
         headers: dict[str, str] | None = None,  # noqa: ARG001  the package's own: we know better
-        timeout: httpx.Timeout | None = None,  # noqa: ARG001  the same
-        auth: httpx.Auth | None = None,  # noqa: ARG001  the same
-    ) -> httpx.AsyncClient:
+        timeout: httpx2.Timeout | None = None,  # noqa: ARG001  the same
+        auth: httpx2.Auth | None = None,  # noqa: ARG001  the same
+    ) -> httpx2.AsyncClient:
         return client_for(
-            settings.url,
-            headers=settings.headers,
-            env=attempt.env,
-            auth=login.auth(renew=attempt.renew) if login is not None else None,
-            may_log_in=attempt.may_log_in,
+            attempt, auth=login.auth(renew=attempt.renew) if login is not None else None
         )
 
     if settings.kind == "sse":
-        async with sse_client(settings.url, httpx_client_factory=client) as (read, write):
-            yield read, write
+        async with sse_client(settings.url, httpx_client_factory=client) as streams:
+            yield streams
     else:
         async with (
             client() as lent,
-            streamable_http_client(settings.url, http_client=lent) as (read, write, _),
+            streamable_http_client(
+                settings.url, http_client=lent, max_sse_event_size=MAX_MESSAGE_BYTES
+            ) as streams,
         ):
-            yield read, write
+            yield streams
 
 
 def _roots(attempt: Attempt) -> ListRootsFnT | None:
@@ -119,7 +120,7 @@ def _roots(attempt: Attempt) -> ListRootsFnT | None:
     root = types.Root(uri=attempt.cwd.as_uri(), name=attempt.cwd.name)  # type: ignore[arg-type]  # parsed
 
     async def roots(
-        context: RequestContext[ClientSession, Any],  # noqa: ARG001  the package calls with it
+        context: ClientRequestContext,  # noqa: ARG001  the package calls with it
     ) -> types.ListRootsResult:
         return types.ListRootsResult(roots=[root])
 

@@ -1,25 +1,27 @@
 """One live connection to a server: asking it, hearing it, and seeing it end.
 
 It lives in the task that made it (``connecting``); asking may come from any.
-Whoever asks is answered also when the connection breaks, and a question that
-nobody waits for any more is taken back at the server.
+Whoever asks is answered also when the connection breaks. The package takes a
+request back at the server when nobody waits for it any more.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
-from contextlib import suppress
-from typing import Any
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, TypeVar
 
 import anyio
-from mcp import ClientSession, types
-from mcp.shared.exceptions import McpError
-from pydantic import AnyUrl, BaseModel, ValidationError
+import mcp_types as types
+from mcp import ClientSession, MCPError
+from mcp.shared.message import SessionMessage
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from agents.tools.contract import ToolOutcome
 from agents.tools.mcp import reading
 from agents.tools.mcp.attempt import Attempt
+from agents.tools.mcp.bounded_http import MORE_RIGHTS
+from agents.tools.mcp.changes import CHANGES, announced, listen_for_changes
 from agents.tools.mcp.contract import (
     Change,
     ConnectionLost,
@@ -29,17 +31,22 @@ from agents.tools.mcp.contract import (
     ProcessIdentity,
     ResourceContent,
 )
-from agents.tools.mcp.listing import Answer, renewed_offer, whole_offer
+from agents.tools.mcp.listing import renewed_offer, whole_offer
+from agents.tools.mcp.questions import CALLED, answered
 
-_SESSION_GONE = 32600  # the package's own code for a 404
-_TAKE_BACK_SECONDS = 2.0
+T = TypeVar("T")
+_NO_ANSWER = "The server's answer does not follow the protocol."
+_UNKNOWN_VERSION = "The server speaks a version of the protocol that is not known here."
+_NOT_FOUND = 404
+_SERVER_ERROR = 500
 
 
 class Connection:
     def __init__(self, attempt: Attempt) -> None:
         self._attempt = attempt
+        attempt.on_fault = self.end
         self._session: ClientSession | None = None
-        self._side: set[asyncio.Task[None]] = set()
+        self._side: set[asyncio.Task[Any]] = set()
         self._pending = 0  # questions without an answer
         self._ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._fault: Exception | None = None
@@ -62,13 +69,14 @@ class Connection:
         return self.is_over
 
     async def why_over(self) -> ConnectionLost:
+        fault = self._attempt.fault or self._fault
+        if isinstance(fault, McpFailed):
+            return ConnectionLost(str(fault))
         if self._attempt.child is not None:
             return ConnectionLost(await self._attempt.child.last_words())
         if self._attempt.was_refused and self._pending <= 1:
             # Nobody else was in the middle of anything: it is this one that was refused.
             return NotProcessed("The server asks for a login.")
-        if isinstance(self._fault, McpFailed):
-            return ConnectionLost(str(self._fault))
         return ConnectionLost("The server closed the connection.")
 
     # -- asking: from any task
@@ -76,28 +84,59 @@ class Connection:
     async def call_tool(
         self, name: str, arguments: dict[str, Any], *, seconds: float, sees_images: bool
     ) -> ToolOutcome:
-        """Raises ``McpFailed``. A cancel is told to the server."""
-        params = types.CallToolRequestParams(name=name, arguments=arguments)
-        request = types.ClientRequest(types.CallToolRequest(params=params))
-        result = await self.ask(request, types.CallToolResult, seconds=seconds)
+        """Raises ``McpFailed``. The server learns of a cancel."""
+
+        async def call(session: ClientSession) -> types.CallToolResult:
+            async def send(
+                responses: types.InputResponses | None, state: str | None
+            ) -> types.CallToolResult | types.InputRequiredResult:
+                # Not the session's own method: that one checks results by schemas of the server,
+                # which may be built to run for ever.
+                params = types.CallToolRequestParams(
+                    name=name, arguments=arguments, input_responses=responses, request_state=state
+                )
+                return await session.send_request(types.CallToolRequest(params=params), CALLED)
+
+            return await answered(session, send)
+
+        try:
+            result = await self.ask(call, seconds=seconds)
+        except StaleHeaders:
+            # The server wants arguments in headers that its last list did not name.
+            _ = await renewed_offer(self, Offer(), Change.TOOLS, seconds=seconds)
+            self._mark(Change.TOOLS)
+            result = await self.ask(call, seconds=seconds)
         return reading.outcome_of(result, sees_images=sees_images)
 
     async def get_prompt(self, name: str, arguments: dict[str, str], *, seconds: float) -> str:
-        params = types.GetPromptRequestParams(name=name, arguments=arguments)
-        request = types.ClientRequest(types.GetPromptRequest(params=params))
-        return reading.prompt_text_of(
-            await self.ask(request, types.GetPromptResult, seconds=seconds)
-        )
+        async def get(session: ClientSession) -> types.GetPromptResult:
+            async def send(
+                responses: types.InputResponses | None, state: str | None
+            ) -> types.GetPromptResult | types.InputRequiredResult:
+                return await session.get_prompt(
+                    name,
+                    arguments,
+                    input_responses=responses,
+                    request_state=state,
+                    allow_input_required=True,
+                )
+
+            return await answered(session, send)
+
+        return reading.prompt_text_of(await self.ask(get, seconds=seconds))
 
     async def read_resource(self, uri: str, *, seconds: float) -> tuple[ResourceContent, ...]:
-        try:
-            params = types.ReadResourceRequestParams(uri=AnyUrl(uri))
-        except ValidationError:
-            raise McpFailed("The uri is not one.") from None
-        request = types.ClientRequest(types.ReadResourceRequest(params=params))
-        return reading.contents_of(
-            await self.ask(request, types.ReadResourceResult, seconds=seconds)
-        )
+        async def read(session: ClientSession) -> types.ReadResourceResult:
+            async def send(
+                responses: types.InputResponses | None, state: str | None
+            ) -> types.ReadResourceResult | types.InputRequiredResult:
+                return await session.read_resource(
+                    uri, input_responses=responses, request_state=state, allow_input_required=True
+                )
+
+            return await answered(session, send)
+
+        return reading.contents_of(await self.ask(read, seconds=seconds))
 
     async def offer(self, *, seconds: float) -> Offer:
         """Everything that the server lists."""
@@ -109,30 +148,35 @@ class Connection:
 
     async def ping(self, *, seconds: float) -> None:
         """Any answer will do, also that the server does not know the question."""
+
+        async def ping(session: ClientSession) -> types.EmptyResult | types.DiscoverResult:
+            if session.protocol_version in MODERN_PROTOCOL_VERSIONS:  # they know no ping
+                return await session.send_request(types.DiscoverRequest(), types.DiscoverResult)
+            return await session.send_ping()
+
         try:
-            await self.ask(
-                types.ClientRequest(types.PingRequest()), types.EmptyResult, seconds=seconds
-            )
+            await self.ask(ping, seconds=seconds)
         except ConnectionLost:
             raise
         except TooSlow:
             raise ConnectionLost("The server does not answer any more.") from None
-        except McpFailed:
-            return
+        except McpFailed as failure:
+            if self._attempt.status >= _SERVER_ERROR:
+                raise ConnectionLost(str(failure)) from None
 
-    async def ask(
-        self, request: types.ClientRequest, answer_type: type[Answer], *, seconds: float
-    ) -> Answer:
-        session, numbers = self._session, list[int]()
+    async def ask(self, question: Callable[[ClientSession], Awaitable[T]], *, seconds: float) -> T:
+        session = self._session
         if session is None or self.is_over:
             raise await self.why_over()
 
-        async def send() -> Answer:
-            # The number that the package gives this request, to take it back by.
-            numbers.append(session._request_id)
-            return await session.send_request(request, answer_type)
+        async def send() -> T:
+            return await question(session)
 
-        asking = asyncio.create_task(send())
+        return await self._outcome(send(), seconds)
+
+    async def _outcome(self, work: Coroutine[Any, Any, T], seconds: float | None) -> T:
+        """Of what waits for the server, unless the connection or the time ends before."""
+        asking = asyncio.create_task(work)
         self._pending += 1
         try:
             waited: set[asyncio.Future[Any]] = {asking, self._ended}
@@ -146,66 +190,88 @@ class Connection:
             self._pending -= 1
             if not asking.done():
                 asking.cancel()
-                self._take_back(numbers)
-                await asyncio.wait({asking})
-            if not asking.cancelled():
-                asking.exception()  # taken note of, also where another answer was first
+                # The package tells the server; nobody waits for that.
+                self._side.add(asking)
+                asking.add_done_callback(self._side.discard)
+            asking.add_done_callback(_note)
 
-    async def _answer(self, asking: asyncio.Task[Answer]) -> Answer:
+    async def _answer(self, asking: asyncio.Task[T]) -> T:
         try:
             return asking.result()
-        except McpError as error:
-            if error.error.code == types.CONNECTION_CLOSED:
-                raise await self.why_over() from None
-            if error.error.code == _SESSION_GONE:
-                raise NotProcessed("The server has forgotten the session.") from None
-            raise McpFailed(f"The server answered: {reading.plain(error.error.message)}") from None
-        except ValidationError:
-            raise McpFailed("The server's answer does not follow the protocol.") from None
+        except MCPError as error:
+            raise await self._failure(error.error) from None
         except (anyio.ClosedResourceError, anyio.BrokenResourceError):
             raise await self.why_over() from None
+        except (ValueError, RuntimeError, BaseExceptionGroup) as error:
+            # What the package finds wrong with an answer; a group, where it asked several things.
+            text = _UNKNOWN_VERSION if "protocol version" in str(error) else _NO_ANSWER
+            raise McpFailed(text) from None
 
-    def _take_back(self, numbers: list[int]) -> None:
-        session = self._session
-        if session is None or not numbers or self.is_over:
-            return
-        params = types.CancelledNotificationParams(requestId=numbers[0], reason="cancelled")
-        word = types.ClientNotification(types.CancelledNotification(params=params))
-
-        async def tell() -> None:
-            with suppress(TimeoutError, anyio.ClosedResourceError, anyio.BrokenResourceError):
-                async with asyncio.timeout(_TAKE_BACK_SECONDS):
-                    await session.send_notification(word)
-
-        task = asyncio.create_task(tell())
-        self._side.add(task)
-        task.add_done_callback(self._side.discard)
+    async def _failure(self, error: types.ErrorData) -> McpFailed:
+        login = self._attempt.login
+        match error.code:
+            case types.CONNECTION_CLOSED:
+                return await self.why_over()
+            case types.INVALID_REQUEST if self._attempt.lost_session:
+                return NotProcessed("The server has forgotten the session.")
+            case types.UNSUPPORTED_PROTOCOL_VERSION:
+                return McpFailed(_UNKNOWN_VERSION)
+            case types.HEADER_MISMATCH:
+                return StaleHeaders(f"The server answered: {reading.plain(error.message)}")
+            case code if code == MORE_RIGHTS and login is not None and login.refusal:
+                return McpFailed("The server asks for more rights: log in to it again.")
+        status = f" (status {self._attempt.status})" if self._attempt.status else ""
+        return McpFailed(f"The server answered: {reading.plain(error.message)}{status}")
 
     # -- hearing: in the connection's own task
+
+    def complete(self, message: object) -> None:
+        """A stateless server may leave out that a result is one; the package insists on it."""
+        session = self._session
+        if session is None or session.protocol_version not in MODERN_PROTOCOL_VERSIONS:
+            return
+        if isinstance(message, SessionMessage) and isinstance(
+            message.message, types.JSONRPCResponse
+        ):
+            message.message.result.setdefault("resultType", "complete")
 
     async def hear(self, message: object) -> None:
         """Anything that the server says by itself. It must not wait: answers come this way too."""
         if isinstance(message, Exception):
             self._fault = message
-        elif isinstance(message, types.ServerNotification):
-            change = _CHANGES.get(type(message.root))
+        else:
+            change = CHANGES.get(type(message))  # type: ignore[arg-type]  # any other is not there
             if change is not None:
-                self.stale.add(change)
-                self.wake.set()
+                self._mark(change)
 
-    async def begin(self, session: ClientSession) -> None:
-        """Shakes hands. Raises ``McpFailed``."""
+    def _mark(self, change: Change) -> None:
+        self.stale.add(change)
+        self.wake.set()
+
+    async def begin(self, session: ClientSession, negotiation: Coroutine[Any, Any, None]) -> None:
+        """Raises ``McpFailed``, and what the package raises."""
         try:
-            self.can = (await session.initialize()).capabilities
-        except McpError as error:
-            if error.error.code == types.CONNECTION_CLOSED:
-                raise await self.why_over() from None
-            if error.error.code == _SESSION_GONE:
+            await self._outcome(negotiation, None)
+        except ConnectionLost:
+            raise
+        except McpFailed:
+            if self._attempt.status == _NOT_FOUND:
                 raise McpFailed(
                     "The server answered with status 404: no MCP server is at this address."
                 ) from None
+            if self._attempt.status:
+                raise ConnectionLost(
+                    f"The server answered with status {self._attempt.status}."
+                ) from None
             raise
+        self.can = session.server_capabilities or types.ServerCapabilities()
         self._session = session
+        wanted = announced(self.can)
+        if wanted and session.protocol_version in MODERN_PROTOCOL_VERSIONS:
+            listening = asyncio.create_task(listen_for_changes(session, wanted, self._mark))
+            self._side.add(listening)
+            listening.add_done_callback(self._side.discard)
+            listening.add_done_callback(_note)
 
     def end(self) -> None:
         """Nobody answers any more; whoever waits is told."""
@@ -226,8 +292,11 @@ class TooSlow(McpFailed):
     """No answer in time."""
 
 
-_CHANGES: Mapping[type[BaseModel], Change] = {
-    types.ToolListChangedNotification: Change.TOOLS,
-    types.PromptListChangedNotification: Change.PROMPTS,
-    types.ResourceListChangedNotification: Change.RESOURCES,
-}
+class StaleHeaders(McpFailed):
+    """The server refused a call whose headers do not repeat the arguments that it names."""
+
+
+def _note(task: asyncio.Task[Any]) -> None:
+    """Its failure was shown already, or another answer was first."""
+    if not task.cancelled():
+        task.exception()

@@ -5,9 +5,9 @@ from __future__ import annotations
 import ssl
 from collections.abc import Iterator
 
-import httpx
+import httpx2
+from mcp import MCPError
 from mcp.client.auth import OAuthFlowError
-from mcp.shared.exceptions import McpError
 from pydantic import ValidationError
 
 from agents.tools.mcp.contract import ConnectionLost, McpFailed, NeedsLogin
@@ -39,19 +39,19 @@ def _flat(error: BaseException) -> Iterator[BaseException]:
 def _known(error: BaseException) -> McpFailed | None:
     # Never the error's own text where it may hold the address.
     match error:
-        case httpx.HTTPStatusError():
+        case httpx2.HTTPStatusError():
             return ConnectionLost(f"The server answered with status {error.response.status_code}.")
-        case httpx.TimeoutException():
+        case httpx2.TimeoutException():
             return ConnectionLost("The server did not answer in time.")
-        case httpx.ConnectError():
+        case httpx2.ConnectError():
             if isinstance(_root(error), ssl.SSLError):
                 return ConnectionLost("The server's certificate is not trusted.")
             return ConnectionLost("The server cannot be reached: nobody answers at its address.")
-        case httpx.HTTPError() | httpx.InvalidURL() | httpx.StreamError():
+        case httpx2.HTTPError() | httpx2.InvalidURL() | httpx2.StreamError():
             return ConnectionLost(f"The connection broke: {type(error).__name__}.")
         case OAuthFlowError():
             return McpFailed(f"The login failed: {error}")
-        case McpError():
+        case MCPError():
             return McpFailed(f"The server answered: {error.error.message}")
         case RuntimeError() if "protocol version" in str(error):
             return McpFailed("The server speaks a version of the protocol that is not known here.")

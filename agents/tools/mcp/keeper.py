@@ -79,6 +79,8 @@ class Keeper:
         self.offering = Offering(settings, self.standing, self._telling, patience)
         self._woken = asyncio.Event()
         self._was_up = False  # in this life
+        self._handshake_only = False  # the server ends when it is asked for its revision
+        self._has_restarted = False  # for the handshake alone, without a pause
         self._task: asyncio.Task[None] | None = None
 
     @property
@@ -137,6 +139,8 @@ class Keeper:
             needs_login = isinstance(failure, NeedsLogin)
             if needs_login and was_up and self.pauses.is_short:
                 continue  # the token has ended: there may be a way to another
+            if self.desk.is_asked and was_up:
+                continue  # a person logs in again, for more rights
             await self.standing.show(
                 state=State.NEEDS_AUTH if needs_login else State.ERROR,
                 error="" if needs_login else str(self.told(failure)),
@@ -154,6 +158,9 @@ class Keeper:
     async def _live(self) -> McpFailed:
         """Until its end; why it ended."""
         failure = await self._attempt()
+        if self._handshake_only and not self._has_restarted:
+            self._has_restarted = True
+            failure = await self._attempt()
         if isinstance(failure, NeedsLogin) and self.login is not None and self.login.can_renew:
             failure = await self._attempt(renew=True)
         return failure
@@ -173,7 +180,8 @@ class Keeper:
 
             ended = await self._attempt(more_seconds=AUTH_SECONDS, then=let_in)
             login.end()
-        self.desk.fail(ended)
+        if not self._was_up:  # else somebody may have asked for the next login
+            self.desk.fail(ended)
         # Not let in is not broken: the next try is a person's.
         return ended if self._was_up or isinstance(ended, ConnectionLost) else NeedsLogin()
 
@@ -198,8 +206,10 @@ class Keeper:
             cwd=Path(self._site.path),
             env={**self._site.env, **self._settings.env},
             leave_seconds=self._patience.leave_seconds,
+            probe_seconds=self._patience.probe_seconds,
             login=login,
             renew=renew,
+            handshake_only=self._handshake_only,
         )
 
         async def attend(connection: Connection, offer: Offer) -> McpFailed:
@@ -208,7 +218,12 @@ class Keeper:
                 await then()
             return await self.offering.follow(connection)
 
-        return await live(attempt, attend, more_seconds=more_seconds)
+        failure = await live(attempt, attend, more_seconds=more_seconds)
+        if not self._was_up:
+            # A command that ends before it was asked anything else may speak the other era.
+            is_its_end = attempt.child is not None and isinstance(failure, ConnectionLost)
+            self._handshake_only = attempt.is_probing and is_its_end
+        return failure
 
     async def _be_up(self, connection: Connection, offer: Offer) -> None:
         self.offering.take(offer)

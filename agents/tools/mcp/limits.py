@@ -39,6 +39,7 @@ class Patience:
     call_seconds: float = 120.0  # a call, unless the server's own timeout is longer
     listing_seconds: float = 1.0  # between two readings of a list that keeps changing
     ping_seconds: float = 30.0  # between two questions whether a distant server is there
+    probe_seconds: float = 3.0  # for a command to say which revision it speaks; then the handshake
     leave_seconds: float = 0.5  # for a process to end by itself when its stdin closes
     first_pause_seconds: float = 0.5  # before a crashed server is started again; doubles
     longest_pause_seconds: float = 60.0

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Protocol, TypeVar
 
-from mcp import types
-from pydantic import BaseModel
+import mcp_types as types
+from mcp import ClientSession
 
 from agents.tools.mcp import limits, reading
 from agents.tools.mcp.contract import Change, ConnectionLost, McpFailed, Offer
 
-Answer = TypeVar("Answer", bound=BaseModel)
+Answer = TypeVar("Answer")
 Page = TypeVar("Page", types.ListToolsResult, types.ListPromptsResult, types.ListResourcesResult)
 Item = TypeVar("Item")
 
@@ -22,7 +22,7 @@ class Asked(Protocol):
     can: types.ServerCapabilities
 
     async def ask(
-        self, request: types.ClientRequest, answer_type: type[Answer], *, seconds: float
+        self, question: Callable[[ClientSession], Awaitable[Answer]], *, seconds: float
     ) -> Answer: ...
 
 
@@ -56,22 +56,20 @@ async def renewed_offer(asked: Asked, offer: Offer, change: Change, *, seconds: 
 
 
 async def _tools(asked: Asked, seconds: float) -> list[types.Tool]:
-    def request(params: types.PaginatedRequestParams | None) -> types.ClientRequest:
-        return types.ClientRequest(types.ListToolsRequest(params=params))
-
+    # The session's own method: it keeps which arguments go into headers too.
     return await _pages(
-        asked, request, types.ListToolsResult, lambda page: page.tools, limits.MAX_TOOLS, seconds
+        asked,
+        lambda session, params: session.list_tools(params=params),
+        lambda page: page.tools,
+        limits.MAX_TOOLS,
+        seconds,
     )
 
 
 async def _prompts(asked: Asked, seconds: float) -> list[types.Prompt]:
-    def request(params: types.PaginatedRequestParams | None) -> types.ClientRequest:
-        return types.ClientRequest(types.ListPromptsRequest(params=params))
-
     return await _pages(
         asked,
-        request,
-        types.ListPromptsResult,
+        lambda session, params: session.list_prompts(params=params),
         lambda page: page.prompts,
         limits.MAX_PROMPTS,
         seconds,
@@ -79,13 +77,9 @@ async def _prompts(asked: Asked, seconds: float) -> list[types.Prompt]:
 
 
 async def _resources(asked: Asked, seconds: float) -> list[types.Resource]:
-    def request(params: types.PaginatedRequestParams | None) -> types.ClientRequest:
-        return types.ClientRequest(types.ListResourcesRequest(params=params))
-
     return await _pages(
         asked,
-        request,
-        types.ListResourcesResult,
+        lambda session, params: session.list_resources(params=params),
         lambda page: page.resources,
         limits.MAX_RESOURCES,
         seconds,
@@ -94,18 +88,21 @@ async def _resources(asked: Asked, seconds: float) -> list[types.Resource]:
 
 async def _pages(
     asked: Asked,
-    request: Callable[[types.PaginatedRequestParams | None], types.ClientRequest],
-    answer_type: type[Page],
+    read: Callable[[ClientSession, types.PaginatedRequestParams | None], Awaitable[Page]],
     items_of: Callable[[Page], list[Item]],
     most: int,
     seconds: float,
 ) -> list[Item]:
     found: list[Item] = []
     params: types.PaginatedRequestParams | None = None
+
+    async def next_page(session: ClientSession) -> Page:
+        return await read(session, params)
+
     for _ in range(limits.MAX_PAGES):
-        page = await asked.ask(request(params), answer_type, seconds=seconds)
+        page = await asked.ask(next_page, seconds=seconds)
         found += items_of(page)
-        if not page.nextCursor or len(found) >= most:
+        if not page.next_cursor or len(found) >= most:
             break
-        params = types.PaginatedRequestParams(cursor=page.nextCursor)
+        params = types.PaginatedRequestParams(cursor=page.next_cursor)
     return found[:most]

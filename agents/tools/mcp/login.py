@@ -17,13 +17,16 @@ from urllib.parse import parse_qs, urlsplit
 
 import orjson
 from mcp.client.auth import OAuthClientProvider
+from mcp.client.auth.utils import is_valid_client_metadata_url
 from mcp.shared.auth import (
+    AuthorizationCodeResult,
     OAuthClientInformationFull,
     OAuthClientMetadata,
     OAuthMetadata,
     OAuthToken,
+    ProtectedResourceMetadata,
 )
-from pydantic import AnyUrl, ValidationError
+from pydantic import AnyUrl, BaseModel, ValidationError
 
 from agents.tools.mcp.callback import Callback
 from agents.tools.mcp.contract import Backing, McpFailed, NeedsLogin
@@ -36,6 +39,7 @@ CLIENT_NAME = "Crush"
 _NOWHERE = "http://localhost/callback"  # where nobody logs in; never sent
 _KEY_CHARS = 900
 _LONG_AGO = 1.0
+_MAX_ROUNDS = 3
 _LEEWAY_SECONDS = 30.0  # a token is renewed so long before it ends
 
 
@@ -45,6 +49,7 @@ class _Kept:
     expires_at: float | None = None
     client: dict[str, Any] | None = field(default=None, repr=False)
     metadata: dict[str, Any] | None = None
+    resource: dict[str, Any] | None = None
     port: int = 0  # of the callback that the client was registered with
 
 
@@ -56,10 +61,12 @@ class Login:
         self._backing = backing
         self._kept = _Kept()
         self._callback: Callback | None = None
+        self._rounds = 0  # how often this login has sent a person away
         self._tell: Callable[[str], Awaitable[None]] | None = None
         self._provider: OAuthClientProvider | None = None
         self.key = key_of(settings)
         self.changed_at = 0  # of what was loaded
+        self.refusal = ""  # the server's, of a request that needs more rights than the login has
 
     @property
     def is_interactive(self) -> bool:
@@ -68,6 +75,13 @@ class Login:
     @property
     def can_renew(self) -> bool:
         return bool((self._kept.tokens or {}).get("refresh_token"))
+
+    @property
+    def _metadata_url(self) -> str | None:
+        """A configured client that is an address of its own description: nobody registers it."""
+        url = self._settings.oauth_client_id
+        is_address_of_one = not self._settings.oauth_client_secret
+        return url if is_address_of_one and is_valid_client_metadata_url(url) else None
 
     @property
     def port(self) -> int:
@@ -90,6 +104,7 @@ class Login:
             self._kept.client = None  # registered with another address: anew
         self._kept.port = callback.port
         self._callback, self._tell = callback, tell
+        self._rounds = 0
 
     def end(self) -> None:
         self._callback = self._tell = None
@@ -107,15 +122,20 @@ class Login:
             self,
             redirect_handler=self._redirect,
             callback_handler=self._answer,
-            timeout=AUTH_SECONDS,
+            client_metadata_url=self._metadata_url,
         )
-        # The package forgets both between two processes, and could then not renew.
-        provider.context.token_expiry_time = _LONG_AGO if renew else self._kept.expires_at
-        if self._kept.metadata is not None:
-            try:
-                provider.context.oauth_metadata = OAuthMetadata.model_validate(self._kept.metadata)
-            except ValidationError:
-                self._kept.metadata = None
+        # The package forgets them between two processes, and could then not renew.
+        context, kept = provider.context, self._kept
+        context.token_expiry_time = _LONG_AGO if renew else kept.expires_at
+        try:
+            if kept.metadata is not None:
+                context.oauth_metadata = OAuthMetadata.model_validate(kept.metadata)
+            if kept.resource is not None:
+                context.protected_resource_metadata = ProtectedResourceMetadata.model_validate(
+                    kept.resource
+                )
+        except ValidationError:
+            kept.metadata = kept.resource = None
         self._provider = provider
         return provider
 
@@ -128,20 +148,19 @@ class Login:
             return None
 
     async def set_tokens(self, tokens: OAuthToken) -> None:
-        if tokens.refresh_token is None:  # not given anew: the former one stays good
-            tokens.refresh_token = (self._kept.tokens or {}).get("refresh_token")
         self._kept.tokens = tokens.model_dump(mode="json", exclude_none=True)
         self._kept.expires_at = None
         if tokens.expires_in is not None:
             self._kept.expires_at = time.time() + max(0.0, tokens.expires_in - _LEEWAY_SECONDS)
-        metadata = self._provider.context.oauth_metadata if self._provider is not None else None
-        if metadata is not None:
-            self._kept.metadata = metadata.model_dump(mode="json", exclude_none=True)
+        if self._provider is not None:
+            context = self._provider.context
+            self._kept.metadata = _dump(context.oauth_metadata) or self._kept.metadata
+            self._kept.resource = _dump(context.protected_resource_metadata) or self._kept.resource
         await self._save()
 
     async def get_client_info(self) -> OAuthClientInformationFull | None:
         settings = self._settings
-        if settings.oauth_client_id:
+        if settings.oauth_client_id and self._metadata_url is None:
             address = self._callback.address if self._callback is not None else _NOWHERE
             return OAuthClientInformationFull(
                 client_id=settings.oauth_client_id,
@@ -167,6 +186,7 @@ class Login:
                 "expires_at": kept.expires_at,
                 "client": kept.client,
                 "metadata": kept.metadata,
+                "resource": kept.resource,
                 "port": kept.port,
             }
         ).decode()
@@ -179,11 +199,15 @@ class Login:
             raise NeedsLogin
         if not is_address(url):
             raise McpFailed("The server names no address for the login.")
+        self._rounds += 1
+        if self._rounds > _MAX_ROUNDS:
+            raise McpFailed("The server asks for a login again after each login.")
         context = self._provider.context if self._provider is not None else None
         if (
             context is not None
             and context.client_info is not None
-            and self._settings.oauth_client_id
+            and self._settings.oauth_client_id == context.client_info.client_id
+            and self._metadata_url is None
         ):
             found = context.oauth_metadata
             metadata = found.model_dump(mode="json") if found is not None else None
@@ -191,14 +215,15 @@ class Login:
         self._callback.expect(parse_qs(urlsplit(url).query).get("state", [""])[0])
         await self._tell(url)
 
-    async def _answer(self) -> tuple[str, str | None]:
+    async def _answer(self) -> AuthorizationCodeResult:
         if self._callback is None:
             raise NeedsLogin
         try:
             async with asyncio.timeout(AUTH_SECONDS):
-                return await self._callback.code()
+                code, state, issuer = await self._callback.code()
         except TimeoutError:
             raise McpFailed(f"Nobody logged in within {AUTH_SECONDS:g} seconds.") from None
+        return AuthorizationCodeResult(code=code, state=state, iss=issuer)
 
 
 def key_of(settings: McpSettings) -> str:
@@ -208,6 +233,10 @@ def key_of(settings: McpSettings) -> str:
     place = f"{parts.scheme}://{parts.hostname}:{parts.port or ''}{parts.path}"
     # The address itself may hold a secret in its query or its account.
     return f"{place[:_KEY_CHARS]}#{sha256(given).hexdigest()[:32]}"
+
+
+def _dump(model: BaseModel | None) -> dict[str, Any] | None:
+    return model.model_dump(mode="json", exclude_none=True) if model is not None else None
 
 
 def _method(settings: McpSettings, metadata: dict[str, Any] | None) -> Any:

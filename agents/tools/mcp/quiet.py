@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 
 _SILENT = ("mcp", "client")  # the package's own names for its loggers
-_WARNING = ("httpx", "httpcore")
+_WARNING = ("httpx2", "httpcore2")
 
 
 def silence() -> None:

@@ -6,8 +6,8 @@ import binascii
 from collections.abc import Iterable
 from typing import Any
 
+import mcp_types as types
 import orjson
-from mcp import types
 
 from agents.tools.contract import ToolOutcome
 from agents.tools.limits import MAX_IMAGE_BYTES, cut_middle
@@ -31,7 +31,7 @@ def tools_of(listed: Iterable[types.Tool]) -> tuple[OfferedTool, ...]:
         OfferedTool(
             tool.name,
             plain(tool.description or tool.title or "", limits.MAX_DESCRIPTION_CHARS),
-            safe_schema(tool.inputSchema),
+            safe_schema(tool.input_schema),
         )
         for tool in listed
         if _is_name(tool.name)
@@ -62,13 +62,13 @@ def prompts_of(listed: Iterable[types.Prompt]) -> tuple[OfferedPrompt, ...]:
 def resources_of(listed: Iterable[types.Resource]) -> tuple[OfferedResource, ...]:
     return tuple(
         OfferedResource(
-            str(resource.uri),
+            resource.uri,
             plain(resource.title or resource.name, limits.MAX_TITLE_CHARS),
             plain(resource.description or "", limits.MAX_DESCRIPTION_CHARS),
-            plain(resource.mimeType or "", limits.MAX_NAME_CHARS),
+            plain(resource.mime_type or "", limits.MAX_NAME_CHARS),
         )
         for resource in listed
-        if len(str(resource.uri)) <= limits.MAX_URI_CHARS
+        if len(resource.uri) <= limits.MAX_URI_CHARS
     )
 
 
@@ -80,21 +80,21 @@ def outcome_of(result: types.CallToolResult, *, sees_images: bool) -> ToolOutcom
         if isinstance(item, types.ImageContent) and not data:
             told = _image_fault(item, sees_images=sees_images)
             if not told:
-                data, mime_type = item.data, item.mimeType
+                data, mime_type = item.data, item.mime_type
                 continue
         else:
             told = _text_of(item)
         texts.append(told)
     if len(result.content) > limits.MAX_ITEMS:
         texts.append(f"[{len(result.content) - limits.MAX_ITEMS:,} more parts were left out.]")
-    if not result.content and result.structuredContent is not None:
-        texts.append(orjson.dumps(result.structuredContent, default=str).decode())
+    if not result.content and result.structured_content is not None:
+        texts.append(orjson.dumps(result.structured_content, default=str).decode())
     text = "\n".join(texts)
     if not text:
         text = f"The tool returned an image ({mime_type})." if data else "no output"
     return ToolOutcome(
         cut_middle(plain(text), limits.MAX_RESULT_CHARS),
-        is_error=bool(result.isError),
+        is_error=bool(result.is_error),
         data=data,
         mime_type=mime_type,
     )
@@ -118,12 +118,12 @@ def contents_of(result: types.ReadResourceResult) -> tuple[ResourceContent, ...]
         text = plain(item.text) if isinstance(item, types.TextResourceContents) else ""
         blob = item.blob if isinstance(item, types.BlobResourceContents) else ""
         if blob and not _is_base64(blob):
-            raise McpFailed(f"The resource {_short(str(item.uri))} is not base64, as it says.")
+            raise McpFailed(f"The resource {_short(item.uri)} is not base64, as it says.")
         size += len(text) + len(blob)
         if size > limits.MAX_RESOURCE_BYTES:
             raise McpFailed(f"The resource has more than {limits.MAX_RESOURCE_BYTES:,} bytes.")
-        mime_type = plain(item.mimeType or "", limits.MAX_NAME_CHARS)
-        contents.append(ResourceContent(str(item.uri), mime_type, text, blob))
+        mime_type = plain(item.mime_type or "", limits.MAX_NAME_CHARS)
+        contents.append(ResourceContent(item.uri, mime_type, text, blob))
     return tuple(contents)
 
 
@@ -141,21 +141,21 @@ def _text_of(item: Any) -> str:
             return item.text
         case types.ImageContent() | types.AudioContent():
             kind = "image" if isinstance(item, types.ImageContent) else "audio"
-            return f"[{kind} left out: {_short(item.mimeType)}]"
+            return f"[{kind} left out: {_short(item.mime_type)}]"
         case types.ResourceLink():
-            return f"[resource {_short(item.name)}: {_short(str(item.uri))}]"
+            return f"[resource {_short(item.name)}: {_short(item.uri)}]"
         case types.EmbeddedResource(resource=types.TextResourceContents() as inner):
             return inner.text
         case types.EmbeddedResource(resource=inner):
-            mime_type = inner.mimeType or "binary"
-            return f"[resource {_short(str(inner.uri))} left out: {_short(mime_type)}]"
+            mime_type = inner.mime_type or "binary"
+            return f"[resource {_short(inner.uri)} left out: {_short(mime_type)}]"
         case _:
             return "[a part of an unknown kind was left out]"
 
 
 def _image_fault(image: types.ImageContent, *, sees_images: bool) -> str:
-    if image.mimeType not in _IMAGES:
-        return f"[image left out: {_short(image.mimeType)} is not shown to models]"
+    if image.mime_type not in _IMAGES:
+        return f"[image left out: {_short(image.mime_type)} is not shown to models]"
     if not sees_images:
         return "[image left out: this model does not see images]"
     if len(image.data) * 3 // 4 > MAX_IMAGE_BYTES:

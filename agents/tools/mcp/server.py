@@ -181,8 +181,11 @@ class Server:
     async def log_in(self) -> None:
         """Until a person has let us in. Raises ``McpFailed``. Several may wait for one login."""
         keeper = self._keeper
-        if keeper.connection is not None and not keeper.connection.is_over:
-            return
+        connection = keeper.connection
+        if connection is not None and not connection.is_over:
+            if keeper.login is None or not keeper.login.refusal:
+                return
+            keeper.give_up(connection)  # it goes on with the rights that it was refused
         if not asks_login(self.settings):
             raise McpFailed("The server asks for no login.")
         keeper.desk.ask()

@@ -14,12 +14,13 @@ import shutil
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import anyio
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from mcp.shared.message import SessionMessage
-from mcp.types import JSONRPCMessage
+from mcp_types import jsonrpc_message_adapter
 from pydantic import ValidationError
 from typing_extensions import override
 
@@ -83,6 +84,8 @@ class Child:
         await asyncio.wait({self._ended}, timeout=_LAST_WORDS_SECONDS)
         if not self._ended.done():
             return self._told("The server stopped talking")
+        if self._ended.cancelled():
+            return "The server was stopped."
         await wait_until_set(self._pump.drained, seconds=_LAST_WORDS_SECONDS)
         return self._told(f"The server ended with exit code {self._ended.result()}")
 
@@ -251,7 +254,7 @@ async def _message(line: bytes) -> SessionMessage | None:
     """``None`` for what is no message: many servers print a greeting."""
     if line.lstrip()[:1] != b"{":
         return None
-    parse = JSONRPCMessage.model_validate_json
+    parse = partial(jsonrpc_message_adapter.validate_json, by_name=False)
     try:
         parsed = await asyncio.to_thread(parse, line) if len(line) > _LARGE else parse(line)
     except ValidationError:
@@ -263,7 +266,7 @@ async def _send(source: _Source, stdin: asyncio.StreamWriter) -> None:
     """Until the process reads no more; the end of its stdout tells of that."""
     with source, contextlib.suppress(ConnectionError):
         async for message in source:
-            text = message.message.model_dump_json(by_alias=True, exclude_none=True)
+            text = message.message.model_dump_json(by_alias=True, exclude_unset=True)
             if stdin.is_closing():
                 return  # writing then is an error of another kind in each event loop
             stdin.write(text.encode() + b"\n")

@@ -4,6 +4,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,14 @@ def on_stdio(*args: str, **more: Any) -> dict[str, Any]:
 class Distant:
     """A server on a port of its own, through any number of starts."""
 
-    def __init__(self, kind: str, folder: Path, *args: str, script: str = DOUBLE) -> None:
+    def __init__(
+        self,
+        kind: str,
+        folder: Path,
+        *args: str,
+        script: str = DOUBLE,
+        env: Mapping[str, str] | None = None,
+    ) -> None:
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}{'/sse' if kind == 'sse' else '/mcp'}"
         self.kind = kind
@@ -32,7 +40,7 @@ class Distant:
         self.process = Process(
             f"mcp {kind}",
             [sys.executable, "-m", *_module(script), flag, str(self.port), *args],
-            env={"PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOT)},
+            env={"PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOT), **(env or {})},
             cwd=ROOT,
             log=folder / f"mcp-{kind}-{self.port}.log",
         )

@@ -24,6 +24,7 @@ QUICK = Patience(
     first_pause_seconds=0.05,
     tries=3,
     again_seconds=0.2,
+    probe_seconds=2,
 )
 
 

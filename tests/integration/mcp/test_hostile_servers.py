@@ -24,6 +24,15 @@ from workspaces.config.settings import McpSettings
 MakeHost = Callable[..., McpHost]
 Serve = Callable[[Callable[[web.Request], Awaitable[web.StreamResponse]]], Awaitable[str]]
 
+# Gives every request the same answer.
+STUBBORN = """
+import json, sys
+for line in sys.stdin:
+    number = json.loads(line).get("id")
+    print(json.dumps({"jsonrpc": "2.0", "id": number, "result": %s}), flush=True)
+"""
+INITIALIZED = """{"protocolVersion": "1999", "capabilities": {},
+    "serverInfo": {"name": "x", "version": "1"}}"""
 # Answers the handshake and every list, then does what the test says.
 POLITE = """
 import json, sys
@@ -37,7 +46,9 @@ CAPABILITIES = {"tools": {"listChanged": True}, "prompts": {}, "resources": {}}
 for line in sys.stdin:
     message = json.loads(line)
     method, number = message.get("method"), message.get("id")
-    if method == "initialize":
+    if method == "server/discover":
+        say(id=number, error={"code": -32601, "message": "Method not found"})
+    elif method == "initialize":
         say(id=number, result={"protocolVersion": "2025-06-18", "capabilities": CAPABILITIES,
             "serverInfo": {"name": "x", "version": "1"}})
     elif method in LISTS:
@@ -80,17 +91,8 @@ async def run(host: McpHost, name: str, tmp_path: Path, **arguments: Any) -> str
         ("import sys\nwhile True: sys.stderr.write('noise ' * 1000)", "did not start within"),
         ("import os, time\nos.close(1)\ntime.sleep(60)", "stopped talking"),
         ('print(\'{"jsonrpc": "2.0", "id": 0, "result": 3}\', flush=True)', "exit code 0"),
-        (
-            'import time; print(\'{"jsonrpc": "2.0", "id": 0, "result": {"a": 1}}\', flush=True);'
-            " time.sleep(60)",
-            "does not follow the protocol",
-        ),
-        (
-            'import time; print(\'{"jsonrpc": "2.0", "id": 0, "result": {"protocolVersion": "1999",'
-            ' "capabilities": {}, "serverInfo": {"name": "x", "version": "1"}}}\', flush=True);'
-            " time.sleep(60)",
-            "version of the protocol",
-        ),
+        (STUBBORN % '{"a": 1}', "does not follow the protocol"),
+        (STUBBORN % INITIALIZED, "version of the protocol"),
     ],
 )
 async def test_a_server_that_cannot_start_says_why_and_is_left_alone_in_the_end(
@@ -126,18 +128,19 @@ async def test_a_server_left_alone_is_tried_again_when_somebody_could_use_it(
             while tries() < count:
                 await asyncio.sleep(0.02)
 
-    await until(3)
+    # Three times, and once more without a question that older servers end at.
+    await until(4)
     server = (await host.servers_of("w"))["s"]
     async with asyncio.timeout(20):
-        while server.is_offering:  # its third end is not noted yet
+        while server.is_offering:  # its last end is not noted yet
             await asyncio.sleep(0.02)
     await asyncio.sleep(0.5)
-    assert tries() == 3
+    assert tries() == 4
     await host.tools("w")
-    await until(4)
+    await until(5)
     with pytest.raises(McpFailed, match="exit code 1"):
         await server.refresh(Change.TOOLS)
-    assert tries() > 4
+    assert tries() > 5
 
 
 async def test_a_call_without_an_answer_ends_in_time_and_is_taken_back(
@@ -262,7 +265,7 @@ def more(message):
     text = answers.read_text()
     assert "Sampling not supported" in text
     assert tmp_path.as_uri() in text  # a server on this machine may know where it works
-    assert "Invalid request parameters" in text
+    assert "Method not found" in text
 
 
 async def test_closing_in_the_middle_of_a_start_and_of_a_call_ends_both(

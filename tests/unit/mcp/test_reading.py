@@ -2,8 +2,8 @@
 
 import base64
 
+import mcp_types as types
 import pytest
-from mcp import types
 
 from agents.tools.mcp import limits
 from agents.tools.mcp.contract import McpFailed
@@ -28,7 +28,7 @@ def text(words: str) -> types.TextContent:
 
 
 def image(data: str = PNG, mime_type: str = "image/png") -> types.ImageContent:
-    return types.ImageContent(type="image", data=data, mimeType=mime_type)
+    return types.ImageContent(type="image", data=data, mime_type=mime_type)
 
 
 def test_one_image_goes_with_the_text_and_others_are_told() -> None:
@@ -53,13 +53,13 @@ def test_an_image_that_cannot_be_shown_is_told(given: types.ImageContent, why: s
 
 
 def test_structured_content_stands_in_for_missing_text() -> None:
-    outcome = outcome_of(result(structuredContent={"a": [1]}), sees_images=False)
+    outcome = outcome_of(result(structured_content={"a": [1]}), sees_images=False)
     assert outcome.content == '{"a":[1]}'
     assert outcome_of(result(), sees_images=False).content == "no output"
 
 
 def test_an_error_of_the_tool_stays_one() -> None:
-    assert outcome_of(result(text("no"), isError=True), sees_images=False).is_error
+    assert outcome_of(result(text("no"), is_error=True), sees_images=False).is_error
 
 
 def test_many_parts_and_odd_characters_are_bounded() -> None:
@@ -70,8 +70,8 @@ def test_many_parts_and_odd_characters_are_bounded() -> None:
 
 def test_tools_with_impossible_names_are_left_out_and_texts_are_cut() -> None:
     schema = {"type": "object"}
-    long = types.Tool(name="long", description="d" * 100_000, inputSchema=schema)
-    bad = [types.Tool(name=name, inputSchema=schema) for name in ("", "a\nb", "x" * 1_000)]
+    long = types.Tool(name="long", description="d" * 100_000, input_schema=schema)
+    bad = [types.Tool(name=name, input_schema=schema) for name in ("", "a\nb", "x" * 1_000)]
     (tool,) = tools_of([long, *bad])
     assert tool.name == "long"
     assert len(tool.description) == limits.MAX_DESCRIPTION_CHARS
