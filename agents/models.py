@@ -56,6 +56,15 @@ class Run(models.Model):
         default=0, db_default=0, help_text="Bytes of its prompt and attachments."
     )
     body_digest = models.CharField(max_length=64, blank=True)
+    client_id = models.CharField(
+        max_length=36,
+        blank=True,
+        db_default="",
+        help_text="The client that sent it, where that is known.",
+    )
+    is_withdrawn = models.BooleanField(
+        db_default=False, help_text="Its client left for good: this run alone is cancelled."
+    )
     was_queued = models.BooleanField(default=False, help_text="Accepted behind other work.")
     folded_into = models.ForeignKey(
         "self", models.SET_NULL, null=True, blank=True, related_name="folded"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -47,6 +47,11 @@ async def nudge_accepted() -> None:
 async def nudge_cancelled(session_id: str, *, up_to: int) -> None:
     """The session's runs up to this accept number are cancelled. Returns at once."""
     _nudge(session_id, _cancelled(session_id, up_to))
+
+
+async def nudge_withdrawn(keys: Sequence[int]) -> None:
+    """These runs alone are cancelled: their client left for good. Returns at once."""
+    _nudge(f"runs {keys}", {"type": "run.cancelled", "keys": list(keys)})
 
 
 async def send_cancelled(session_id: str, *, up_to: int) -> None:

@@ -23,6 +23,7 @@ from crushsite.serving.http_request import BodyBudget, Request
 from crushsite.serving.inbox import Inbox
 from crushsite.serving.reactor import reactor_in
 from crushsite.serving.websocket import Socket, SocketFactory
+from workspaces.storage.client_ids import CONNECTION
 from workspaces.streams.pushing import PUSH
 
 logger = logging.getLogger(__name__)
@@ -179,7 +180,10 @@ class AsgiServer(Server):  # type: ignore[misc]  # Daphne is untyped
             return None
         scope["asgi"] = {"version": "3.0"}
         if isinstance(protocol, Request):
-            scope["extensions"] = {PUSH: {"push": protocol.push}}
+            scope["extensions"] = {
+                PUSH: {"push": protocol.push},
+                CONNECTION: {"connection": protocol.channel.connection},
+            }
         else:
             scope["extensions"] = EXTENSIONS
         inbox = Inbox()

@@ -10,6 +10,7 @@ import orjson
 from agents import wakeup
 from agents.actions.run_rows import PROMPT_SHOWN_CHARS, run_facts
 from agents.models import RunKind
+from workspaces.actions.claims import only_client, require_unretired
 from workspaces.actions.sessions import read_session, tell_session
 from workspaces.events.parts import Binary, part_to_wire
 from workspaces.events.types import Kind
@@ -78,7 +79,13 @@ def refuse_prompts(is_refusing: bool) -> None:
     _is_refusing[:] = [True] if is_refusing else []
 
 
-async def accept(workspace_id: str, prompt: Prompt, *, limits: QueueLimits | None = None) -> None:
+async def accept(
+    workspace_id: str,
+    prompt: Prompt,
+    *,
+    limits: QueueLimits | None = None,
+    client_id: str = "",
+) -> None:
     """Writes the run, then wakes the workers. The same ``run_id`` again is the same run.
 
     Raises what ``accept_prompt`` does.
@@ -86,7 +93,8 @@ async def accept(workspace_id: str, prompt: Prompt, *, limits: QueueLimits | Non
     if _is_refusing:
         raise ShuttingDown
     await writer.write(
-        workspace_id, lambda tx: accept_prompt(tx, workspace_id, prompt, limits=limits)
+        workspace_id,
+        lambda tx: accept_prompt(tx, workspace_id, prompt, limits=limits, client_id=client_id),
     )
     await wakeup.nudge_accepted()
 
@@ -121,10 +129,14 @@ def accept_prompt(
     kind: RunKind = RunKind.PROMPT,
     needs_open: bool = True,
     limits: QueueLimits | None = None,
+    client_id: str = "",
 ) -> int:
     """Returns the run's key.
 
     Raises ``QueueFull``, ``RunIdTaken``, ``SessionUnknown``, ``WorkspaceUnknown``.
+
+    ``client_id``: who sends it. Without one it is the workspace's only client, if there is
+    just one. Raises ``ClientRetired``.
 
     A run that another one sends for needs nobody to be attached.
     """
@@ -151,11 +163,17 @@ def accept_prompt(
             return int(known[0][0])
     if is_busy and limits is not None:
         _require_room(tx, prompt, limits)
+    if kind is RunKind.PROMPT:
+        client_id = client_id or only_client(tx, workspace_id)
+    if prompt.run_id is not None and client_id:
+        # Its client left while the prompt was on its way: nobody waits for the run.
+        require_unretired(tx, client_id)
     ((key,),) = tx.fetch(
         "INSERT INTO agents_run (workspace_id, session_id, run_id, accept_number, kind, state,"
         " outcome, prompt, attachments, size, body_digest, was_queued, worker, fence, lease_expires_at,"
-        " open_calls, message_id, error, accepted_at)"
-        " VALUES (%s, %s, %s, %s, %s, 'accepted', '', %s, %s, %s, %s, %s, '', 0, 0, '[]', '', '', %s)"
+        " open_calls, message_id, error, accepted_at, client_id)"
+        " VALUES (%s, %s, %s, %s, %s, 'accepted', '', %s, %s, %s, %s, %s, '', 0, 0, '[]', '', '', %s,"
+        " %s)"
         " RETURNING id",
         [
             workspace_id,
@@ -169,6 +187,7 @@ def accept_prompt(
             digest,
             bool(is_busy),
             tx.now,
+            client_id,
         ],
     )
     tx.execute(

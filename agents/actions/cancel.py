@@ -7,7 +7,7 @@ import logging
 
 from agents import wakeup
 from agents.actions.finish import close_session_work, end_run, settle_cancelled
-from agents.actions.run_rows import unfinished_runs
+from agents.actions.run_rows import read_runs, unfinished_runs
 from agents.jobs.host import job_host
 from agents.jobs.rows import kill_users_commands
 from agents.models import RunOutcome, RunState
@@ -95,6 +95,35 @@ def cancel_session(tx: Transaction, workspace_id: str, session_id: str) -> int |
         settle_cancelled(tx, run)
     close_session_work(tx, workspace_id, session_id)
     return None
+
+
+def withdraw_runs(tx: Transaction, client_id: str) -> list[int]:
+    """Cancels the client's unfinished runs that have a ``run_id``: nobody else waits for their end.
+
+    Returns the keys of those that a worker holds and must abort. Other runs of their sessions
+    go on, so no session's cancel mark is moved.
+    """
+    taken = tx.fetch(
+        "SELECT id, workspace_id FROM agents_run WHERE client_id = %s AND run_id IS NOT NULL"
+        " AND state <> 'finished' ORDER BY workspace_id, id",
+        [client_id],
+    )
+    held: list[int] = []
+    for key, workspace_id in taken:
+        tx.lock(workspace_id)
+        # A worker may claim or end it at this moment: only behind the update its state is known.
+        tx.execute(
+            "UPDATE agents_run SET is_withdrawn = %s WHERE id = %s AND state <> 'finished'",
+            [True, key],
+        )
+        for run in read_runs(tx, "r.id = %s AND r.state <> 'finished'", [key]):
+            if run.state == RunState.RUNNING:
+                held.append(key)
+            elif unfinished_runs(tx, run.session_id)[0].key == key:
+                settle_cancelled(tx, run)
+                close_session_work(tx, run.workspace_id, run.session_id)
+            # else it is queued, and ends as cancelled when its turn comes
+    return held
 
 
 async def clear_queue(workspace_id: str, session_id: str) -> None:

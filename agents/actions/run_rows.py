@@ -24,7 +24,7 @@ PROMPT_SHOWN_CHARS = 2_000
 _COLUMNS = (
     "r.id, r.workspace_id, r.session_id, r.run_id, r.accept_number, r.kind, r.state, r.prompt,"
     " r.attachments, r.was_queued, r.fence, r.open_calls, r.message_id, r.started_at,"
-    " s.cancel_mark >= r.accept_number, r.parent_id"
+    " s.cancel_mark >= r.accept_number OR r.is_withdrawn, r.parent_id"
 )
 
 
@@ -44,7 +44,7 @@ class RunRow:
     open_calls: frozenset[str]
     message_id: str
     started_at: int | None
-    is_cancelled: bool  # its session's cancel mark covers it
+    is_cancelled: bool  # its session's cancel mark covers it, or it was withdrawn
     parent: int | None  # the run whose call waits for it
 
     @property

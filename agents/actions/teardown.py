@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from agents import wakeup
+from agents.actions.cancel import withdraw_runs
 from agents.actions.teardown_rule import close_if_left
 from workspaces.actions import claims
 from workspaces.models import Workspace
@@ -23,13 +25,19 @@ def release_workspace(tx: Transaction, workspace_id: str, client_id: str) -> Non
 
 
 async def retire(client_id: str) -> None:
-    """The client is gone for good, from every workspace."""
-    await writer.write("", lambda tx: retire_everywhere(tx, client_id))
+    """The client is gone for good, from every workspace, and its runs with a ``run_id`` end."""
+    held = await writer.write("", lambda tx: retire_everywhere(tx, client_id))
+    if held:
+        await wakeup.nudge_withdrawn(held)
 
 
-def retire_everywhere(tx: Transaction, client_id: str) -> None:
-    for workspace_id in sorted(claims.retire_client(tx, client_id)):
+def retire_everywhere(tx: Transaction, client_id: str) -> list[int]:
+    """Returns the keys of the runs that a worker must abort."""
+    workspaces = sorted(claims.retire_client(tx, client_id))
+    held = withdraw_runs(tx, client_id)
+    for workspace_id in workspaces:
         close_if_left(tx, workspace_id)
+    return held
 
 
 async def sweep() -> None:

@@ -8,7 +8,7 @@ from django.http import HttpResponse
 
 from agents.actions.accept import accept
 from agents.api.prompts import PromptForm, prompt_of, queue_limits
-from agents.queue.queries import is_workspace_busy
+from agents.queue.queries import busy_sessions
 from workspaces.api.answers import empty_answer, json_answer
 from workspaces.api.api_view import ApiView
 from workspaces.api.bodies import Form
@@ -25,15 +25,19 @@ from workspaces.storage.reader import read
 
 class AgentView(ApiView):
     async def get(self, workspace_id: str) -> HttpResponse:
-        """Asked many times a second: one hop, two indexed reads."""
-        is_busy = await read(_is_busy, workspace_id)
+        """Asked many times a second: one hop, three indexed reads."""
+        client_id = self.connection.client_id
+        busy = await read(_busy_sessions, workspace_id, client_id)
         config = configs().known(workspace_id) or await configs().config_of(workspace_id)
-        return json_answer({"is_busy": is_busy, "is_ready": True} | _model(config))
+        answer = {"is_busy": bool(busy), "is_ready": True} | _model(config)
+        return json_answer(answer | ({"busy_sessions": busy} if busy else {}))
 
     async def post(self, workspace_id: str) -> HttpResponse:
         """Answered when the prompt is durable; its run is not this request's."""
         prompt = prompt_of(await self.fields(PromptForm))
-        await accept(workspace_id, prompt, limits=queue_limits())
+        await accept(
+            workspace_id, prompt, limits=queue_limits(), client_id=self.connection.client_id
+        )
         return empty_answer(status=202)
 
 
@@ -66,9 +70,9 @@ class DefaultSmallModelView(ApiView):
         return json_answer(_default_small(config, provider_id))
 
 
-def _is_busy(workspace_id: str) -> bool:
+def _busy_sessions(workspace_id: str, client_id: str) -> list[dict[str, str]]:
     require_open(workspace_id)
-    return is_workspace_busy(workspace_id)
+    return busy_sessions(workspace_id, client_id)
 
 
 def _model(config: LoadedConfig) -> dict[str, Any]:

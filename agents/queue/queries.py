@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from workspaces.storage.statements import statements
 
+_CLAIMS = "SELECT client_id, current_session_id FROM workspaces_clientclaim WHERE workspace_id = %s"
+
 
 def queued_prompts(workspace_id: str, session_id: str) -> list[str]:
     """The texts of the prompts that wait behind another, in order."""
@@ -37,23 +39,39 @@ def is_held(key: int, fence: int) -> bool:
         return cursor.fetchone() is not None
 
 
-def is_workspace_busy(workspace_id: str) -> bool:
-    """Whether any run of it is accepted, running or waiting."""
+def busy_sessions(workspace_id: str, client_id: str = "") -> list[dict[str, str]]:
+    """The sessions with a run that is accepted, running or waiting, as far as they concern the client.
+
+    A client that looks at a session is concerned by that one alone, another client by its own
+    prompts. Where nobody knows which client it is, by all.
+    """
     with statements() as cursor:
+        cursor.execute(_CLAIMS, [workspace_id])
+        looking = dict(cursor.fetchall())
+        if not client_id and len(looking) == 1:
+            (client_id,) = looking
+        where, params = "", []
+        if current := looking.get(client_id):
+            where, params = " AND r.session_id = %s", [current]
+        elif client_id:
+            where, params = " AND r.client_id = %s", [client_id]
         cursor.execute(
-            "SELECT 1 FROM agents_run WHERE workspace_id = %s AND state <> 'finished' LIMIT 1",
-            [workspace_id],
+            "SELECT DISTINCT s.id, s.title FROM agents_run r"
+            " JOIN workspaces_session s ON s.id = r.session_id"
+            f" WHERE r.workspace_id = %s AND r.state <> 'finished'{where} LIMIT 20",
+            [workspace_id, *params],
         )
-        return cursor.fetchone() is not None
+        return [{"id": session_id, "title": title} for session_id, title in cursor.fetchall()]
 
 
 def cancelled_running(worker: str) -> list[tuple[int, int]]:
-    """Key and fence of this worker's runs whose session was cancelled: for lost nudges."""
+    """Key and fence of this worker's runs that were cancelled: for lost nudges."""
     with statements() as cursor:
         cursor.execute(
             "SELECT r.id, r.fence FROM agents_run r"
             " JOIN workspaces_session s ON s.id = r.session_id"
-            " WHERE r.worker = %s AND r.state = 'running' AND s.cancel_mark >= r.accept_number",
+            " WHERE r.worker = %s AND r.state = 'running'"
+            " AND (s.cancel_mark >= r.accept_number OR r.is_withdrawn)",
             [worker],
         )
         return list(cursor.fetchall())

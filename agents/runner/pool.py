@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -85,11 +85,7 @@ class RunPool:
         """A nudge. It may be lost, doubled or late."""
         if message["type"] == "run.cancelled":
             for run in list(self._runs.values()):
-                claimed = run.claimed
-                if (
-                    claimed.session_id == message["session_id"]
-                    and claimed.accept_number <= message["up_to"]
-                ):
+                if _is_meant(run.claimed, message):
                     run.cancel()
         else:
             self._wake.set()
@@ -270,3 +266,11 @@ class RunPool:
         if outcome:
             logger.info("a run whose worker stopped: %s", outcome, extra={"run": key})
             self._wake.set()
+
+
+def _is_meant(claimed: Claimed, message: Mapping[str, Any]) -> bool:
+    """Whether this nudge cancels the run: by its key, or up to a number of its session."""
+    if "keys" in message:
+        return claimed.key in message["keys"]
+    is_there = claimed.session_id == message["session_id"]
+    return bool(is_there and claimed.accept_number <= message["up_to"])

@@ -18,6 +18,7 @@ from typing_extensions import override
 
 from crushsite.serving.flow import Flow
 from crushsite.serving.http_request import Request, error_body
+from workspaces.storage.client_ids import Connection
 
 _HTTPChannel: Any = http.HTTPChannel
 _Failure: Any = Failure
@@ -38,6 +39,7 @@ class Channel(_HTTPChannel):  # type: ignore[misc]  # Twisted is untyped here
         self.flow = Flow(
             self.transport, patience_seconds=server.patience_seconds, cut_off=self.cut_off
         )
+        self.connection = Connection()
         server.channels.add(self)
         super().connectionMade()
 

@@ -264,3 +264,28 @@ async def test_a_prompt_right_after_a_cancel_is_not_touched_by_it(
         await asyncio.gather(*(one_round(n) for n in range(start, start + 10)))
     # Exactly once each: nothing more comes for any of them.
     assert len(seat.stream.of("run_complete")) == 2 * rounds
+
+
+async def test_a_client_that_retires_takes_its_own_run_along(
+    shared_server: Server, connect: Connect, project: MakeProject
+) -> None:
+    """As ctrl-C in a terminal client's `run` does, beside an interactive client of the folder."""
+    path = project()
+    tui = await take_seat(connect(shared_server), path)
+    run = await take_seat(connect(shared_server), path)
+    session, interactive = await run.workspace.session(), await tui.workspace.session()
+    # Each client has its connections for itself, and names itself on them.
+    await tui.workspace.set_current(interactive)
+    await run.workspace.set_current(session)
+    await tui.workspace.prompt(interactive, SLOW)
+    await run.workspace.prompt(session, SLOW, "mine")
+    await tui.stream.words(session, 3)
+    agent = await tui.workspace.agent()
+    assert [busy["id"] for busy in agent["busy_sessions"]] == [interactive]
+    await run.workspace.client.retire(run.workspace.client_id)
+    complete = await tui.stream.run_complete(session, "mine")
+    assert complete["cancelled"] is True
+    assert (await tui.workspace.get_session(interactive))["is_busy"] is True
+    await tui.workspace.set_current(session)
+    assert (await tui.workspace.agent())["is_busy"] is False
+    await tui.workspace.cancel(interactive)

@@ -67,6 +67,21 @@ def renew_claims(tx: Transaction, *, holder: str) -> None:
     )
 
 
+def only_client(tx: Transaction, workspace_id: str) -> str:
+    """The client that holds the workspace alone; empty where there are several, or none."""
+    clients = tx.fetch(
+        "SELECT client_id FROM workspaces_clientclaim WHERE workspace_id = %s LIMIT 2",
+        [workspace_id],
+    )
+    return clients[0][0] if len(clients) == 1 else ""
+
+
+def require_unretired(tx: Transaction, client_id: str) -> None:
+    """Raises ``ClientRetired``."""
+    if tx.fetch("SELECT 1 FROM workspaces_retiredclient WHERE client_id = %s", [client_id]):
+        raise ClientRetired
+
+
 def release_claim(tx: Transaction, workspace_id: str, client_id: str) -> None:
     """The client lets go at once. Releasing twice is no error."""
     _drop(tx, ClientClaim.objects.filter(workspace_id=workspace_id, client_id=client_id))

@@ -17,6 +17,7 @@ from typing_extensions import override
 
 from workspaces.api.bodies import Form, checked
 from workspaces.bounded_json import LARGE_BYTES
+from workspaces.storage.client_ids import Connection, connection_of
 from workspaces.storage.errors import BadField, Refusal, SessionUnknown, WorkspaceUnknown
 
 ID_LIMIT = 200
@@ -63,6 +64,11 @@ class ApiView(APIView):
         if int(self.request.META["CONTENT_LENGTH"]) > LARGE_BYTES:
             return await asyncio.to_thread(_fields, self.request, form)
         return _fields(self.request, form)
+
+    @property
+    def connection(self) -> Connection:
+        """What is known of the connection that the request came by."""
+        return connection_of(getattr(self.request, "scope", {}))  # of an ASGI request
 
     def query(self, name: str, *, limit: int = ID_LIMIT) -> str:
         """A parameter of the address; empty when it is missing. Raises ``BadField``."""

@@ -38,7 +38,9 @@ class WorkspacesView(ApiView):
         return json_answer(shown)
 
     async def post(self) -> HttpResponse:
-        workspace_id = await open_for_client(await self.fields(OpeningForm))
+        fields = await self.fields(OpeningForm)
+        workspace_id = await open_for_client(fields)
+        self.connection.note(client_id_of(fields["client_id"]))
         # It may have been opened anew, with another environment than its configuration knows.
         configs().forget(workspace_id)
         return json_answer(await _shown(await read(read_open_workspace, workspace_id)))
@@ -56,6 +58,7 @@ class CurrentSessionForm(Form):
 class CurrentSessionView(ApiView):
     async def post(self, workspace_id: str) -> HttpResponse:
         client_id = client_id_of(self.query("client_id"))
+        self.connection.note(client_id)
         session_id = (await self.fields(CurrentSessionForm))["session_id"]
         await write_in_open(
             workspace_id,

@@ -11,9 +11,9 @@ from agents.actions.cancel import cancel_session, clear_queued
 from agents.actions.deletion import mark_deleted
 from agents.models import Run
 from agents.queue.queries import (
+    busy_sessions,
     cancelled_running,
     has_waiting_prompts,
-    is_workspace_busy,
     queued_prompts,
 )
 from agents.turn.effects import End, Outcome
@@ -187,7 +187,7 @@ def test_a_cancel_of_runs_that_nobody_holds_ends_them_all(ground: Ground) -> Non
     assert [run_of(key).outcome for key in keys] == ["cancelled", "cancelled"]
     assert not Session.objects.get(pk=ground.session_id).is_busy
     assert claim() == []
-    assert not is_workspace_busy(ground.workspace_id)
+    assert not busy_sessions(ground.workspace_id)
 
 
 def test_a_cancel_of_a_run_that_a_worker_holds_is_left_to_its_worker(ground: Ground) -> None:
