@@ -13,8 +13,11 @@ import signal
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from typing_extensions import override
+
 from agents.fleet.parent.errors import SpawnFailed
 from agents.tools.shell.identity import started
+from workspaces.waiting import wait_until_set
 
 TERM_SECONDS = 4.0  # a run that is deaf is aborted after three
 _MOST_STDERR = 8 * 1024
@@ -35,11 +38,29 @@ def child_environment(extra: Mapping[str, str]) -> dict[str, str]:
     return {**own, **extra}
 
 
+class _Pipes(asyncio.subprocess.SubprocessStreamProtocol):
+    """Knows when the process has ended.
+
+    ``Process.wait`` of Python 3.11 also waits until its pipes are closed, and a grandchild
+    that inherited them keeps them open for as long as it lives.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        super().__init__(limit=_MOST_STDERR, loop=loop)
+        self.has_exited = asyncio.Event()
+
+    @override
+    def process_exited(self) -> None:
+        super().process_exited()
+        self.has_exited.set()
+
+
 class ChildProcess:
     """Made by ``start``, in the thread of the loop: the child ends with the thread that made it."""
 
-    def __init__(self, process: asyncio.subprocess.Process) -> None:
+    def __init__(self, process: asyncio.subprocess.Process, has_exited: asyncio.Event) -> None:
         self._process = process
+        self._has_exited = has_exited
         self.pid = process.pid
         self.started = ""  # with the number, it names this process for ever
         self._stderr = bytearray()
@@ -54,8 +75,10 @@ class ChildProcess:
         environment: Mapping[str, str] | None = None,
     ) -> ChildProcess:
         """Raises ``SpawnFailed``."""
+        loop = asyncio.get_running_loop()
         try:
-            process = await asyncio.create_subprocess_exec(
+            transport, pipes = await loop.subprocess_exec(
+                lambda: _Pipes(loop),
                 *command,
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.DEVNULL,
@@ -67,7 +90,8 @@ class ChildProcess:
         except (OSError, ValueError) as error:
             kind = type(error).__name__
             raise SpawnFailed(f"The child's process could not be started ({kind}).") from None
-        child = cls(process)
+        process = asyncio.subprocess.Process(transport, pipes, loop)
+        child = cls(process, pipes.has_exited)
         try:
             child.started = await asyncio.to_thread(started, process.pid)
         except BaseException:
@@ -100,10 +124,7 @@ class ChildProcess:
 
     async def wait(self, *, within_seconds: float) -> bool:
         """Whether it has ended by then."""
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(within_seconds):
-                await self._process.wait()
-        return self._process.returncode is not None
+        return await wait_until_set(self._has_exited, seconds=within_seconds)
 
     async def end(self, *, grace_seconds: float = TERM_SECONDS) -> None:
         """Asks, then kills. Callable twice."""
@@ -115,7 +136,7 @@ class ChildProcess:
             # Also when we are cancelled meanwhile: no child is left behind.
             if self.exit_code is None:
                 self._signal(signal.SIGKILL)
-        await self._process.wait()
+        await self._has_exited.wait()
         await self._hang_up()
 
     def kill(self) -> None:

@@ -123,7 +123,7 @@ async def test_waiting_for_a_person_is_not_idleness(child):
     ears = Ears(answer=None)
     _, running = assign(child, "__approve:Write", ears, idle_seconds=1.5)
     await ears.was_asked()
-    done, _ = await asyncio.wait({running}, timeout=4)
+    done, _ = await asyncio.wait({running}, timeout=2)
     assert not done
     ears.answer = True
     assert (await running).result == "echo: approved=true"
