@@ -37,8 +37,16 @@ _LOOK_SECONDS = 1.0
 class WorkspaceLanguages:
     """The ``LanguageService`` of a workspace."""
 
-    def __init__(self, servers: WorkspaceServers) -> None:
+    def __init__(
+        self,
+        servers: WorkspaceServers,
+        *,
+        wait_seconds: float = WAIT_SECONDS,
+        impatient_seconds: float = IMPATIENT_SECONDS,
+    ) -> None:
         self._servers = servers
+        self._wait_seconds = wait_seconds
+        self._impatient_seconds = impatient_seconds
 
     def touch(self, path: str) -> None:
         self._servers.in_background(self._touch(Path(path)))
@@ -46,7 +54,7 @@ class WorkspaceLanguages:
     async def after_change(self, path: str) -> str:
         try:
             changed = Path(path)
-            async with asyncio.timeout(WAIT_SECONDS):
+            async with asyncio.timeout(self._wait_seconds):
                 servers = await self._servers.for_file(changed)
         except TimeoutError:
             return ""
@@ -55,7 +63,12 @@ class WorkspaceLanguages:
             return ""
         if not servers:
             return ""
-        await hear_of(servers, changed, seconds=WAIT_SECONDS)
+        await hear_of(
+            servers,
+            changed,
+            seconds=self._wait_seconds,
+            impatient_seconds=self._impatient_seconds,
+        )
         return report(servers, [changed], self._servers.root)
 
     async def _touch(self, path: Path) -> None:
@@ -67,14 +80,20 @@ class WorkspaceLanguages:
                     await client.sync(path)
 
 
-async def hear_of(servers: Sequence[Server], path: Path, *, seconds: float) -> None:
+async def hear_of(
+    servers: Sequence[Server],
+    path: Path,
+    *,
+    seconds: float,
+    impatient_seconds: float = IMPATIENT_SECONDS,
+) -> None:
     """Waits until each has said something of the file as it is now, or the time is over."""
-    await asyncio.gather(*(_hear(server, path, seconds) for server in servers))
+    await asyncio.gather(*(_hear(server, path, seconds, impatient_seconds) for server in servers))
 
 
-async def _hear(server: Server, path: Path, seconds: float) -> None:
+async def _hear(server: Server, path: Path, seconds: float, impatient_seconds: float) -> None:
     if server.late_answers >= LATE_ANSWERS:
-        seconds = min(seconds, IMPATIENT_SECONDS)
+        seconds = min(seconds, impatient_seconds)
     try:
         async with asyncio.timeout(seconds):
             client = await server.ready(seconds=seconds)

@@ -15,7 +15,7 @@ from agents.tools import textfile
 from agents.tools.contract import Question, ToolOutcome
 from agents.tools.lsp.plans import plans_of
 from agents.tools.lsp.protocol import load_protocol
-from agents.tools.lsp.service import WorkspaceLanguages
+from agents.tools.lsp.service import WAIT_SECONDS, WorkspaceLanguages
 from agents.tools.lsp.states import ServerStatus, State
 from agents.tools.lsp.tools import tools_of
 from agents.tools.lsp.workspace import Planned, WorkspaceServers
@@ -41,10 +41,13 @@ class Bench:
     asked: list[Question] = field(default_factory=list)
     news: asyncio.Event = field(default_factory=asyncio.Event)
     calls: int = 0
+    wait_seconds: float = WAIT_SECONDS
 
     @property
     def languages(self) -> WorkspaceLanguages:
-        return WorkspaceLanguages(self.servers)
+        return WorkspaceLanguages(
+            self.servers, wait_seconds=self.wait_seconds, impatient_seconds=0.05
+        )
 
     def write(self, name: str, text: str) -> Path:
         path = self.root / name
@@ -90,7 +93,9 @@ MakeBench = Callable[..., Bench]
 async def make_bench(tmp_path: Path) -> AsyncIterator[MakeBench]:
     made: list[Bench] = []
 
-    def make(*settings: LspSettings, pause: float = 0.02) -> Bench:
+    def make(
+        *settings: LspSettings, pause: float = 0.02, wait_seconds: float = WAIT_SECONDS
+    ) -> Bench:
         root = (tmp_path / f"project-{len(made)}").resolve()
         root.mkdir()
         desk = make_desk(root)
@@ -108,7 +113,7 @@ async def make_bench(tmp_path: Path) -> AsyncIterator[MakeBench]:
         servers = WorkspaceServers(
             plan, tell=tell, forget=lambda n: bench.forgotten.append(n), first_pause_seconds=pause
         )
-        bench = Bench(root, desk, configured, servers, [])
+        bench = Bench(root, desk, configured, servers, [], wait_seconds=wait_seconds)
         made.append(bench)
         return bench
 

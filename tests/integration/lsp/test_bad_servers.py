@@ -25,11 +25,9 @@ QUICKLY = [
 async def test_one_that_fails_at_once_is_tried_a_few_times_and_left_alone(
     mode: str, make_bench: MakeBench
 ) -> None:
-    bench = make_bench(double(mode))
+    bench = make_bench(double(mode), wait_seconds=1.0)
     path = bench.write("a.py", "bad\n")
-    began = time.monotonic()
     assert await bench.languages.after_change(str(path)) == ""
-    assert time.monotonic() - began < 10
     if mode == "crash-on-open":
         return
     await bench.until(*[State.STARTING, State.ERROR] * 5)
@@ -48,7 +46,7 @@ async def test_one_that_fails_at_once_is_tried_a_few_times_and_left_alone(
 async def test_one_that_says_nothing_is_waited_for_less_and_less(
     mode: str, make_bench: MakeBench
 ) -> None:
-    bench = make_bench(double(mode))
+    bench = make_bench(double(mode), wait_seconds=1.0)
     path = bench.write("a.py", "bad\n")
     times = []
     for number in range(3):
@@ -56,8 +54,8 @@ async def test_one_that_says_nothing_is_waited_for_less_and_less(
         began = time.monotonic()
         assert await bench.languages.after_change(str(path)) == ""
         times.append(time.monotonic() - began)
-    assert max(times) < 7
-    assert times[-1] < 3
+    assert times[0] >= 1.0
+    assert times[-1] < 1.0  # it was late twice: nobody waits the whole time any more
 
 
 async def test_one_that_does_not_start_in_its_time_is_ended(make_bench: MakeBench) -> None:
@@ -151,7 +149,7 @@ async def test_a_file_that_is_broken_elsewhere_is_told_too(make_bench: MakeBench
 async def test_one_that_crashes_while_working_comes_back_with_its_files(
     make_bench: MakeBench,
 ) -> None:
-    bench = make_bench(double("crash-on-bad"))
+    bench = make_bench(double("crash-on-bad"), wait_seconds=1.0)
     path = bench.write("a.py", "good\n")
     await bench.languages.after_change(str(path))
     (ready,) = [status for status in bench.told if status.state is State.READY]

@@ -130,12 +130,17 @@ async def test_it_ends_everything_on_cancel(tmp_path: Path, way: str) -> None:
     assert not word.pids()
 
 
-@pytest.mark.parametrize("way", WAYS)
-async def test_it_ends_everything_on_timeout(tmp_path: Path, way: str) -> None:
-    word = Word()
-    finished = await (await shell(way.format(word.sleeper), tmp_path, timeout=3).started(word))
-    assert finished.timed_out
-    assert not word.pids()
+async def test_it_ends_everything_on_timeout(tmp_path: Path) -> None:
+    """All at once: each has the same three seconds to begin, and takes them."""
+
+    async def run_late(way: str) -> None:
+        word = Word()
+        finished = await (await shell(way.format(word.sleeper), tmp_path, timeout=3).started(word))
+        assert finished.timed_out, way
+        assert not word.pids(), way
+
+    ways = IN_THE_GROUP + (OUT_OF_IT if LINUX else [])
+    await asyncio.gather(*(run_late(way) for way in ways))
 
 
 @pytest.mark.parametrize(
@@ -261,17 +266,23 @@ asyncio.run(main())
 """
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
-def test_everything_ends_with_the_server(tmp_path: Path, number: signal.Signals) -> None:
-    words = [Word() for _ in range(4)]
-    ways = [
-        "{}",
-        "{} & wait",
-        "env -i PATH=$PATH setsid --fork {}; sleep 600",
-        "kill -STOP $PPID; {}",
-    ]
+LEAVES_NO_WAIT = ["{}", "{} & wait", "env -i PATH=$PATH setsid --fork {}; sleep 600"]
+STOPS_ITS_SUPERVISOR = "kill -STOP $PPID; {}"  # which is waited for, in vain
+
+
+@pytest.mark.parametrize(
+    ("number", "ways"),
+    [
+        (signal.SIGTERM, LEAVES_NO_WAIT),
+        (signal.SIGKILL, [*LEAVES_NO_WAIT, STOPS_ITS_SUPERVISOR]),
+    ],
+)
+def test_everything_ends_with_the_server(
+    tmp_path: Path, number: signal.Signals, ways: list[str]
+) -> None:
     if not LINUX:
-        words, ways = words[:2], ways[:2]
+        ways = ways[:2]
+    words = [Word() for _ in ways]
     commands = [way.format(w.sleeper) for way, w in zip(ways, words, strict=True)]
     server = subprocess.Popen([sys.executable, "-c", SERVER, *commands], cwd=Path.cwd())
     try:
