@@ -1,0 +1,55 @@
+"""Which files are mutated, and which tests could notice it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+_FILE_TOOLS = (
+    "asked", "changes", "edit", "multiedit", "paths", "placing", "replacing", "textfile", "view", "write",
+)  # fmt: skip
+AREAS: dict[str, tuple[str, ...]] = {
+    "turn": ("agents/turn/*.py",),
+    "actions": ("agents/actions/*.py",),
+    "queue": ("agents/queue/*.py",),
+    "storage": ("workspaces/storage/*.py",),
+    "events": ("workspaces/events/*.py",),
+    "policy": ("permissions/policy/*.py",),
+    "file tools": tuple(f"agents/tools/{name}.py" for name in _FILE_TOOLS),
+}
+# In this order: what is quick first. Acceptance tests are not among them: a fault that only a
+# whole server shows counts as a survivor.
+TESTS = (
+    "tests/unit/turn",
+    "tests/unit/permissions",
+    "tests/unit/events",
+    "tests/unit/tools",
+    "tests/unit/runner",
+    "tests/unit/test_secrets.py",
+    "tests/integration/actions",
+    "tests/integration/events",
+    "tests/integration/storage",
+    "tests/integration/permissions/test_read_only_commands_write_nothing.py",
+    "tests/integration/fleet/test_sub_agent_rows.py",
+    "tests/integration/tools/test_changing_files.py",
+    "tests/integration/tools/test_looking.py",
+    "tests/integration/api/test_sessions.py",
+    "tests/integration/api/test_prompts.py",
+    "tests/integration/streams",
+)
+
+
+def files_of(root: Path) -> dict[str, list[str]]:
+    """By area: the files that are mutated."""
+    return {
+        area: sorted(
+            str(path.relative_to(root))
+            for pattern in patterns
+            for path in root.glob(pattern)
+            if path.name != "__init__.py"
+        )
+        for area, patterns in AREAS.items()
+    }
+
+
+def tests_of(root: Path) -> list[str]:
+    return [place for place in TESTS if (root / place).exists()]
