@@ -18,6 +18,14 @@ class Mode(enum.Enum):
     REFUSE = "refuse"  # connections break, new ones are closed at once
 
 
+class Cut(enum.Enum):
+    """Where a COMMIT's connection breaks."""
+
+    ANSWER = "answer"  # the server has carried it out, its answer is lost
+    REQUEST = "request"  # it never reaches the server, which sees the connection end
+    HANG = "hang"  # it never reaches the server, which sees nothing: the transaction stays open
+
+
 class TcpProxy:
     """Listens on a free loopback port and forwards to `host:port`."""
 
@@ -31,6 +39,7 @@ class TcpProxy:
         self._passing.set()
         self._is_refusing = False
         self._commits_to_cut = 0
+        self._cut = Cut.ANSWER
         self.cut_commits = 0
         threading.Thread(target=self._accept, name="proxy", daemon=True).start()
 
@@ -46,10 +55,10 @@ class TcpProxy:
             for link in links:
                 link.close()
 
-    def cut_next_commits(self, count: int) -> None:
-        """Forward the next COMMITs, and break their connections instead of returning the answer."""
+    def cut_next_commits(self, count: int, cut: Cut = Cut.ANSWER) -> None:
         with self._lock:
             self._commits_to_cut = count
+            self._cut = cut
 
     def close(self) -> None:
         self.set_mode(Mode.REFUSE)
@@ -63,13 +72,14 @@ class TcpProxy:
     def wait_until_passing(self) -> None:
         self._passing.wait()
 
-    def takes_commit(self) -> bool:
+    def next_cut(self) -> Cut | None:
+        """For a COMMIT that has come; ``None``: it passes."""
         with self._lock:
             if not self._commits_to_cut:
-                return False
+                return None
             self._commits_to_cut -= 1
             self.cut_commits += 1
-            return True
+            return self._cut
 
     def forget(self, link: "_Link") -> None:
         with self._lock:
@@ -103,7 +113,7 @@ class _Link:
         self._proxy = proxy
         self._client = client
         self._server = server
-        self._is_cutting = False
+        self._cut: Cut | None = None
 
     def start(self) -> None:
         for there, back, is_request in (
@@ -118,16 +128,20 @@ class _Link:
         with contextlib.suppress(OSError):
             while data := there.recv(65_536):
                 self._proxy.wait_until_passing()
-                if is_request and _COMMIT in data and self._proxy.takes_commit():
-                    self._is_cutting = True
-                elif not is_request and self._is_cutting:
+                if is_request and _COMMIT in data:
+                    self._cut = self._proxy.next_cut()
+                    if self._cut in (Cut.REQUEST, Cut.HANG):
+                        break
+                elif not is_request and self._cut is Cut.ANSWER:
                     break  # this is the answer to the COMMIT
                 back.sendall(data)
-        self.close()
+        self.close(keeps_server=self._cut is Cut.HANG)
 
-    def close(self) -> None:
-        for end in (self._client, self._server):
+    def close(self, *, keeps_server: bool = False) -> None:
+        ends = (self._client,) if keeps_server else (self._client, self._server)
+        for end in ends:
             with contextlib.suppress(OSError):
                 end.shutdown(socket.SHUT_RDWR)
             end.close()
-        self._proxy.forget(self)
+        if not keeps_server:
+            self._proxy.forget(self)

@@ -142,9 +142,11 @@ class BlockedWrites:
         for lane, group in list(self._lanes.items()):
             if group.due_at > now:
                 continue
+            del self._lanes[lane]
             yield group
-            if not group.writes:
-                del self._lanes[lane]
+            if lane in self._lanes:  # blocked again: for longer each time
+                self._lanes[lane].backoff = group.backoff
+                self._lanes[lane].wait()
             if self.is_everything_blocked:  # since this attempt
                 return
 

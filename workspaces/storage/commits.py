@@ -10,7 +10,6 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, TypeVar
 
@@ -41,16 +40,17 @@ class Fate(Enum):
     IN_PROGRESS = "in progress"
 
 
-@dataclass
 class Attempt:
     """How far one transaction came; meaningful also after ``commit`` has raised."""
 
-    position: int = BEFORE_ALL_JOBS  # of the job in work; ``len(jobs)`` once all were run
-    values: list[Any] = field(default_factory=list)
-    recorded: list[Recorded] = field(default_factory=list)
-    transaction_id: str | None = None
-    backend_pid: int = 0
-    is_commit_sent: bool = False
+    __slots__ = ("is_commit_sent", "position", "recorded", "transaction_id", "values")
+
+    def __init__(self) -> None:
+        self.position = BEFORE_ALL_JOBS  # of the job in work; ``len(jobs)`` once all were run
+        self.values: list[Any] = []
+        self.recorded: list[Recorded] = []
+        self.transaction_id: str | None = None
+        self.is_commit_sent = False
 
     @property
     def is_in_doubt(self) -> bool:
@@ -65,9 +65,9 @@ def commit(
     jobs: Sequence[tuple[str, Job[Any]]], attempt: Attempt, *, lock_timeout_ms: int | None = None
 ) -> None:
     """Runs the jobs and commits. ``attempt`` has the results, or says where it failed."""
-    counters = Counters()
+    counters = Counters(connection.vendor)
     with transaction.atomic(), statements() as cursor:
-        if lock_timeout_ms is not None and connection.vendor == "postgresql":
+        if lock_timeout_ms is not None and counters.is_postgresql:
             cursor.execute("SELECT set_config('lock_timeout', %s, true)", [f"{lock_timeout_ms}ms"])
         for position, (workspace_id, job) in enumerate(jobs):
             attempt.position = position
@@ -83,13 +83,12 @@ def commit(
 
 
 def _identify(attempt: Attempt, counters: Counters, cursor: Statements) -> None:
-    if connection.vendor != "postgresql":
+    if not counters.is_postgresql:
         return
     if counters.transaction_id is None:  # no workspace was locked and nothing claimed: rare
         cursor.execute("SELECT pg_current_xact_id_if_assigned()::text")
         counters.transaction_id = cursor.fetchone()[0]
     attempt.transaction_id = counters.transaction_id
-    attempt.backend_pid = connection.connection.info.backend_pid
 
 
 def look_up_fate(attempt: Attempt) -> Fate:
@@ -108,8 +107,8 @@ def look_up_fate(attempt: Attempt) -> Fate:
             # The server has not noticed yet that the connection is gone.
             cursor.execute(
                 "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
-                " WHERE pid = %s AND backend_xid = (%s::xid8)::xid",
-                [attempt.backend_pid, attempt.transaction_id],
+                " WHERE backend_xid = (%s::xid8)::xid",
+                [attempt.transaction_id],
             )
             cursor.fetchall()
     # NULL: too old to be known. It waited for hours; what it wrote cannot be missing any more

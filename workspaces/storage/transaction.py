@@ -34,22 +34,27 @@ class Recorded:
     created_at: int
 
 
+# The id is read together with a row that is locked anyway: no round trip, and no id of its own.
+_LOCK_POSTGRESQL = (
+    "SELECT last_event, pg_current_xact_id()::text FROM workspaces_workspace WHERE id = %s"
+    " FOR UPDATE"
+)
+# SQLite has one writer anyway, and its COMMIT fails or succeeds in this process.
+_LOCK_SQLITE = "SELECT last_event, NULL FROM workspaces_workspace WHERE id = %s"
+
+
 class Counters:
     """Event numbers of the workspaces that a batch has locked, and its transaction's id."""
 
-    def __init__(self) -> None:
+    def __init__(self, vendor: str) -> None:
+        self.is_postgresql = vendor == "postgresql"
         self.last: dict[str, int] = {}
         self.transaction_id: str | None = None  # PostgreSQL's, once it is known
 
     def lock(self, cursor: Statements, workspace_id: str) -> None:
         if workspace_id in self.last:
             return
-        suffix = " FOR UPDATE" if connection.features.has_select_for_update else ""
-        cursor.execute(
-            f"SELECT last_event, {transaction_id_sql()} FROM workspaces_workspace"
-            " WHERE id = %s" + suffix,
-            [workspace_id],
-        )
+        cursor.execute(_LOCK_POSTGRESQL if self.is_postgresql else _LOCK_SQLITE, [workspace_id])
         row = cursor.fetchone()
         if row is None:
             raise WorkspaceUnknown
@@ -58,11 +63,7 @@ class Counters:
 
 
 def transaction_id_sql() -> str:
-    """A column with the transaction's id, by which the fate of its COMMIT can be looked up.
-
-    Read together with rows that are locked anyway, it costs no round trip and no new id.
-    SQLite needs none: its COMMIT fails or succeeds in this process.
-    """
+    """A column with the transaction's id, for jobs that lock rows but no workspace."""
     return "pg_current_xact_id()::text" if connection.vendor == "postgresql" else "NULL"
 
 

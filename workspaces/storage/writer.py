@@ -44,6 +44,7 @@ from workspaces.storage.errors import (
 from workspaces.storage.failures import Failure, failure_of, refusal_of
 from workspaces.storage.outage import outage
 from workspaces.storage.patience import REQUEST_SECONDS, deadline
+from workspaces.storage.waiting_requests import HANGS_SECONDS, WaitingRequests
 from workspaces.storage.write_answers import Publish, answer_all, answer_error, as_exception
 
 logger = logging.getLogger(__name__)
@@ -55,19 +56,18 @@ BATCH_LIMIT = 256
 PROBE_LOCK_MS = 20
 # A job that breaks the connection again and again is tried alone, then refused.
 LOSSES_ALONE, LOSSES_LIMIT = 5, 10
-# A request whose write has not begun after so long is answered: the database hangs.
-HANGS_SECONDS = 15.0
 STOPPING_SECONDS = 2.0  # for writes that are blocked when the writer is stopped
 
 
 class Writer:
-    def __init__(self) -> None:
+    def __init__(self, *, hangs_seconds: float = HANGS_SECONDS) -> None:
         self._queue: queue.SimpleQueue[Write[Any] | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
         self._publish: Publish | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._closed = False
         self._gate = threading.Lock()  # nothing is asked behind the mark that ends the thread
+        self._requests = WaitingRequests(self._gate, hangs_seconds=hangs_seconds)
         # Of the thread alone:
         self._blocked: BlockedWrites = BlockedWrites()
         self._doubt: Doubt | None = None
@@ -79,6 +79,7 @@ class Writer:
         if self._thread is not None:
             raise RuntimeError("the writer runs already")
         self._publish, self._loop = publish, loop
+        self._requests.begin(loop)
         self._closed = False
         self._thread = threading.Thread(target=self._work, name="writer", daemon=True)
         self._thread.start()
@@ -113,13 +114,13 @@ class Writer:
         write = Write(workspace_id, job, loop, answer, deadline())
         if not self._ask(write):
             raise ShuttingDown
-        if write.until is None:
+        if write.until is None or loop is not self._loop:
             return await answer
-        timer = loop.call_later(HANGS_SECONDS, self._withdraw, write)
+        self._requests.add(write)
         try:
             return await answer
         finally:
-            timer.cancel()
+            self._requests.discard(write)
 
     def write_and_wait(self, workspace_id: str, job: Job[T]) -> T:
         """The same for a thread outside the loop; without a running writer, right here."""
@@ -136,14 +137,6 @@ class Writer:
             self._queue.put(asked)
             return True
 
-    def _withdraw(self, write: Write[Any]) -> None:
-        """In the loop of whoever asked. What has begun may yet be committed, so it is awaited."""
-        with self._gate:
-            if write.is_begun or write.answer.done():
-                return
-            write.is_withdrawn = True
-        write.answer.set_exception(DatabaseUnreachable())
-
     # -- the thread
 
     def _work(self) -> None:
@@ -151,10 +144,7 @@ class Writer:
             is_ended = False
             while not is_ended:
                 fresh, is_ended = self._gather()
-                if self._blocked:
-                    fresh = [write for write in fresh if not self._blocked.takes(write)]
-                for start in range(0, len(fresh), BATCH_LIMIT):
-                    self._settle(fresh[start : start + BATCH_LIMIT])
+                self._settle(fresh)
                 self._try_blocked()
             self._end_blocked()
         finally:
@@ -176,14 +166,15 @@ class Writer:
         return batch, True
 
     def _settle(self, batch: list[Write[Any]], *, lock_timeout_ms: int | None = None) -> None:
-        if self._blocked.everything is not None:  # since an earlier part of the same batch
+        if self._blocked:  # perhaps only since an earlier part of the same batch
             batch = [write for write in batch if not self._blocked.takes(write)]
         batch = self._begun(batch)
         if not batch:
             return
         # One order of locks in every process, so that no two batches wait for each other:
         # workspaces by id, then the rows of runs, which claims and leases lock.
-        batch.sort(key=lambda write: (not write.workspace_id, write.workspace_id))
+        if len(batch) > 1:
+            batch.sort(key=lambda write: (not write.workspace_id, write.workspace_id))
         for tries in itertools.count(1):
             attempt = Attempt()
             try:
