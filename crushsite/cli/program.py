@@ -24,6 +24,8 @@ from workspaces.api.version import VERSION
 
 OWN_APPS = frozenset({"crushsite", "agents", "permissions", "workspaces"})
 USAGE_ERROR = 2
+# Ours, but in place of one that only a checkout has.
+CHECKOUT_ONLY = frozenset({"runserver"})
 # In the order in which somebody comes to need them; others of ours follow under "more".
 GROUPS: Mapping[str, Sequence[str]] = {
     "everyday": ("serve", "prompt", "sessions", "cancel", "fleet", "trust", "doctor"),
@@ -69,14 +71,18 @@ class Program(ManagementUtility):
         settings.INSTALLED_APPS  # noqa: B018  a bad setting is named instead of the command
         apps = get_commands()
         app = apps.get(subcommand)
-        if app is None or (self._is_installed and not _is_own(app)):
+        if app is None or not self._knows(subcommand, app):
             self._refuse(subcommand, apps)
         command = load_command_class(app, subcommand)
         return _with_our_manners(command) if _is_own(app) else command
 
     @override
     def main_help_text(self, commands_only: bool = False) -> str:
-        names = [name for name, app in get_commands().items() if _is_own(app)]
+        names = [
+            name
+            for name, app in get_commands().items()
+            if _is_own(app) and name not in CHECKOUT_ONLY
+        ]
         if commands_only:
             return "\n".join(sorted(names if self._is_installed else get_commands()))
         lines = [
@@ -91,8 +97,11 @@ class Program(ManagementUtility):
             lines += ["", "Django's own:", *_filled(set(get_commands()) - set(names))]
         return "\n".join(lines)
 
+    def _knows(self, name: str, app: Any) -> bool:
+        return not self._is_installed or (_is_own(app) and name not in CHECKOUT_ONLY)
+
     def _refuse(self, wanted: str, apps: Mapping[str, Any]) -> NoReturn:
-        known = [name for name, app in apps.items() if _is_own(app) or not self._is_installed]
+        known = [name for name, app in apps.items() if self._knows(name, app)]
         near = difflib.get_close_matches(wanted, known, n=1)
         meant = f" Did you mean {near[0]}?" if near else ""
         sys.stderr.write(

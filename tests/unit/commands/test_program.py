@@ -6,9 +6,11 @@ import pytest
 from django.core.management import get_commands
 
 from crushsite.cli.naming import command_line
-from crushsite.cli.program import OWN_APPS, Program
+from crushsite.cli.program import CHECKOUT_ONLY, OWN_APPS, Program
 
-OWN = sorted(name for name, app in get_commands().items() if app in OWN_APPS)
+OWN = sorted(
+    name for name, app in get_commands().items() if app in OWN_APPS and name not in CHECKOUT_ONLY
+)
 
 
 def listed(text: str) -> list[str]:
@@ -47,6 +49,12 @@ def test_an_unknown_command_is_refused_with_a_way_on(
 
 def test_django_commands_run_in_a_checkout() -> None:
     Program(["manage.py"]).fetch_command("makemigrations")
+
+
+def test_the_checkouts_runserver_is_ours_and_the_installed_program_has_none() -> None:
+    assert Program(["manage.py"]).fetch_command("runserver").__module__.startswith("crushsite.")
+    with pytest.raises(SystemExit):
+        Program(["crush-server"]).fetch_command("runserver")
 
 
 @pytest.mark.parametrize("name", OWN)
