@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from agents.tools.mcp.contract import McpFailed
+from agents.tools.mcp.limits import Patience
 from agents.tools.mcp.login import Login
 from agents.tools.mcp.stdio import Child
 from workspaces.config.settings import McpSettings
@@ -19,8 +20,7 @@ class Attempt:
     settings: McpSettings
     cwd: Path
     env: Mapping[str, str] = field(repr=False)
-    leave_seconds: float
-    probe_seconds: float
+    patience: Patience
     login: Login | None = None
     renew: bool = False
     handshake_only: bool = False  # the server ended when it was asked for its revision

@@ -23,7 +23,6 @@ CHANGES: Mapping[type[BaseModel], Change] = {
     types.ResourceListChangedNotification: Change.RESOURCES,
 }
 
-_FIRST_PAUSE_SECONDS = 1.0
 _LONGEST_PAUSE_SECONDS = 60.0
 _REFUSALS = frozenset({types.METHOD_NOT_FOUND, types.INVALID_PARAMS, types.INVALID_REQUEST})
 
@@ -39,10 +38,14 @@ def announced(can: types.ServerCapabilities) -> frozenset[Change]:
 
 
 async def listen_for_changes(
-    session: ClientSession, wanted: frozenset[Change], on_change: Callable[[Change], None]
+    session: ClientSession,
+    wanted: frozenset[Change],
+    on_change: Callable[[Change], None],
+    *,
+    pause_seconds: float,
 ) -> None:
     """Until the connection ends, or the server refuses to be listened to."""
-    pause = _FIRST_PAUSE_SECONDS
+    pause, is_first = pause_seconds, True
     while True:
         try:
             async with listen(
@@ -51,11 +54,12 @@ async def listen_for_changes(
                 prompts_list_changed=Change.PROMPTS in wanted,
                 resources_list_changed=Change.RESOURCES in wanted,
             ) as events:
-                if pause > _FIRST_PAUSE_SECONDS:
+                if not is_first:
                     for change in wanted:  # nothing repeats what was missed meanwhile
                         on_change(change)
+                is_first = False
                 async for _ in events:
-                    pause = _FIRST_PAUSE_SECONDS  # the message handler is given each of them
+                    pause = pause_seconds  # the message handler is given each of them
         except SubscriptionLost:
             pass
         except MCPError as error:

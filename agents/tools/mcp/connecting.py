@@ -85,7 +85,7 @@ async def _transport(attempt: Attempt) -> AsyncIterator[TransportStreams]:
         command = await asyncio.to_thread(
             resolve_command, settings.command, settings.args, cwd=attempt.cwd, env=attempt.env
         )
-        async with started(command, leave_seconds=attempt.leave_seconds) as (read, write, child):
+        async with started(command, attempt.patience) as (read, write, child):
             attempt.child = child
             yield read, write
         return

@@ -268,7 +268,14 @@ class Connection:
         self._session = session
         wanted = announced(self.can)
         if wanted and session.protocol_version in MODERN_PROTOCOL_VERSIONS:
-            listening = asyncio.create_task(listen_for_changes(session, wanted, self._mark))
+            listening = asyncio.create_task(
+                listen_for_changes(
+                    session,
+                    wanted,
+                    self._mark,
+                    pause_seconds=self._attempt.patience.relisten_seconds,
+                )
+            )
             self._side.add(listening)
             listening.add_done_callback(self._side.discard)
             listening.add_done_callback(_note)

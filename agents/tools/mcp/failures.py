@@ -47,6 +47,8 @@ def _known(error: BaseException) -> McpFailed | None:
             if isinstance(_root(error), ssl.SSLError):
                 return ConnectionLost("The server's certificate is not trusted.")
             return ConnectionLost("The server cannot be reached: nobody answers at its address.")
+        case httpx2.SSEError():
+            return ConnectionLost("The server sent an event that is too long, or is none.")
         case httpx2.HTTPError() | httpx2.InvalidURL() | httpx2.StreamError():
             return ConnectionLost(f"The connection broke: {type(error).__name__}.")
         case OAuthFlowError():

@@ -26,7 +26,7 @@ from agents.tools.mcp.contract import (
     ProcessIdentity,
     State,
 )
-from agents.tools.mcp.limits import AUTH_SECONDS, Patience
+from agents.tools.mcp.limits import Patience
 from agents.tools.mcp.login_desk import LoginDesk, open_door
 from agents.tools.mcp.offering import Offering
 from agents.tools.mcp.pauses import Pauses
@@ -123,7 +123,7 @@ class Keeper:
         from agents.tools.mcp.protocol import Login  # noqa: PLC0415  it is loaded now
 
         if asks_login(self._settings):
-            self.login = Login(self._settings, self._backing)
+            self.login = Login(self._settings, self._backing, self._patience)
         loop = asyncio.get_running_loop()
         while True:
             self._woken.clear()
@@ -178,7 +178,7 @@ class Keeper:
                 await door.aclose()
                 self._on_login(login.key)
 
-            ended = await self._attempt(more_seconds=AUTH_SECONDS, then=let_in)
+            ended = await self._attempt(more_seconds=self._patience.auth_seconds, then=let_in)
             login.end()
         if not self._was_up:  # else somebody may have asked for the next login
             self.desk.fail(ended)
@@ -205,8 +205,7 @@ class Keeper:
             settings=self._settings,
             cwd=Path(self._site.path),
             env={**self._site.env, **self._settings.env},
-            leave_seconds=self._patience.leave_seconds,
-            probe_seconds=self._patience.probe_seconds,
+            patience=self._patience,
             login=login,
             renew=renew,
             handshake_only=self._handshake_only,

@@ -28,19 +28,20 @@ MAX_ITEMS = 200  # parts of one result
 MAX_RESOURCE_BYTES = 8 * 1024 * 1024  # what read-resource answers, altogether
 TOOL_NAME_CHARS = 64  # what every provider takes
 
-FIRST_WAIT_SECONDS = 10.0  # a prompt for servers that start for the first time
-AUTH_SECONDS = 300.0  # a person to let a server in
-
 
 @dataclass(frozen=True, slots=True)
 class Patience:
     """Times that tests shorten."""
 
+    first_wait_seconds: float = 10.0  # a prompt for servers that start for the first time
+    auth_seconds: float = 300.0  # a person to let a server in
     call_seconds: float = 120.0  # a call, unless the server's own timeout is longer
     listing_seconds: float = 1.0  # between two readings of a list that keeps changing
     ping_seconds: float = 30.0  # between two questions whether a distant server is there
     probe_seconds: float = 3.0  # for a command to say which revision it speaks; then the handshake
+    relisten_seconds: float = 1.0  # before a stream of changes is opened again; doubles
     leave_seconds: float = 0.5  # for a process to end by itself when its stdin closes
+    last_words_seconds: float = 2.0  # for a process to end whose stdout has ended
     first_pause_seconds: float = 0.5  # before a crashed server is started again; doubles
     longest_pause_seconds: float = 60.0
     steady_seconds: float = 60.0  # who lives longer begins with the first pause again

@@ -30,7 +30,7 @@ from pydantic import AnyUrl, BaseModel, ValidationError
 
 from agents.tools.mcp.callback import Callback
 from agents.tools.mcp.contract import Backing, McpFailed, NeedsLogin
-from agents.tools.mcp.limits import AUTH_SECONDS
+from agents.tools.mcp.limits import Patience
 from workspaces.config.http_values import is_address
 from workspaces.config.settings import McpSettings
 from workspaces.storage.errors import Refusal
@@ -56,9 +56,10 @@ class _Kept:
 class Login:
     """Also the package's ``TokenStorage``."""
 
-    def __init__(self, settings: McpSettings, backing: Backing) -> None:
+    def __init__(self, settings: McpSettings, backing: Backing, patience: Patience) -> None:
         self._settings = settings
         self._backing = backing
+        self._patience = patience
         self._kept = _Kept()
         self._callback: Callback | None = None
         self._rounds = 0  # how often this login has sent a person away
@@ -218,11 +219,12 @@ class Login:
     async def _answer(self) -> AuthorizationCodeResult:
         if self._callback is None:
             raise NeedsLogin
+        seconds = self._patience.auth_seconds
         try:
-            async with asyncio.timeout(AUTH_SECONDS):
+            async with asyncio.timeout(seconds):
                 code, state, issuer = await self._callback.code()
         except TimeoutError:
-            raise McpFailed(f"Nobody logged in within {AUTH_SECONDS:g} seconds.") from None
+            raise McpFailed(f"Nobody logged in within {seconds:g} seconds.") from None
         return AuthorizationCodeResult(code=code, state=state, iss=issuer)
 
 

@@ -41,7 +41,7 @@ async def negotiate(session: Session, attempt: Attempt) -> None:
         _ = await session.initialize()
         return
     if attempt.settings.kind == "stdio":  # over HTTP a login may come first
-        session.probe_seconds = attempt.probe_seconds
+        session.probe_seconds = attempt.patience.probe_seconds
     attempt.is_probing = True
     await negotiate_auto(session)
     attempt.is_probing = False

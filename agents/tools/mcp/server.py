@@ -21,7 +21,7 @@ from agents.tools.mcp.contract import (
     View,
 )
 from agents.tools.mcp.keeper import Keeper, Site
-from agents.tools.mcp.limits import FIRST_WAIT_SECONDS, Patience
+from agents.tools.mcp.limits import Patience
 from agents.tools.mcp.rules import asks_login
 from workspaces.config.settings import McpSettings
 from workspaces.waiting import wait_until_set
@@ -138,7 +138,7 @@ class Server:
         """The connection, also when it comes back within moments. Raises ``McpFailed``."""
         keeper = self._keeper
         try:
-            async with asyncio.timeout(FIRST_WAIT_SECONDS):
+            async with asyncio.timeout(self._patience.first_wait_seconds):
                 while True:
                     connection = keeper.connection
                     if connection is not None and not connection.is_over:
@@ -160,7 +160,7 @@ class Server:
         """For the first attempt, within limits, and never a second time."""
         if self._keeper.settled.is_set() or self._was_waited_for:
             return
-        limit = min(FIRST_WAIT_SECONDS, self.settings.timeout_seconds + 1)
+        limit = min(self._patience.first_wait_seconds, self.settings.timeout_seconds + 1)
         if not await wait_until_set(self._keeper.settled, seconds=limit):
             self._was_waited_for = True
 

@@ -25,7 +25,7 @@ from pydantic import ValidationError
 from typing_extensions import override
 
 from agents.tools.mcp.contract import McpFailed, ProcessIdentity
-from agents.tools.mcp.limits import MAX_MESSAGE_BYTES, MAX_STDERR_BYTES
+from agents.tools.mcp.limits import MAX_MESSAGE_BYTES, MAX_STDERR_BYTES, Patience
 from agents.tools.shell.leftover import recorded_start
 from agents.tools.shell.output import readable
 from agents.tools.shell.process import Process, ProcessFailed
@@ -38,7 +38,6 @@ from workspaces.waiting import wait_until_set
 _CHUNK = 64 * 1024
 _LARGE = 256 * 1024  # reading more than this takes the loop's time: done in a thread
 _AT_ONCE = 100  # lines that are read without a pause
-_LAST_WORDS_SECONDS = 2.0
 _START_SECONDS = 30.0
 
 Incoming = MemoryObjectReceiveStream[SessionMessage | Exception]
@@ -72,21 +71,29 @@ class Tail:
 class Child:
     """The process while it lives, and what is known of it afterwards."""
 
-    def __init__(self, process: Process, tail: Tail, pump: Pump, identity: ProcessIdentity) -> None:
+    def __init__(
+        self,
+        process: Process,
+        tail: Tail,
+        pump: Pump,
+        identity: ProcessIdentity,
+        patience: Patience,
+    ) -> None:
         self._process = process
         self._tail = tail
         self._pump = pump
         self.identity = identity
+        self._patience = patience
         self._ended = asyncio.ensure_future(process.wait())
 
     async def last_words(self) -> str:
         """Why it is gone, or what it has said so far."""
-        await asyncio.wait({self._ended}, timeout=_LAST_WORDS_SECONDS)
+        await asyncio.wait({self._ended}, timeout=self._patience.last_words_seconds)
         if not self._ended.done():
             return self._told("The server stopped talking")
         if self._ended.cancelled():
             return "The server was stopped."
-        await wait_until_set(self._pump.drained, seconds=_LAST_WORDS_SECONDS)
+        await wait_until_set(self._pump.drained, seconds=self._patience.last_words_seconds)
         return self._told(f"The server ended with exit code {self._ended.result()}")
 
     def said(self) -> str:
@@ -96,10 +103,10 @@ class Child:
         said = self.said()
         return f"{how}: {said}" if said else f"{how} and said nothing on stderr."
 
-    async def end(self, leave_seconds: float) -> None:
+    async def end(self) -> None:
         """Its stdin is closed, which is the word to leave; then everything of it is killed."""
         try:
-            await asyncio.wait({self._ended}, timeout=leave_seconds)
+            await asyncio.wait({self._ended}, timeout=self._patience.leave_seconds)
         finally:
             try:
                 self._ended.cancel()
@@ -125,12 +132,12 @@ def resolve_command(
 
 @asynccontextmanager
 async def started(
-    command: Command, *, leave_seconds: float
+    command: Command, patience: Patience
 ) -> AsyncIterator[tuple[Incoming, Outgoing, Child]]:
     """The process and its messages. Raises ``McpFailed``; enter and leave it in one task."""
     async with AsyncExitStack() as stack:
-        child, stdin, stdout = await _start(command, stack)
-        stack.push_async_callback(child.end, leave_seconds)
+        child, stdin, stdout = await _start(command, patience, stack)
+        stack.push_async_callback(child.end)
         stack.callback(stdin.close)
         incoming, read = anyio.create_memory_object_stream[SessionMessage | Exception](0)
         write, outgoing = anyio.create_memory_object_stream[SessionMessage](0)
@@ -146,7 +153,7 @@ async def started(
 
 
 async def _start(
-    command: Command, stack: AsyncExitStack
+    command: Command, patience: Patience, stack: AsyncExitStack
 ) -> tuple[Child, asyncio.StreamWriter, asyncio.StreamReader]:
     """What is begun is put on the stack at once. Raises ``McpFailed``."""
     tail = Tail()
@@ -181,7 +188,8 @@ async def _start(
     pump.start()
     mark = command.env[PROCESS_MARK]
     start = await asyncio.to_thread(recorded_start, process.pid, mark)
-    return Child(process, tail, pump, ProcessIdentity(process.pid, start)), stdin, stdout
+    identity = ProcessIdentity(process.pid, start)
+    return Child(process, tail, pump, identity, patience), stdin, stdout
 
 
 def _pipe(of_reader: ExitStack, of_writer: ExitStack) -> tuple[int, int]:

@@ -21,6 +21,7 @@ QUICK = Patience(
     call_seconds=3,
     listing_seconds=0.1,
     leave_seconds=0.3,
+    relisten_seconds=0.1,
     first_pause_seconds=0.05,
     tries=3,
     again_seconds=0.2,

@@ -61,6 +61,28 @@ for line in sys.stdin:
     elif method == "tools/call":
         say(number, result={"content": [{"type": "text", "text": "done"}], "resultType": "complete"})
 """
+# A server of 2026 that ends the first stream of changes, and names its tool after the streams it saw.
+BREAKING = """
+import json, sys
+def say(**more): print(json.dumps({"jsonrpc": "2.0", **more}), flush=True)
+COMPLETE = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
+CAN = {"tools": {"listChanged": True}}
+streams = 0
+for line in sys.stdin:
+    message = json.loads(line)
+    method, number = message.get("method"), message.get("id")
+    if method == "server/discover":
+        say(id=number, result={"supportedVersions": ["2026-07-28"], "capabilities": CAN, **COMPLETE})
+    elif method == "tools/list":
+        tool = {"name": f"t{streams}", "inputSchema": {"type": "object"}}
+        say(id=number, result={"tools": [tool], **COMPLETE})
+    elif method == "subscriptions/listen":
+        streams += 1
+        say(method="notifications/subscriptions/acknowledged", params={
+            "_meta": {"io.modelcontextprotocol/subscriptionId": number},
+            "notifications": {"toolsListChanged": True}})
+        if streams == 1: say(id=number, result={"resultType": "complete"})
+"""
 # Servers of 2025 that know no request before the handshake.
 OLD = """
 import json, sys
@@ -201,6 +223,15 @@ async def test_a_call_that_lacks_headers_is_sent_again_after_a_look_at_the_list(
     assert await run(host, "mcp_s_t", tmp_path) == "done"
     server = (await host.servers_of("w"))["s"]
     await until(lambda: server.offer.tools[0].description != "list 1")
+
+
+async def test_a_stream_of_changes_that_ends_is_opened_again_and_the_lists_are_read_again(
+    make_host: MakeHost,
+) -> None:
+    host = make_host(script(BREAKING))
+    assert list(await host.tools("w")) == ["mcp_s_t0"]
+    server = (await host.servers_of("w"))["s"]
+    await until(lambda: server.offer.tools[0].name == "t2")
 
 
 @pytest.mark.parametrize("era", ERAS)

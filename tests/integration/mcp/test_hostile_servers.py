@@ -5,6 +5,7 @@ import contextlib
 import gzip
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from agents.tools.mcp.contract import Change, McpFailed, State
 from agents.tools.mcp.host import McpHost
 from tests.doubles.mcp_backing import MemoryBacking
 from tests.doubles.tool_context import make_desk
-from tests.integration.mcp.conftest import double, script
+from tests.integration.mcp.conftest import QUICK, double, script
 from workspaces.config.settings import McpSettings
 
 MakeHost = Callable[..., McpHost]
@@ -98,7 +99,11 @@ async def run(host: McpHost, name: str, tmp_path: Path, **arguments: Any) -> str
 async def test_a_server_that_cannot_start_says_why_and_is_left_alone_in_the_end(
     source: str, told: str, make_host: MakeHost, backing: MemoryBacking
 ) -> None:
-    host = make_host(script(source, timeout_seconds=1.5 if "did not start" in told else 20))
+    host = make_host(
+        script(source, timeout_seconds=1.5 if "did not start" in told else 20),
+        # Whoever lives on is not waited for long; whoever ends has its time on a slow machine.
+        patience=replace(QUICK, last_words_seconds=0.3) if "stopped" in told else QUICK,
+    )
     began = time.monotonic()
     assert await host.tools("w") == {}
     view = await backing.until_state(State.ERROR)
@@ -147,13 +152,23 @@ async def test_a_call_without_an_answer_ends_in_time_and_is_taken_back(
     make_host: MakeHost, tmp_path: Path
 ) -> None:
     notes = tmp_path / "notes"
-    host = make_host(double(env={"MCP_NOTES": str(notes)}))
-    with pytest.raises(ToolRefusal, match="did not answer within 15 seconds"):
-        await run(host, "mcp_s_wait", tmp_path, seconds=60)
+    body = f"""
+asked = []
+def more(message):
+    if message.get("method") == "notifications/cancelled":
+        open({str(notes)!r}, "w").write(str(message["params"]["requestId"] in asked))
+    if message.get("method") == "tools/call":
+        asked.append(message["id"])
+        if len(asked) > 1: say(id=message["id"], result={{"content": []}})
+"""
+    host = make_host(script(POLITE % body, timeout_seconds=3))
+    with pytest.raises(ToolRefusal, match="did not answer within 3 seconds"):
+        await run(host, "mcp_s_t", tmp_path)
     async with asyncio.timeout(10):
-        while "cancelled" not in notes.read_text():
+        while not notes.exists() or not notes.read_text():
             await asyncio.sleep(0.02)
-    assert await run(host, "mcp_s_add", tmp_path, first=1, second=1) == "2"
+    assert notes.read_text() == "True"
+    assert await run(host, "mcp_s_t", tmp_path) == "no output"
 
 
 async def test_a_list_without_an_end_is_cut(
@@ -287,21 +302,51 @@ async def test_closing_in_the_middle_of_a_start_and_of_a_call_ends_both(
     await host.close("w")
 
 
+@pytest.mark.parametrize(
+    ("kind", "content_type", "first", "told"),
+    [
+        (
+            "http",
+            "application/json",
+            b"",
+            "The server sent a message of more than 16,777,216 bytes.",
+        ),
+        (
+            "http",
+            "text/event-stream",
+            b"data: ",
+            "The server sent a message of more than 16,777,216 bytes.",
+        ),
+        (
+            "sse",
+            "text/event-stream",
+            b"event: endpoint\ndata: /x\n\ndata: ",
+            "The server sent an event that is too long, or is none.",
+        ),
+    ],
+)
 async def test_a_distant_server_that_sends_without_an_end_is_cut_off(
-    serve: Serve, make_host: MakeHost, backing: MemoryBacking
+    kind: str,
+    content_type: str,
+    first: bytes,
+    told: str,
+    serve: Serve,
+    make_host: MakeHost,
+    backing: MemoryBacking,
 ) -> None:
     async def endless(request: web.Request) -> web.StreamResponse:
-        response = web.StreamResponse(headers={"Content-Type": "application/json"})
+        response = web.StreamResponse(headers={"Content-Type": content_type})
         await response.prepare(request)
         with contextlib.suppress(ConnectionError):
+            await response.write(first)
             while True:
                 await response.write(b" " * 1_000_000)
         return response
 
-    host = make_host(McpSettings("s", "http", url=await serve(endless), timeout_seconds=20))
+    host = make_host(McpSettings("s", kind, url=await serve(endless), timeout_seconds=20))
     await host.open("w")
     view = await backing.until_state(State.ERROR)
-    assert view.error == "The server sent a message of more than 16,777,216 bytes."
+    assert view.error == told
 
 
 @pytest.mark.parametrize("kind", ["http", "sse"])

@@ -2,6 +2,7 @@
 
 import pytest
 
+from agents.tools.mcp.limits import Patience
 from agents.tools.mcp.login import Login
 from tests.doubles.mcp_backing import MemoryBacking
 from workspaces.config.settings import McpSettings
@@ -11,7 +12,7 @@ DOCUMENT = "https://example.org/client.json"
 
 def login_of(**more: str) -> Login:
     settings = McpSettings("s", "http", url="https://example.org/mcp", **more)
-    return Login(settings, MemoryBacking("/", {}))
+    return Login(settings, MemoryBacking("/", {}), Patience())
 
 
 async def test_a_client_id_that_is_an_address_describes_the_client_there() -> None:
