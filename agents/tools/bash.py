@@ -11,6 +11,7 @@ from typing import Any
 
 from agents.llm.contract import ToolSpec
 from agents.tools import arguments, asked, limits
+from agents.tools.command_paths import reads_inside, shows_secrets
 from agents.tools.contract import Question, ToolContext, ToolOutcome, ToolRefusal
 from agents.tools.description import beside
 from agents.tools.paths import resolve
@@ -223,6 +224,11 @@ async def _reading_environment(
     if not verdict.read_only:
         return None
     if not is_known_locale(context.env) and not command.isascii():
+        return None
+    reads = verdict.reads
+    if reads is None or shows_secrets(reads, context):
+        return None
+    if not await asyncio.to_thread(reads_inside, reads, context):
         return None
     if "git" in verdict.programs:
         return await safe_git_variables(folder, context.env, shows_content=True)

@@ -9,13 +9,15 @@ what is not understood is asked about.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from permissions.policy.conditions import compares_in_double_brackets
 from permissions.policy.prefixes import check_environment, check_local
 from permissions.policy.programs import PREFIXES, RULES
-from permissions.policy.steps import Loop, Simple, Step, Test
-from permissions.policy.syntax import read_steps
+from permissions.policy.reading import Reads
+from permissions.policy.steps import Loop, Opened, Simple, Step, Test
+from permissions.policy.syntax import Line, read_line
 from permissions.policy.words import Doubt, Word
 
 _PLACES = re.compile(r"(?:/usr)?(?:/local)?/bin/|/opt/homebrew/bin/")
@@ -26,14 +28,18 @@ class Verdict:
     read_only: bool
     reason: str  # a sentence, for people
     programs: frozenset[str] = frozenset()  # what it runs, where it only reads
+    reads: Reads | None = None  # ``None`` where that cannot be told
 
 
 @dataclass(slots=True)
 class _Judge:
     programs: set[str] = field(default_factory=set)
+    runs: list[tuple[str, tuple[Word, ...]]] = field(default_factory=list)
 
     def step(self, step: Step) -> None:
         match step:
+            case Opened():
+                pass
             case Loop(name):
                 check_local(name)
             case Test(words):
@@ -64,6 +70,7 @@ class _Judge:
         place = _PLACES.match(name)
         program = name[place.end() :] if place else name
         self.programs.add(program)
+        self.runs.append((program, words[1:]))
         if prefix := PREFIXES.get(program):
             prefix(words[1:], self.run)
         elif rule := RULES.get(program):
@@ -76,14 +83,44 @@ def judge(command: str) -> Verdict:
     """Never raises. ``command`` is what a shell would be given to run."""
     judging = _Judge()
     try:
-        for step in read_steps(command):
+        line = read_line(command)
+        for step in line.steps:
             judging.step(step)
         if {"cd", "git"} <= judging.programs:
             # Another folder may hold a repository whose configuration names programs to run.
             raise Doubt("It uses git in another folder.")
     except Doubt as doubt:
         return Verdict(read_only=False, reason=str(doubt))
-    return Verdict(True, "Everything that it runs only reads.", frozenset(judging.programs))
+    try:
+        reads = _reads(line, judging.runs)
+    except Doubt:
+        reads = None
+    return Verdict(True, "Everything that it runs only reads.", frozenset(judging.programs), reads)
+
+
+def _reads(line: Line, runs: Sequence[tuple[str, tuple[Word, ...]]]) -> Reads:
+    """Raises ``Doubt``."""
+    own = frozenset(
+        [step.name for step in line.steps if isinstance(step, Loop)]
+        + [one.name for step in line.steps if isinstance(step, Simple) for one in step.assignments]
+        + [word.text for name, words in runs if name == "read" for word in words]
+    )
+    reads = Reads(variables=set(line.variables - own))
+    for step in line.steps:
+        match step:
+            case Opened(word):
+                reads.operands([word])
+            case Loop(_, words):
+                for word in words:
+                    reads.shown(word, own=own)
+            case Test(words):
+                reads.program("[[", words, own=own)
+            case Simple():
+                pass
+    for name, words in runs:
+        if name not in PREFIXES or name == "env":
+            reads.program(name, words, own=own)
+    return reads
 
 
 def is_read_only(command: str) -> bool:

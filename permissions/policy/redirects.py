@@ -18,31 +18,34 @@ _BEFORE = re.compile(r"(?:^|(?<!\\)[ \t\n]|[;&|(])\Z")
 
 def judge_redirect(
     kind: str, source: str, start: int, end: int, *, word: Callable[[int, int], Word]
-) -> None:
-    """Raises ``Doubt`` unless it only reads. ``word`` reads the one word that stands there."""
+) -> Word | None:
+    """The file that it reads, if any. Raises ``Doubt`` unless it only reads. ``word`` reads the one word that stands there."""
     if not _BEFORE.search(source[max(0, start - 2) : start]):
         raise Doubt("It redirects directly behind a word, which may set a variable.")
     if _CLOSE.fullmatch(source, start, end):
-        return
+        return None
     if kind == "heredoc_redirect":
         raise Doubt("It holds a here-document.")
     if kind == "herestring_redirect":
         if not source.startswith("<<<", start):
             raise Doubt("It is not understood.")
         word(start + 3, end)
-        return
+        return None
     match = _REDIRECT.match(source, start, end)
     if match is None:
         raise Doubt("It redirects in a way that is not judged.")
     operator = match.group().strip(" \t0123456789")
-    target = word(match.end(), end).exact
+    named = word(match.end(), end)
+    target = named.exact
     if target is None:
         raise Doubt("It redirects to or from a name that is computed.")
     if operator in {"<&", ">&"} and _DESCRIPTOR.fullmatch(target):
-        return
+        return None
     if operator == "<":
         # Bash itself opens these two as network connections.
         if target.startswith(("/dev/tcp", "/dev/udp")):
             raise Doubt("It reads from the network.")
-    elif target != "/dev/null":
+        return named
+    if target != "/dev/null":
         raise Doubt("It redirects output into a file.")
+    return None

@@ -26,6 +26,7 @@ class Loop:
     """A name that a ``for`` loop gives values to."""
 
     name: str
+    words: tuple[Word, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,4 +36,11 @@ class Test:
     words: tuple[Word, ...]
 
 
-Step = Simple | Loop | Test
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A file that a redirection reads."""
+
+    word: Word
+
+
+Step = Simple | Loop | Test | Opened

@@ -16,7 +16,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from permissions.policy.redirects import REDIRECTS, judge_redirect
-from permissions.policy.steps import Assignment, Loop, Simple, Step, Test
+from permissions.policy.steps import Assignment, Loop, Opened, Simple, Step, Test
 from permissions.policy.words import Doubt, Word, read_words
 
 if TYPE_CHECKING:
@@ -61,7 +61,13 @@ def _language() -> Language:
     return tree_sitter.Language(tree_sitter_bash.language())
 
 
-def read_steps(command: str) -> tuple[Step, ...]:
+@dataclass(frozen=True, slots=True)
+class Line:
+    steps: tuple[Step, ...]
+    variables: frozenset[str]  # that it expands anywhere
+
+
+def read_line(command: str) -> Line:
     """Everything that running ``command`` may run. Raises ``Doubt``, and nothing else."""
     if len(command) > MAX_LENGTH:
         raise Doubt(f"It is longer than {MAX_LENGTH:,} characters.")
@@ -78,7 +84,7 @@ def read_steps(command: str) -> tuple[Step, ...]:
     reader.gap(0, root.start_byte)
     reader.gap(root.end_byte, len(data))
     reader.block(root)
-    return tuple(reader.steps)
+    return Line(tuple(reader.steps), frozenset(reader.variables))
 
 
 def _is_deceptive(char: str) -> bool:
@@ -92,6 +98,7 @@ class _Reader:
     source: str  # one character a byte, so that the tree's offsets fit
     steps: list[Step] = field(default_factory=list)
     substitutions: dict[int, Node] = field(default_factory=dict)
+    variables: set[str] = field(default_factory=set)
     depth: int = 0
 
     def index(self, root: Node) -> None:
@@ -173,7 +180,9 @@ class _Reader:
                 raise Doubt("It uses a part of the shell that is not judged.")
 
     def words(self, start: int, end: int) -> tuple[Word, ...]:
-        return read_words(self.source, start, end, substitution=self.substitution)
+        return read_words(
+            self.source, start, end, substitution=self.substitution, variables=self.variables
+        )
 
     def word(self, start: int, end: int) -> Word:
         found = self.words(start, end)
@@ -221,7 +230,11 @@ class _Reader:
         return Assignment(match.group(1), self.word(match.end(), node.end_byte))
 
     def redirect(self, node: Node) -> None:
-        judge_redirect(node.type, self.source, node.start_byte, node.end_byte, word=self.word)
+        file = judge_redirect(
+            node.type, self.source, node.start_byte, node.end_byte, word=self.word
+        )
+        if file is not None:
+            self.steps.append(Opened(file))
 
     def test(self, node: Node) -> None:
         start, end = node.start_byte, node.end_byte
@@ -246,11 +259,12 @@ class _Reader:
         if parts[0].type != "for" or len(parts) < 2 or parts[1].type != "variable_name":
             raise Doubt("It uses a kind of loop that is not judged.")
         name = parts[1]
-        self.steps.append(Loop(self.source[name.start_byte : name.end_byte]))
+        words: list[Word] = []
         for part in parts[2:]:
             if part.type == "do_group":
                 self.block(part)
             elif part.type in _WORDS:
-                self.word(part.start_byte, part.end_byte)
+                words.append(self.word(part.start_byte, part.end_byte))
             elif part.type not in {"in", ";"}:
                 raise Doubt("It uses a kind of loop that is not judged.")
+        self.steps.append(Loop(self.source[name.start_byte : name.end_byte], tuple(words)))

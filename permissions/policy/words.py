@@ -30,6 +30,10 @@ class Shape(IntEnum):
 class Word:
     text: str  # the whole argument when it is exact, else its certain beginning
     shape: Shape = Shape.EXACT
+    # Where only patterns make it uncertain: all of it. Which characters were quoted is lost.
+    pattern: str | None = field(default=None, compare=False)
+    names: frozenset[str] = field(default=frozenset(), compare=False)  # variables in it
+    is_stream: bool = field(default=False, compare=False)  # what another command prints
 
     @property
     def exact(self) -> str | None:
@@ -43,7 +47,8 @@ class Word:
         return self.shape is not Shape.LOOSE and self.text[:1] not in {"", "-", "+", "(", "!"}
 
 
-LOOSE = Word("", Shape.LOOSE)
+# What ``xargs`` reads: no shell replaces it by names of files.
+LOOSE = Word("", Shape.LOOSE, names=frozenset({"*"}))
 
 _VARIABLE = re.compile(r"\$(?:[A-Za-z_][A-Za-z0-9_]*|[0-9?#$@*!-])")
 # No default that assigns, no indirection, no offset (arithmetic) and no ``@P``: those can run code.
@@ -64,6 +69,9 @@ class _Draft:
     certain: int | None = None  # how many characters stand before the first expansion
     shape: Shape = Shape.EXACT
     begun: bool = False
+    names: set[str] = field(default_factory=set)
+    has_other: bool = False  # an expansion that is no plain variable
+    is_stream: bool = False
 
     def add(self, text: str, *, quoted: bool) -> None:
         self.begun = True
@@ -87,7 +95,14 @@ class _Draft:
             certain = pattern if certain is None else min(certain, pattern)
             self.shape = max(self.shape, Shape.EACH)
         # The source was read as one character a byte; the text is what those bytes say.
-        return Word("".join(self.text[:certain]).encode("latin-1").decode(), self.shape)
+        whole = "".join(self.text).encode("latin-1").decode()
+        return Word(
+            "".join(self.text[:certain]).encode("latin-1").decode(),
+            self.shape,
+            pattern=whole if self.certain is None else None,
+            names=frozenset() if self.has_other else frozenset(self.names),
+            is_stream=self.is_stream and not self.text[len("/dev/fd/") :],
+        )
 
 
 @dataclass(slots=True)
@@ -98,6 +113,7 @@ class _Lexer:
     at: int
     words: list[Word] = field(default_factory=list)
     draft: _Draft = field(default_factory=_Draft)
+    variables: set[str] = field(default_factory=set)
 
     def run(self) -> tuple[Word, ...]:
         while self.at < self.end:
@@ -178,9 +194,14 @@ class _Lexer:
             self.at = match.end()
         elif source[at] == "`" or source.startswith("$(", at):
             self.draft.expand(shape)
+            self.draft.has_other = True
             self.at = self.substitution(at)
         elif match := _VARIABLE.match(source, at, self.end) or _BRACED.match(source, at, self.end):
             name = match.group().strip("${}")
+            variable = re.match(r"\$\{?#?(\w+|.)", match.group())
+            if variable:
+                self.draft.names.add(variable.group(1))
+                self.variables.add(variable.group(1))
             if name in _ABSOLUTE and (quoted or name == "HOME"):
                 self.draft.add("/", quoted=True)
                 shape = Shape.ONE
@@ -205,16 +226,27 @@ class _Lexer:
             raise Doubt("It writes into another command.")
         if not self.draft.begun:
             self.draft.add("/dev/fd/", quoted=True)
+            self.draft.is_stream = True
+        self.draft.has_other = True
         self.draft.expand(Shape.ONE)
         self.at = self.substitution(self.at)
 
 
 def read_words(
-    source: str, start: int, end: int, *, substitution: Callable[[int], int]
+    source: str,
+    start: int,
+    end: int,
+    *,
+    substitution: Callable[[int], int],
+    variables: set[str] | None = None,
 ) -> tuple[Word, ...]:
     """The words between two offsets; ``source`` holds one character a byte.
 
     ``substitution`` judges the command substitution that begins at an offset
-    and returns the offset behind it, or raises ``Doubt``.
+    and returns the offset behind it, or raises ``Doubt``. ``variables`` takes the names of
+    all variables that are expanded.
     """
-    return _Lexer(source, end, substitution, start).run()
+    lexer = _Lexer(source, end, substitution, start)
+    if variables is not None:
+        lexer.variables = variables
+    return lexer.run()

@@ -1,0 +1,226 @@
+"""What a command that only reads may read: which paths it names, and which variables it shows.
+
+Pure. Every word counts as a path, also one within an option, unless its program is known to take
+it for something else. What cannot be told from the text is a ``Doubt``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from permissions.policy.options import names
+from permissions.policy.words import Doubt, Shape, Word
+
+_UNKNOWN = "It reads a path that is not known before it runs."
+_NO_FILES = names(
+    "echo printf true false : seq expr sleep basename dirname tr env printenv which type whereis "
+    "id whoami groups uname nproc tty uptime free locale getconf logname numfmt factor lscpu lsblk "
+    "pgrep read hostname df ps"
+)
+_PATTERN_FIRST = names("grep egrep fgrep rg sed jq fd fdfind")
+_SEPARATED = names("cut sort paste column")
+_SUMS = names("cksum sum md5sum sha1sum sha224sum sha256sum sha384sum sha512sum b2sum shasum md5")
+# Options with which a program follows links that it meets in folders, or reads names from a file.
+_FOLLOWING: Mapping[str, re.Pattern[str]] = {
+    **dict.fromkeys(("grep", "egrep", "fgrep"), re.compile(r"-[^-]*[RS]|--dere.*")),
+    "rg": re.compile(r"-[^-]*L|--follow"),
+    "find": re.compile(r"-L|-H|-follow"),
+    **dict.fromkeys(("fd", "fdfind"), re.compile(r"-[^-]*L|--follow")),
+    "du": re.compile(r"-[^-]*[LHD]|--d.*|--f.*"),
+    "wc": re.compile(r"--f.*"),
+    "ls": re.compile(r"-[^-]*[LH]|--d.*"),
+    "tree": re.compile(r"-[^-]*l"),
+    **dict.fromkeys(_SUMS, re.compile(r"-[^-]*c.*|--c.*")),
+    "file": re.compile(r"-[^-]*f|--files-from.*"),
+}
+_FILE_TESTS = frozenset(f"-{letter}" for letter in "bcdefghkprsuwxGLNOS")
+_COMPARES_FILES = frozenset({"-nt", "-ot", "-ef"})
+# A filter can load a file and show the environment.
+_JQ_REACHES_OUT = re.compile(r"import|include|env|ENV|input_filename|modulemeta|debug|getpath\(")
+# Sections of git's configuration that hold no passwords; the user's own file is outside.
+_GIT_KEY = re.compile(
+    r"(?:user|core|branch|remote|init|pull|push|merge|diff|fetch|rebase|commit|color|alias|submodule)\..*"
+)
+_HARMLESS_FILES = frozenset({"-", "/dev/null", "/dev/stdin"})
+_NOT_A_NAME = frozenset("?#$!@*-0123456789")
+
+
+@dataclass(slots=True)
+class Reads:
+    """``paths`` are as written; ``patterns`` are matched with files by the shell."""
+
+    paths: set[str] = field(default_factory=set)
+    patterns: set[str] = field(default_factory=set)
+    folders: list[str] = field(default_factory=list)  # where ``cd`` goes
+    variables: set[str] = field(default_factory=set)
+    shows_environment: bool = False
+
+    def program(self, name: str, args: Sequence[Word], *, own: frozenset[str]) -> None:
+        """``own`` are the variables that the command itself sets. Raises ``Doubt``."""
+        if name == "cd":
+            self._enter(args)
+        elif name in {"env", "printenv"}:
+            self._environment(args)
+        elif rule := _RULES.get(name):
+            self.operands(rule(args))
+        elif name in _NO_FILES:
+            if name == "ps" and any(_shows_environment(word) for word in args):
+                raise Doubt("It shows the environment of other programs.")
+            for word in args:
+                self.shown(word, own=own)
+        else:
+            self.operands(_suspects(name, args))
+
+    def operands(self, words: Iterable[Word]) -> None:
+        for word in words:
+            if word.is_stream:
+                continue
+            if word.pattern is not None and word.shape is Shape.EACH:
+                self._pattern(word.pattern)
+            elif word.exact is None:
+                raise Doubt(_UNKNOWN)
+            else:
+                self._exact(word.text)
+
+    def shown(self, word: Word, *, own: frozenset[str]) -> None:
+        """A word that is no path; the shell may still replace it by names of files."""
+        if word.shape is Shape.EACH:
+            self.operands([word])
+            return
+        set_here = own & (word.names - _NOT_A_NAME)
+        is_unknown = word.shape is Shape.LOOSE and (not word.names or bool(set_here))
+        if is_unknown or (word.exact or "").startswith("~"):
+            raise Doubt(_UNKNOWN)
+
+    def _exact(self, text: str) -> None:
+        if text in _HARMLESS_FILES:
+            return
+        parts = {text, text.lstrip("@"), *_behind_each(text, "=")}
+        if text.startswith("-") and not text.startswith("--"):
+            # A value may stand directly behind a letter: ``-f/etc/x``, ``-nf../x``.
+            parts |= {text[start:] for start in range(2, min(len(text), 12))}
+        if any(part.startswith("~") for part in parts):
+            raise Doubt(_UNKNOWN)
+        self.paths |= {part for part in parts if part} - _HARMLESS_FILES
+
+    def _pattern(self, pattern: str) -> None:
+        # Braces are replaced before names are matched: ``{a,/etc}/*``.
+        if re.search(r"[{,]\.?\.?/|\{[^}]*/|\.\.\}|^~|[=,{:]~", pattern):
+            raise Doubt(_UNKNOWN)
+        self.patterns.add(pattern)
+        self.patterns |= {part for part in _behind_each(pattern, "=") if part}
+
+    def _enter(self, args: Sequence[Word]) -> None:
+        if len(args) != 1 or args[0].exact is None or args[0].text.startswith(("-", "~")):
+            raise Doubt(_UNKNOWN)
+        self.folders.append(args[0].text)
+
+    def _environment(self, args: Sequence[Word]) -> None:
+        rest = [word for word in args if word.exact is None or "=" not in word.text]
+        if not rest or any(word.exact is None for word in rest):
+            self.shows_environment = True
+        self.variables |= {word.text for word in rest if word.exact}
+
+
+def _behind_each(text: str, mark: str) -> list[str]:
+    return [text[found.end() :] for found in re.finditer(re.escape(mark), text)]
+
+
+def _shows_environment(word: Word) -> bool:
+    """``ps e`` and ``ps axe`` show it; ``ps -e`` shows all processes, but ``-E`` on BSD."""
+    if word.exact is None or "environ" in word.text:
+        return True
+    return "E" in word.text if word.text.startswith("-") else "e" in word.text
+
+
+def _suspects(name: str, args: Sequence[Word]) -> Iterable[Word]:
+    follows = _FOLLOWING.get(name)
+    if follows and any(follows.fullmatch(word.text) for word in args):
+        raise Doubt("It follows links to wherever they lead.")
+    if name in _SEPARATED:
+        return _without_separator(args)
+    if name not in _PATTERN_FIRST:
+        return args
+    return _without_pattern(args, always="--files" not in {word.text for word in args})
+
+
+def _without_separator(args: Sequence[Word]) -> list[Word]:
+    """``cut -d/`` and ``sort -t /``: a slash there separates fields."""
+    return [
+        word
+        for index, word in enumerate(args)
+        if not re.fullmatch("-[dts]/", word.text)
+        and not (word.exact == "/" and index and args[index - 1].exact in {"-d", "-t", "-s"})
+    ]
+
+
+def _without_pattern(args: Sequence[Word], *, always: bool) -> list[Word]:
+    """Without the first operand, unless an option gives the pattern or a file of patterns."""
+    named = re.compile(r"-[^-]*[ef].*|--(?:regexp|file|expression|from-file).*")
+    if not always or any(named.fullmatch(word.text) for word in args if word.exact is not None):
+        return list(args)
+    for index, word in enumerate(args):
+        if word.is_operand and word.shape <= Shape.ONE:
+            return [*args[:index], *args[index + 1 :]]
+    return list(args)
+
+
+def _sed(args: Sequence[Word]) -> Iterable[Word]:
+    scripts = [index + 1 for index, word in enumerate(args) if word.exact == "-e"]
+    if not scripts:
+        scripts = [i for i, word in enumerate(args) if word.is_operand][:1]
+    return [word for index, word in enumerate(args) if index not in scripts]
+
+
+def _jq(args: Sequence[Word]) -> Iterable[Word]:
+    for word in args:
+        if word.exact is None or _JQ_REACHES_OUT.search(word.text):
+            raise Doubt("Its filter may read other files or the environment.")
+        if re.fullmatch(r"-[^-]*[fL].*|--(?:from-file|rawfile|slurpfile|argfile|lib).*", word.text):
+            raise Doubt(_UNKNOWN)
+    return _without_pattern(args, always=True)
+
+
+def _diff(args: Sequence[Word]) -> Iterable[Word]:
+    given = [word.text for word in args]
+    if "--no-dereference" not in given and any(
+        re.fullmatch(r"-[^-]*r.*|--recursive", text) for text in given
+    ):
+        raise Doubt("It follows links to wherever they lead.")
+    return args
+
+
+def _test(args: Sequence[Word]) -> Iterable[Word]:
+    for index, word in enumerate(args):
+        before = args[index - 1].exact if index else None
+        after = args[index + 1].exact if index + 1 < len(args) else None
+        is_file = before in _FILE_TESTS | _COMPARES_FILES or after in _COMPARES_FILES
+        if is_file or word.shape is Shape.EACH:
+            yield word
+
+
+def _git(args: Sequence[Word]) -> Iterable[Word]:
+    rest = list(args)
+    while rest and rest[0].text.startswith("-"):
+        del rest[0]
+    if not rest or rest[0].exact != "config":
+        return rest
+    given = {word.text for word in rest[1:]}
+    keys = {text for text in given if not text.startswith("-")} - {"get", "list"}
+    gets = given & {"--get", "--get-all", "get"} and keys and all(map(_GIT_KEY.fullmatch, keys))
+    if given & {"--global", "--system"} or not ("--local" in given or gets):
+        raise Doubt("It shows the user's own configuration of git.")
+    return []
+
+
+_RULES: Mapping[str, Callable[[Sequence[Word]], Iterable[Word]]] = {
+    "sed": _sed,
+    "jq": _jq,
+    "diff": _diff,
+    "test": _test,
+    "[": _test,
+    "[[": _test,
+    "git": _git,
+}
