@@ -38,7 +38,7 @@ def judge(held: Held, question: Question = QUESTION, call_id: str = "c") -> Verd
 def answer(ground: Ground, given: Answer, call_id: str = "c") -> bool:
     return write(
         lambda tx: resolve(
-            tx, ground.workspace_id, request_id="", tool_call_id=call_id, answer=given
+            tx, ground.workspace_id, request_id="", tool_call_id=call_id, answer=given, folder=""
         )
     )
 
