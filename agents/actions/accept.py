@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
+from typing import Any
 
 import orjson
 
@@ -14,6 +15,7 @@ from workspaces.actions.claims import only_client, require_unretired
 from workspaces.actions.sessions import read_session, tell_session
 from workspaces.events.parts import Binary, part_to_wire
 from workspaces.events.types import Kind
+from workspaces.storage.attached_data import store_attached
 from workspaces.storage.errors import (
     QueueFull,
     RunIdTaken,
@@ -55,12 +57,11 @@ class Prompt:
             for a in self.attachments
         )
 
-    def attachments_json(self) -> str:
-        parts = [
+    def attached_parts(self) -> list[dict[str, Any]]:
+        return [
             part_to_wire(Binary(a.file_path or a.file_name, a.mime_type, a.content))
             for a in self.attachments
         ]
-        return orjson.dumps(parts).decode()
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +169,7 @@ def accept_prompt(
     if prompt.run_id is not None and client_id:
         # Its client left while the prompt was on its way: nobody waits for the run.
         require_unretired(tx, client_id)
+    attached = store_attached(tx.cursor, workspace_id, prompt.attached_parts(), now=tx.now)
     ((key,),) = tx.fetch(
         "INSERT INTO agents_run (workspace_id, session_id, run_id, accept_number, kind, state,"
         " outcome, prompt, attachments, size, body_digest, was_queued, worker, fence, lease_expires_at,"
@@ -182,7 +184,7 @@ def accept_prompt(
             last_accept + 1,
             kind.value,
             prompt.text,
-            prompt.attachments_json(),
+            orjson.dumps(attached).decode(),
             prompt.size,
             digest,
             bool(is_busy),

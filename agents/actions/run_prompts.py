@@ -17,7 +17,7 @@ def store_prompt(tx: Transaction, run: RunRow, *, run_key: int | None = None) ->
         run.workspace_id,
         run.session_id,
         role=Role.USER,
-        parts=run.user_parts,
+        parts=run.user_parts(tx),
         run_key=run_key or run.key,
     )
     return str(message["id"])

@@ -17,6 +17,7 @@ from workspaces.events.parts import (
     Text,
     parts_from_wire,
 )
+from workspaces.storage.attached_data import load_attached
 from workspaces.storage.transaction import Transaction
 
 PROMPT_SHOWN_CHARS = 2_000
@@ -47,11 +48,10 @@ class RunRow:
     is_cancelled: bool  # its session's cancel mark covers it, or it was withdrawn
     parent: int | None  # the run whose call waits for it
 
-    @property
-    def user_parts(self) -> Parts:
+    def user_parts(self, tx: Transaction) -> Parts:
         """The user message that this run's prompt is stored as."""
-        finish = Finish(FinishReason.STOP)
-        return (Text(self.prompt), *parts_from_wire(orjson.loads(self.attachments)), finish)
+        attached = orjson.loads(load_attached(tx.cursor, self.attachments))
+        return (Text(self.prompt), *parts_from_wire(attached), Finish(FinishReason.STOP))
 
 
 def _row(values: Sequence[Any]) -> RunRow:

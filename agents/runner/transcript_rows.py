@@ -21,6 +21,7 @@ from workspaces.events.parts import (
     plain_text,
     tool_calls,
 )
+from workspaces.storage.attached_data import load_attached
 from workspaces.storage.statements import statements
 
 _MESSAGES = (
@@ -60,7 +61,7 @@ def read_transcript(session_id: str, run_key: int) -> Stored:
         cursor.execute(_SUMMARY, [session_id])
         summary_id, start = cursor.fetchone() or ("", 0)
         cursor.execute(_MESSAGES, [session_id, True, start, run_key, False, summary_id])
-        rows = cursor.fetchall()
+        rows = [(*row[:2], load_attached(cursor, row[2]), *row[3:]) for row in cursor.fetchall()]
     summary = [_summary(row) for row in rows if row[6]]
     said = [(_message(row), row[5] == run_key) for row in rows if not row[6]]
     return Stored(

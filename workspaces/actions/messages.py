@@ -11,6 +11,7 @@ import orjson
 from workspaces.events.message_rows import COLUMNS, message_of_row, message_wire
 from workspaces.events.parts import Parts, Role, ShellCommand, parts_to_wire
 from workspaces.events.types import Kind
+from workspaces.storage.attached_data import store_attached
 from workspaces.storage.ids import new_id
 from workspaces.storage.transaction import Transaction
 
@@ -85,6 +86,7 @@ def _insert(
 ) -> tuple[int, dict[str, Any]]:
     number = tx.next_number(workspace_id)
     message_id = new_id()
+    stored = store_attached(tx.cursor, workspace_id, wire, now=tx.now)
     tx.execute(
         "INSERT INTO workspaces_message (id, workspace_id, session_id, position, stream_number,"
         " role, parts, model, provider, is_finished, is_summary, run_key, created_at, updated_at)"
@@ -96,7 +98,7 @@ def _insert(
             number,
             0 if is_finished else number,
             role.value,
-            orjson.dumps(wire).decode(),
+            orjson.dumps(stored).decode(),
             model,
             provider,
             is_finished,
@@ -122,7 +124,14 @@ def _insert(
         updated_at=tx.now,
         is_summary=is_summary,
     )
-    return tx.append(workspace_id, kind, {"message": message}, session_id=session_id), message
+    number = tx.append(
+        workspace_id,
+        kind,
+        {"message": message},
+        session_id=session_id,
+        stored=None if stored == wire else {"message": {**message, "parts": stored}},
+    )
+    return number, message
 
 
 def start_command_message(

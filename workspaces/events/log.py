@@ -8,6 +8,8 @@ import orjson
 
 from workspaces.events.live import LiveMessage
 from workspaces.events.message_rows import COLUMNS, message_of_row
+from workspaces.events.types import Kind
+from workspaces.storage.attached_data import load_attached
 from workspaces.storage.errors import WorkspaceUnknown
 from workspaces.storage.statements import statements
 from workspaces.storage.transaction import Recorded
@@ -30,7 +32,17 @@ def read_events(workspace_id: str, *, after: int, limit: int = PAGE) -> list[Rec
             [workspace_id, after, limit],
         )
         return [
-            Recorded(workspace_id, number, kind, session_id, {}, payload.encode(), created_at)
+            Recorded(
+                workspace_id,
+                number,
+                kind,
+                session_id,
+                {},
+                (
+                    load_attached(cursor, payload) if kind == Kind.MESSAGE_CREATED else payload
+                ).encode(),
+                created_at,
+            )
             for number, kind, session_id, payload, created_at in cursor.fetchall()
         ]
 

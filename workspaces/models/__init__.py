@@ -1,5 +1,6 @@
 """The facts: where, who, what was said, what happened."""
 
+from workspaces.models.attachment import Attachment
 from workspaces.models.claim import ClientClaim, RetiredClient
 from workspaces.models.event import Event
 from workspaces.models.file import FileRead, FileVersion
@@ -9,6 +10,7 @@ from workspaces.models.trust import TrustRequest, TrustRequestState
 from workspaces.models.workspace import Workspace
 
 __all__ = [
+    "Attachment",
     "ClientClaim",
     "Event",
     "FileRead",

@@ -11,9 +11,11 @@ from typing import Any
 import orjson
 
 from workspaces.events.message_rows import COLUMNS, message_wire
+from workspaces.events.parts import Role
 from workspaces.queries.sessions import require_session
 from workspaces.queries.workspaces import require_open
-from workspaces.storage.statements import statements
+from workspaces.storage.attached_data import load_attached
+from workspaces.storage.statements import Statements, statements
 
 
 def list_messages(workspace_id: str, session_id: str) -> list[dict[str, Any]]:
@@ -45,15 +47,16 @@ def messages_of_session(session_id: str) -> list[dict[str, Any]]:
 def _messages(where: str, params: Sequence[Any]) -> list[dict[str, Any]]:
     with statements() as cursor:
         cursor.execute(f"SELECT {COLUMNS} FROM workspaces_message WHERE {where}", params)
-        return [_message(row) for row in cursor.fetchall()]
+        return [_message(cursor, row) for row in cursor.fetchall()]
 
 
-def _message(row: Sequence[Any]) -> dict[str, Any]:
+def _message(cursor: Statements, row: Sequence[Any]) -> dict[str, Any]:
+    parts = load_attached(cursor, row[3]) if row[2] == Role.USER else row[3]
     return message_wire(
         id=row[0],
         session_id=row[1],
         role=row[2],
-        parts=orjson.Fragment(row[3]),  # a list, in JSON already
+        parts=orjson.Fragment(parts),  # a list, in JSON already
         model=row[4],
         provider=row[5],
         created_at=row[6],

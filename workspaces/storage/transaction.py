@@ -32,6 +32,7 @@ class Recorded:
     payload: Mapping[str, Any]
     payload_json: bytes
     created_at: int
+    stored_json: bytes | None = None  # where the row holds less than readers get
 
 
 # The id is read together with a row that is locked anyway: no round trip, and no id of its own.
@@ -90,14 +91,30 @@ class Transaction:
         return self._counters.last[workspace_id] + 1
 
     def append(
-        self, workspace_id: str, kind: str, payload: Mapping[str, Any], *, session_id: str = ""
+        self,
+        workspace_id: str,
+        kind: str,
+        payload: Mapping[str, Any],
+        *,
+        session_id: str = "",
+        stored: Mapping[str, Any] | None = None,
     ) -> int:
-        """Adds an event to the workspace's log and returns its number."""
+        """Adds an event to the workspace's log and returns its number.
+
+        ``stored``: the payload for the row, with references to attached data.
+        """
         number = self.next_number(workspace_id)
         self._counters.last[workspace_id] = number
         self.recorded.append(
             Recorded(
-                workspace_id, number, kind, session_id, payload, orjson.dumps(payload), self.now
+                workspace_id,
+                number,
+                kind,
+                session_id,
+                payload,
+                orjson.dumps(payload),
+                self.now,
+                None if stored is None else orjson.dumps(stored),
             )
         )
         return number
@@ -120,7 +137,14 @@ def store_events(cursor: Statements, recorded: Sequence[Recorded], counters: Cou
         "INSERT INTO workspaces_event (workspace_id, number, kind, session_id, payload, created_at)"
         " VALUES (%s, %s, %s, %s, %s, %s)",
         [
-            (e.workspace_id, e.number, e.kind, e.session_id, e.payload_json.decode(), e.created_at)
+            (
+                e.workspace_id,
+                e.number,
+                e.kind,
+                e.session_id,
+                (e.payload_json if e.stored_json is None else e.stored_json).decode(),
+                e.created_at,
+            )
             for e in recorded
         ],
     )
