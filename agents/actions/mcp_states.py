@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from agents.actions.holding import Held, hold
 from agents.models import McpSecret, McpServer
 from agents.tools.mcp.contract import Change, State, View
 from workspaces.events.types import Kind
@@ -97,3 +98,10 @@ def save_secret(tx: Transaction, key: str, sealed: str) -> int:
         url=key, defaults={"sealed": sealed, "changed_at": changed_at}
     )
     return changed_at
+
+
+def record_late_servers(tx: Transaction, held: Held, names: Sequence[str]) -> None:
+    """A run begins without the tools of these servers, which join at a later step."""
+    run = hold(tx, held)
+    facts = {"session_id": run.session_id, "servers": list(names)}
+    tx.append(run.workspace_id, Kind.MCP_AWAITED, facts, session_id=run.session_id)

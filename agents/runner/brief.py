@@ -19,7 +19,7 @@ from agents.prompts.main import agent_prompt, fetch_prompt, main_prompt
 from agents.queue.claim import Claimed
 from agents.runner.languages import languages_of
 from agents.runner.own_environment import server_env
-from agents.runner.toolbox import toolbox_of
+from agents.runner.toolbox import late_servers_of, toolbox_of
 from agents.tools.contract import LanguageService, NoLanguages, Tool
 from agents.turn.transcript import Message
 from workspaces.config.cache import configs
@@ -79,6 +79,7 @@ class Brief:
     data_dir: str
     languages: LanguageService = field(default_factory=NoLanguages)
     skills: tuple[Skill, ...] = ()
+    late_servers: tuple[str, ...] = ()  # MCP servers that still start: their tools are missing
 
 
 # What a process may know better than a workspace's files: models, keys, tools left out.
@@ -107,10 +108,12 @@ async def brief_of(claimed: Claimed, *, adapt: Adapt | None = None) -> Brief:
         prefix=settings.providers[choice.provider].prompt_prefix,
     )
     render = _PROMPTS.get(claimed.kind, main_prompt)
+    tools = await toolbox_of(workspace_id, claimed.kind, settings)
     return Brief(
         model=model,
         system=render(facts),
-        tools=await toolbox_of(workspace_id, claimed.kind, settings),
+        tools=tools,
+        late_servers=late_servers_of(workspace_id, claimed.kind, settings),
         settings=settings,
         env=env,
         working_dir=working_dir,

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 
 from agents.llm.errors import ModelError
 from agents.queue.claim import Claimed
 from agents.runner.brief import Brief
+from agents.runner.toolbox import late_servers_of, toolbox_of
 from agents.turn.window import is_nearly_full
 from workspaces.config.settings import ModelChoice
 
@@ -21,6 +23,20 @@ class Briefing:
             self.brief = await brief_of(claimed)
         except ModelError as error:
             self.fault = error.sentence
+
+    async def take_late_tools(self, claimed: Claimed) -> None:
+        """Before each request of the model: tools of servers that were late join now."""
+        brief = self.brief
+        if brief is None or not brief.late_servers:
+            return
+        late = late_servers_of(claimed.workspace_id, claimed.kind, brief.settings)
+        if late != brief.late_servers:
+            tools = await toolbox_of(claimed.workspace_id, claimed.kind, brief.settings)
+            self.brief = replace(brief, tools=tools, late_servers=late)
+
+    @property
+    def late_servers(self) -> tuple[str, ...]:
+        return self.brief.late_servers if self.brief is not None else ()
 
     @property
     def choice(self) -> ModelChoice | None:

@@ -40,16 +40,31 @@ def mcp_host() -> McpHost:
     return McpHost(StoredBacking())
 
 
+# A prompt's, for servers that start for the first time: a person waits for its first word.
+# Servers that take longer are no loss, because their tools join at the next step.
+PROMPT_WAIT_SECONDS = 1.0
+
+
 async def mcp_tools(workspace_id: str) -> Mapping[str, Tool[Any]]:
-    """What a run may call; waits a bounded time for servers that start for the first time.
+    """What a run may call; waits a moment for servers that start for the first time.
 
     Never raises for what is wrong with a server: a turn goes on without it.
     """
     try:
-        return await mcp_host().tools(workspace_id)
+        return await mcp_host().tools(workspace_id, seconds=PROMPT_WAIT_SECONDS)
     except Refusal as refusal:
         logger.warning("no MCP tools: %s", refusal, extra={"workspace": workspace_id})
         return {}
+
+
+def late_servers(workspace_id: str) -> tuple[str, ...]:
+    """The names of those that the last ``mcp_tools`` did not wait for to the end."""
+    late = mcp_host().late(workspace_id)
+    if late:
+        names = ", ".join(late)
+        log = {"workspace": workspace_id}
+        logger.info("a prompt begins without the tools of MCP servers: %s", names, extra=log)
+    return late
 
 
 async def forget_last_servers() -> None:

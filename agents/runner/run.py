@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
 from agents.actions.holding import Held
+from agents.actions.mcp_states import record_late_servers
 from agents.actions.step import Step, Written
 from agents.actions.steps import begin_run, write_step
 from agents.gates import pass_gate
@@ -124,6 +125,10 @@ class RunTask:
 
     async def _prepare(self, reading: asyncio.Task[None]) -> None:
         await self._unless_cancelled(asyncio.gather(pass_gate("run.begun"), reading))
+        if late := self._briefing.late_servers:
+            await writer.write(
+                self.held.workspace_id, lambda tx: record_late_servers(tx, self.held, late)
+            )
         stored = await read(read_transcript, self.held.session_id, self.held.key)
         self._conversation.load(stored.messages, stored.own)
         steps, results = steps_of(stored.own, self._briefing.parallel)
@@ -215,6 +220,8 @@ class RunTask:
                 pass
 
     async def _speak(self, written: Written, *, is_summary: bool) -> None:
+        if not is_summary:
+            await self._briefing.take_late_tools(self.claimed)
         brief = self._briefing.brief
         if brief is None:
             self._inbox.put_nowait(ReplyFailed(self._briefing.fault))

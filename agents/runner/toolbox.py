@@ -7,7 +7,7 @@ from typing import Any
 
 from agents.models import RunKind
 from agents.runner.languages import lsp_tools
-from agents.runner.mcp_servers import mcp_tools
+from agents.runner.mcp_servers import late_servers, mcp_tools
 from agents.tools.contract import Tool
 from agents.tools.registry import available
 from workspaces.config.settings import Settings
@@ -37,7 +37,7 @@ _FETCH_ONLY = frozenset({"web_search", "web_fetch"})
 async def toolbox_of(workspace_id: str, kind: str, settings: Settings) -> Mapping[str, Tool[Any]]:
     """In a stable order, so that providers can keep the request's beginning cached."""
     brought = {**await lsp_tools(workspace_id)}
-    if kind not in _CHILDRENS and settings.mcp:  # most workspaces have none
+    if _has_mcp(kind, settings):
         brought |= await mcp_tools(workspace_id)
     disabled = settings.disabled_tools | {
         _EARLIER_NAMES[name] for name in settings.disabled_tools & _EARLIER_NAMES.keys()
@@ -50,3 +50,12 @@ async def toolbox_of(workspace_id: str, kind: str, settings: Settings) -> Mappin
     if names is not None:
         return {name: tools[name] for name in names if name in tools}
     return {name: tool for name, tool in tools.items() if name not in _FETCH_ONLY}
+
+
+def late_servers_of(workspace_id: str, kind: str, settings: Settings) -> tuple[str, ...]:
+    """The MCP servers whose tools the toolbox lacks because they still start."""
+    return late_servers(workspace_id) if _has_mcp(kind, settings) else ()
+
+
+def _has_mcp(kind: str, settings: Settings) -> bool:
+    return kind not in _CHILDRENS and bool(settings.mcp)  # most workspaces have none

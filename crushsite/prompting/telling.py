@@ -143,6 +143,9 @@ class Telling:
             return _survey_of(data["batch"], is_earlier=not self._is_ours)
         elif kind == "question.resolved":
             return Answered(data["batch_id"])
+        elif kind == "mcp.awaited" and self._is_ours:
+            names = ", ".join(data["servers"])
+            self._tell_note(f"MCP servers that still start: {names}; their tools join later")
         elif kind.startswith("message.") and self._is_ours:
             self._message(kind, number, data["message"])
             if "retry" in data:

@@ -39,6 +39,7 @@ class Kind(StrEnum):
     FILE_VERSIONED = "file.versioned"  # {file}
     CONFIG_CHANGED = "config.changed"  # {workspace_id}
     SUMMARY_PROGRESSED = "summary.progressed"  # {session_id, progress, done}
+    MCP_AWAITED = "mcp.awaited"  # {session_id, servers}: a run begins without their tools
     MCP_CHANGED = "mcp.changed"  # {mcp}: as clients draw it, with what changed
     LSP_CHANGED = "lsp.changed"  # {lsp}: as clients draw it, with what changed
     SKILLS_CHANGED = "skills.changed"  # {states}

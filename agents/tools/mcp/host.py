@@ -72,10 +72,17 @@ class McpHost:
         await asyncio.gather(*(server.wait_first() for server in servers.values()))
         return servers
 
-    async def tools(self, workspace_id: str) -> Mapping[str, Tool[Any]]:
-        """What a run may call. Waits for servers that start for the first time, within limits."""
+    def late(self, workspace_id: str) -> tuple[str, ...]:
+        """The servers that still start for the first time."""
+        servers = self._servers.get(workspace_id, {})
+        return tuple(sorted(name for name, server in servers.items() if server.is_late))
+
+    async def tools(
+        self, workspace_id: str, *, seconds: float | None = None
+    ) -> Mapping[str, Tool[Any]]:
+        """What a run may call. Waits so long for servers that start for the first time."""
         place, servers = await self._place_and_servers(workspace_id)
-        await asyncio.gather(*(server.wait_first() for server in servers.values()))
+        await asyncio.gather(*(server.wait_first(seconds) for server in servers.values()))
         await asyncio.gather(*(server.nudge() for server in servers.values()))
         tools = _tools(servers)
         return {name: tool for name, tool in tools.items() if name not in place.disabled_tools}

@@ -156,11 +156,17 @@ class Server:
 
     # -- having it up
 
-    async def wait_first(self) -> None:
+    @property
+    def is_late(self) -> bool:
+        """Its first attempt has not come to an end yet."""
+        return not self._keeper.settled.is_set()
+
+    async def wait_first(self, seconds: float | None = None) -> None:
         """For the first attempt, within limits, and never a second time."""
         if self._keeper.settled.is_set() or self._was_waited_for:
             return
-        limit = min(self._patience.first_wait_seconds, self.settings.timeout_seconds + 1)
+        longest = self._patience.first_wait_seconds if seconds is None else seconds
+        limit = min(longest, self.settings.timeout_seconds + 1)
         if not await wait_until_set(self._keeper.settled, seconds=limit):
             self._was_waited_for = True
 

@@ -2,13 +2,17 @@
 
 import asyncio
 import json
+import shlex
+import sys
 import time
+import uuid
 from typing import Any
 
 from tests.acceptance.calling import call, run_call, until
 from tests.acceptance.conversation import Seat
+from tests.acceptance.harness.model import ScriptedModel
 from tests.acceptance.harness.shapes import Server
-from tests.acceptance.mcp.servers import on_stdio, states, until_state
+from tests.acceptance.mcp.servers import DOUBLE, on_stdio, states, until_state
 from tests.acceptance.mcp.sitting import NEVER, Connect, MakeDistant, MakeProject, sit
 from tests.acceptance.watching import LogWatch
 
@@ -103,3 +107,40 @@ async def test_a_distant_server_that_was_started_anew_is_found_again(
 async def _adds(seat: Seat, session: str) -> bool:
     result = await run_call(seat, session, call("mcp_s_add", first=2, second=2))
     return bool(result["content"] == "4")
+
+
+async def test_a_prompt_waits_a_second_and_a_late_server_joins_at_the_next_step(
+    hosting: Server, connect: Connect, project: MakeProject, model: ScriptedModel
+) -> None:
+    double = " ".join(map(shlex.quote, [sys.executable, DOUBLE]))
+    path = project(
+        "late", mcp={"late": _shell(f"while [ ! -e go ]; do sleep 0.05; done; {double}")}
+    )
+    seat = await sit(hosting, connect, path)
+    session, mark = await seat.workspace.session(), uuid.uuid4().hex
+    began = time.monotonic()
+    command = "while [ ! -e up ]; do sleep 0.05; done"
+    call_bash = json.dumps({"command": command, "description": "waits"})
+    await seat.workspace.prompt(session, f"{mark} [[tool=bash {call_bash}]]", "one")
+    told = await seat.stream.wait_for(
+        lambda e: e.type == "agent_event" and e.payload["type"] == "mcp_awaited"
+    )
+    assert told.payload["servers"] == ["late"]
+    await seat.stream.wait_for(lambda e: e.type == "message" and "tool_call" in str(e.payload))
+    assert time.monotonic() - began < 8  # it was 10 s, which is the limit of the server's start
+    (path / "go").touch()
+    await until_state(seat, "late", "connected")
+    (path / "up").touch()
+    await seat.stream.run_complete(session, "one")
+    first, second = [entry for entry in model.served(mark) if not entry["title"]]
+    offered = [
+        {tool["function"]["name"] for tool in model.request(entry["number"])["body"]["tools"]}
+        for entry in (first, second)
+    ]
+    assert "mcp_late_add" not in offered[0]
+    assert "mcp_late_add" in offered[1]
+    # The second prompt waits no more, and hears nothing of it.
+    await seat.workspace.prompt(session, "[[n=1]]", "two")
+    await seat.stream.run_complete(session, "two")
+    awaited = [e for e in seat.stream.of("agent_event") if e.payload["type"] == "mcp_awaited"]
+    assert len(awaited) == 1

@@ -360,6 +360,22 @@ RECORDED: dict[str, tuple[str, dict[str, Any], list[dict[str, Any]]]] = {
             )
         ],
     ),
+    "MCP servers are late": (
+        Kind.MCP_AWAITED,
+        {"session_id": "s1", "servers": ["a"]},
+        [
+            envelope(
+                "agent_event",
+                "created",
+                {
+                    "message": NO_MESSAGE,
+                    "servers": ["a"],
+                    "session_id": "s1",
+                    "type": "mcp_awaited",
+                },
+            )
+        ],
+    ),
     "MCP server changed": (
         Kind.MCP_CHANGED,
         {"mcp": MCP},
