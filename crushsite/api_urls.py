@@ -11,6 +11,7 @@ from typing import TypeAlias
 from django.urls import URLPattern, URLResolver, include, path
 
 from agents.actions.run_rows import read_unfinished_runs
+from agents.api.diagnosis import DiagnosisView
 from agents.api.endings import ClientView, SessionView, WorkspaceView
 from agents.api.grants import GrantView
 from agents.api.lsps import LspDiagnosticsView, LspStartView, LspStopView, LspsView
@@ -147,6 +148,7 @@ urlpatterns: Routes = [
     path("v1/config", ServerConfigView.as_view()),
     path("v1/control", ControlView.as_view(control=_control)),
     path("api/trust", TrustView.as_view()),
+    path("api/diagnosis", DiagnosisView.as_view()),
     path(
         "api/workspaces/<str:workspace_id>/snapshot",
         SnapshotView.as_view(more=(read_pending, read_unfinished_runs)),

@@ -12,10 +12,8 @@ import stat
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
-from typing import Any, assert_never
+from typing import Any
 
 from django.conf import settings
 from django.core.checks import run_checks
@@ -25,42 +23,17 @@ from django.db import connection
 
 from agents.tools.search import ripgrep
 from crushsite.checks import TAG
+from crushsite.findings import Finding, Level, fail, ok, warn
+from crushsite.folder_diagnosis import folder_findings
 from crushsite.own_database import unapplied_migrations
 from crushsite.running_server import ServerGone, ServerRefused, named_server
 from workspaces.api.version import VERSION
-from workspaces.config.load import load_config
 
 OLDEST_PYTHON = (3, 11)
 LOOK_SECONDS = 3.0
-OFFLINE = "offline"
 
 
-class Level(StrEnum):
-    OK = "ok"
-    WARN = "warn"
-    FAIL = "fail"
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    level: Level
-    what: str
-    said: str
-
-
-def ok(what: str, said: str) -> Finding:
-    return Finding(Level.OK, what, said)
-
-
-def warn(what: str, said: str) -> Finding:
-    return Finding(Level.WARN, what, said)
-
-
-def fail(what: str, said: str) -> Finding:
-    return Finding(Level.FAIL, what, said)
-
-
-def diagnose(path: str) -> Iterator[Finding]:
+def diagnose(path: str, *, asks_model: bool) -> Iterator[Finding]:
     """``path`` is the folder whose configuration is looked at."""
     yield _python()
     yield from _data_folder(settings.DATA_DIR)
@@ -72,7 +45,7 @@ def diagnose(path: str) -> Iterator[Finding]:
     yield from _settings()
     yield _server(settings.DATA_DIR)
     yield _ripgrep()
-    yield from _configuration(path)
+    yield from folder_findings(path, asks_model=asks_model)
 
 
 def _python() -> Finding:
@@ -230,33 +203,3 @@ def _ripgrep() -> Finding:
     except (OSError, subprocess.SubprocessError) as error:
         return warn("ripgrep", f"{binary} does not run ({type(error).__name__})")
     return ok("ripgrep", done.stdout.splitlines()[0] if done.stdout else binary)
-
-
-def _configuration(path: str) -> Iterator[Finding]:
-    if not Path(path).is_dir():
-        yield fail("folder", f"{path} is no folder")
-        return
-    config = load_config(path, env={})
-    for problem in config.problems:
-        yield warn("crush.json", str(problem))
-    chosen = config.settings
-    for size, choice in (("large", chosen.large), ("small", chosen.small)):
-        what = f"{size} model"
-        if choice.provider == OFFLINE:
-            yield warn(what, "the built-in offline one: no provider is configured for this folder")
-        else:
-            yield ok(what, f"{choice.model} of {choice.provider}")
-    names = [name for name in chosen.providers if name != OFFLINE]
-    if names:
-        yield ok("providers", ", ".join(sorted(names)))
-
-
-def mark(level: Level) -> str:
-    match level:
-        case Level.OK:
-            return "ok"
-        case Level.WARN:
-            return "warn"
-        case Level.FAIL:
-            return "FAIL"
-    assert_never(level)

@@ -42,6 +42,12 @@ class UnknownModel(ModelError):
     code = "unknown_model"
 
 
+class UnusableModel(ModelError):
+    """The configured model cannot be used."""
+
+    code = "unusable_model"
+
+
 class MissingPackage(ModelError):
     """A package that this type of provider needs is not installed."""
 

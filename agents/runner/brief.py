@@ -10,7 +10,7 @@ import orjson
 from django.conf import settings as server_settings
 
 from agents.llm.contract import ModelRequest, Provider
-from agents.llm.errors import UnknownModel
+from agents.llm.errors import UnknownModel, UnusableModel
 from agents.llm.providers import provider_for
 from agents.models import RunKind
 from agents.prompts.facts import PromptFacts
@@ -131,6 +131,8 @@ async def small_model_of(workspace_id: str) -> Model:
 
 
 def model_for(settings: Settings, choice: ModelChoice, env: Mapping[str, str]) -> Model:
+    if choice.fault:
+        raise UnusableModel(choice.fault)
     provider = settings.providers.get(choice.provider)
     info = provider.model(choice.model) if provider is not None else None
     if provider is None or info is None:

@@ -163,6 +163,8 @@ def _model(role: FleetRole, settings: Settings) -> tuple[ModelChoice | None, Sec
     """Raises ``NoModel``. Echoes and scripts need none."""
     if role.executor in {"echo", "script"}:
         return None, Secrets()
+    if settings.large.fault and not (role.provider and role.model):
+        raise NoModel(settings.large.fault)
     provider_id = role.provider or settings.large.provider
     model_id = role.model or settings.large.model
     provider = settings.providers.get(provider_id)

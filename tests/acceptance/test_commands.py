@@ -16,11 +16,14 @@ from tests.acceptance.harness.client import Client
 from tests.acceptance.harness.commands import Typed, command
 from tests.acceptance.harness.environment import manage, server_environment
 from tests.acceptance.harness.model import ScriptedModel
+from tests.acceptance.harness.ports import free_port
+from tests.acceptance.harness.project import configuration
 from tests.acceptance.harness.shapes import Server
 
 Connect = Callable[[Server], Client]
 Env = dict[str, str]
 
+MINE = {"base_url": "http://127.0.0.1:9/v1", "models": [{"id": "m"}]}
 TOUCH = '[[tool=bash {"command": "touch made.txt", "description": "Make a file"}]] [[n=3]]'
 
 
@@ -353,6 +356,72 @@ def test_doctor_names_what_is_wrong_where(alone: Env, tmp_path: Path) -> None:
     assert done.code == 1
     assert f"{folder}/crush.json:2:" in done.out
     assert "chmod 600" in done.out
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        ('{"providers": nonsense}', "crush.json:1:15: it is not JSON"),
+        (json.dumps({"providers": {"mine": MINE | {"api_key": "$NO_KEY"}}}), "$NO_KEY is not set"),
+        (json.dumps({"providers": {"mine": MINE | {"type": "grpc"}}}), "this wire is not spoken"),
+    ],
+)
+def test_a_prompt_fails_where_the_configuration_is_broken(
+    alone: Env, tmp_path: Path, content: str, reason: str
+) -> None:
+    (tmp_path / "crush.json").write_text(content)
+    done = command(alone, "prompt", "hello", "--path", str(tmp_path), "--wait")
+    assert done.code == 1
+    assert reason in done.err
+    assert done.out == ""
+    looked = command(alone, "doctor", "--path", str(tmp_path))
+    assert looked.code == 1
+    assert reason in looked.out
+
+
+def test_an_unknown_key_is_no_failure_and_is_named_with_what_was_meant(
+    alone: Env, tmp_path: Path
+) -> None:
+    (tmp_path / "crush.json").write_text('{"permission": {}, "provider": {"a": {}}}')
+    looked = command(alone, "doctor", "--path", str(tmp_path))
+    assert looked.code == 0, looked.out
+    assert "permission: is not known and has no effect; did you mean permissions?" in looked.out
+    assert "provider: is not known and has no effect; did you mean providers?" in looked.out
+    done = command(alone, "prompt", "hello", "--path", str(tmp_path), "--wait")
+    assert done.code == 0
+    assert "did you mean permissions?" in done.err  # the log's warning
+
+
+@pytest.mark.server_env(ONLY_THE_SERVERS_KEY="sk-fake")
+def test_doctor_asks_the_running_server_and_its_model(
+    embedded_server: Server, project: MakeProject, model: ScriptedModel
+) -> None:
+    config = configuration(model.base_url)
+    config["providers"]["fake"]["api_key"] = "$ONLY_THE_SERVERS_KEY"
+    path = project("doctored", **config)
+    env = {k: v for k, v in embedded_server.env.items() if k != "ONLY_THE_SERVERS_KEY"}
+    before = len(model.served())
+    offline = command(env, "doctor", "--offline", "--path", str(path))
+    assert offline.code == 0, offline.out
+    assert "fake-large of fake" in offline.out
+    assert "fake (with a key)" in offline.out
+    assert "sk-fake" not in offline.out
+    assert len(model.served()) == before
+    asked = command(env, "doctor", "--path", str(path))
+    assert asked.code == 0, asked.out
+    assert "the large model answered in" in asked.out
+    assert len(model.served()) == before + 1
+
+    config["providers"]["fake"]["base_url"] = f"http://127.0.0.1:{free_port()}/v1"
+    (path / "crush.json").write_text(json.dumps(config))
+    dead = command(env, "doctor", "--path", str(path))
+    assert dead.code == 1
+    assert "cannot be reached" in dead.out
+
+    (path / "crush.json").write_text('{"providers": nonsense}')
+    broken = command(env, "doctor", "--path", str(path))
+    assert broken.code == 1
+    assert "crush.json:1:15: it is not JSON" in broken.out
 
 
 def test_doctor_refuses_several_processes_on_sqlite(alone: Env) -> None:

@@ -207,20 +207,29 @@ async def test_a_provider_that_is_not_there_is_named_after_some_tries(
     ]
 
 
-@pytest.mark.parametrize("broken", ["an unknown provider", "a broken key"])
-async def test_a_choice_that_cannot_be_asked_is_replaced_by_the_built_in_model(
+@pytest.mark.parametrize("broken", ["an unknown provider", "an unset variable", "a broken file"])
+async def test_a_choice_that_cannot_be_used_fails_with_the_reason_until_it_is_corrected(
     shared_server: Server, connect: Connect, project: MakeProject, model: ScriptedModel, broken: str
 ) -> None:
     mark, wrong = uuid.uuid4().hex, configuration(model.base_url)
-    if broken == "a broken key":
-        wrong["providers"]["fake"]["api_key"] = "two\nlines"
-    else:
+    if broken == "an unset variable":
+        wrong["providers"]["fake"]["api_key"] = "$MISSING_KEY"
+    elif broken == "an unknown provider":
         wrong["models"]["large"]["provider"] = "gone"
-    seat = await take_seat(connect(shared_server), project(**wrong))
+    path = project(**wrong)
+    if broken == "a broken file":
+        (path / "crush.json").write_text('{\n  "providers": nonsense\n}')
+    seat = await take_seat(connect(shared_server), path)
     session = await seat.workspace.session()
     await seat.workspace.prompt(session, f"{mark} hello", "one")
     complete = await seat.stream.run_complete(session, "one")
-    assert "built-in offline model" in complete["text"]
+    reasons = {
+        "an unknown provider": "providers.gone is not configured",
+        "an unset variable": "$MISSING_KEY is not set",
+        "a broken file": f"{path}/crush.json:2:16: it is not JSON",
+    }
+    assert reasons[broken] in complete["error"]
+    assert "text" not in complete
     assert asked(model, mark) == []  # never another provider than the one that was chosen
     seat.workspace.configure(configuration(model.base_url))
     await seat.workspace.prompt(session, f"{mark} {SHORT}", "two")

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from workspaces.config.folder_powers import Source
 from workspaces.config.parse import Tree
-from workspaces.config.problem import Problem, problem_with_key
+from workspaces.config.problem import Problem, warning_with_key
 
 _CREDENTIALS = ("api_key", "oauth", "extra_headers", "extra_body")
 _MESSAGE = (
@@ -38,7 +38,7 @@ def keep_keys_apart(sources: Sequence[Source]) -> Separated:
         for name in sorted(chosen):
             lost = [key for key in before.get(name) or {} if key not in (after.get(name) or {})]
             problems += [
-                problem_with_key(f"providers.{name}.{key}", _MESSAGE, file=source.file)
+                warning_with_key(f"providers.{name}.{key}", _MESSAGE, file=source.file)
                 for key in lost
             ]
     return Separated(trees, chosen, problems)

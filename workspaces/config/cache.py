@@ -213,11 +213,30 @@ def trust_answers(path: str) -> TrustAnswers:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class FolderConfig:
+    """Of a folder that need not be a workspace yet, read anew."""
+
+    config: LoadedConfig
+    env: Mapping[str, str] = field(repr=False)  # what its clients gave
+    workspace_id: str  # empty where it is not open
+
+
+def folder_config(path: str) -> FolderConfig:
+    """Synchronous."""
+    place = _found_place("path", path) or Place(path, "", "", "", trust_answers(path))
+    config, env = _loaded(place, {})
+    with statements() as cursor:
+        cursor.execute(
+            "SELECT id FROM workspaces_workspace WHERE path = %s AND is_open = %s", [path, True]
+        )
+        row = cursor.fetchone()
+    return FolderConfig(config, env, row[0] if row else "")
+
+
 def config_of_folder(path: str) -> LoadedConfig:
-    """Of a folder that need not be a workspace yet, read anew. Synchronous."""
-    return _loaded(_found_place("path", path) or Place(path, "", "", "", trust_answers(path)), {})[
-        0
-    ]
+    """Synchronous."""
+    return folder_config(path).config
 
 
 def _place(workspace_id: str) -> Place:

@@ -1,7 +1,8 @@
 """Which providers a workspace has, and which models it works with.
 
-A choice that cannot be used is never replaced by another paid provider: work and
-money would go where nobody sent them. It becomes the built-in model, and a problem.
+A choice that cannot be used is never replaced, neither by another paid provider, where
+nobody sent the work and the money, nor by the built-in model, whose answer nobody wanted.
+Prompts fail then, and say why.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from workspaces.config.providers import (
 from workspaces.config.settings import ModelChoice, ModelInfo
 
 DEFAULT_MAX_TOKENS = 8_192
+CURE = "Correct the configuration or choose another model; `manage.py doctor` looks at all of it."
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +46,13 @@ def choose(
     order: Sequence[str],
     discovery: Discovery,
     folder_providers: Container[str] = (),
+    left_out: Mapping[str, str] | None = None,
+    broken: Sequence[Problem] = (),
 ) -> Chosen:
     """``order``: the ids of configured providers, the nearest file's first.
-    ``folder_providers``: those whose address the folder chose."""
+    ``folder_providers``: those whose address the folder chose. ``left_out``: those that
+    do not count, with the reason. ``broken``: what may have chosen a model and cannot be
+    read."""
     problems: list[Problem] = []
     alone = bool((tree.get("options") or {}).get("disable_default_providers"))
     choices = _choices(tree, problems)
@@ -88,8 +94,16 @@ def choose(
         ),
         "",
     )
-    large = _large(choices.get("large"), unasked, providers, problems)
-    small = _small(choices.get("small"), large, providers, problems)
+    reasons = _reasons(entries, named, providers, left_out or {}, problems)
+    choosing = _Choosing(providers, reasons, broken, problems)
+    written = (tree.get("models") or {}).get("large")
+    large = choosing.large(
+        choices.get("large"),
+        unasked,
+        is_incomplete=bool(written) and "large" not in choices,
+        is_built_in=unasked in {OFFLINE_ID, LOCAL_ID} and unasked not in configured,
+    )
+    small = choosing.small(choices.get("small"), large)
     return Chosen(providers, large, small, tuple(problems))
 
 
@@ -145,52 +159,94 @@ def _has_models(providers: Mapping[str, Resolved], name: str) -> bool:
     return name in providers and bool(providers[name].settings.models)
 
 
-def _large(
-    choice: Tree | None,
-    unasked: str,
-    providers: dict[str, Resolved],
-    problems: list[Problem],
-) -> ModelChoice:
-    if choice is not None:
-        return _usable(choice, "large", providers, problems)
-    provider = providers[unasked]
-    return ModelChoice(unasked, provider.large or provider.settings.models[0].id)
+def _reasons(
+    entries: Mapping[str, Any],
+    named: Container[str],
+    providers: Container[str],
+    left_out: Mapping[str, str],
+    problems: Sequence[Problem],
+) -> dict[str, str]:
+    """Why configured providers cannot be used. Those that are only switched off are not
+    among them, unless a model of theirs is chosen."""
+    reasons: dict[str, str] = {}
+    for name, entry in entries.items():
+        if name in providers:
+            continue
+        key = f"providers.{name}"
+        own = [p for p in problems if p.key == key or p.key.startswith(f"{key}.")]
+        if own:
+            reasons[name] = f"{own[0].key} {own[0].message}"
+        elif name in named:
+            is_off = (entry or {}).get("disable")
+            reasons[name] = f"{key} is disabled" if is_off else f"{key} is not configured"
+    kept_out = {name: why for name, why in left_out.items() if name not in providers}
+    return reasons | {name: f"providers.{name} {why}" for name, why in kept_out.items()}
 
 
-def _small(
-    choice: Tree | None,
-    large: ModelChoice,
-    providers: dict[str, Resolved],
-    problems: list[Problem],
-) -> ModelChoice:
-    """Without a choice: the small model of the large one's provider."""
-    if choice is not None:
-        return _usable(choice, "small", providers, problems)
-    return ModelChoice(large.provider, providers[large.provider].small or large.model)
+@dataclass(slots=True)
+class _Choosing:
+    providers: dict[str, Resolved]
+    reasons: Mapping[str, str]
+    broken: Sequence[Problem]
+    problems: list[Problem]
 
+    def large(
+        self, choice: Tree | None, unasked: str, *, is_incomplete: bool, is_built_in: bool
+    ) -> ModelChoice:
+        """The built-in model answers by itself only where nothing at all is configured."""
+        if choice is not None:
+            return self._usable(choice, "large")
+        fault = ""
+        if is_incomplete:
+            fault = "The configured model cannot be used: models.large lacks its provider or model"
+        elif is_built_in and self.broken:
+            fault = f"No model can be chosen, because a file cannot be read: {self.broken[0]}"
+        elif is_built_in and self.reasons:
+            fault = f"No configured provider can be used: {next(iter(self.reasons.values()))}"
+        if fault:
+            return self._stand_in("large", fault)
+        provider = self.providers[unasked]
+        return ModelChoice(unasked, provider.large or provider.settings.models[0].id)
 
-def _usable(
-    choice: Tree, kind: str, providers: dict[str, Resolved], problems: list[Problem]
-) -> ModelChoice:
-    provider_id, model_id = str(choice["provider"]), str(choice["model"])
-    provider = providers.get(provider_id)
-    if provider is None:
-        message = "names a provider that is not configured; the built-in model answers instead"
-        problems.append(problem_with_key(f"models.{kind}.provider", message))
-        offline = providers.setdefault(OFFLINE_ID, resolve_offline())
-        return ModelChoice(OFFLINE_ID, offline.large if kind == "large" else offline.small)
-    if provider.settings.model(model_id) is None:
-        limit = choice.get("max_tokens") or DEFAULT_MAX_TOKENS
-        model = known_model(provider_id, model_id) or ModelInfo(
-            model_id, model_id, default_max_tokens=limit
+    def small(self, choice: Tree | None, large: ModelChoice) -> ModelChoice:
+        """Without a choice: the small model of the large one's provider."""
+        if choice is not None:
+            return self._usable(choice, "small")
+        if large.fault:
+            return self._stand_in("small", large.fault)
+        small = self.providers[large.provider].small
+        return ModelChoice(large.provider, small or large.model)
+
+    def _stand_in(self, kind: str, fault: str) -> ModelChoice:
+        """Clients need a model that they know; a prompt to this one fails with the reason."""
+        offline = self.providers.setdefault(OFFLINE_ID, resolve_offline())
+        model = offline.large if kind == "large" else offline.small
+        ending = "" if fault.endswith((".", CURE)) else "."
+        cure = "" if fault.endswith(CURE) else f" {CURE}"
+        return ModelChoice(OFFLINE_ID, model, fault=f"{fault}{ending}{cure}")
+
+    def _usable(self, choice: Tree, kind: str) -> ModelChoice:
+        provider_id, model_id = str(choice["provider"]), str(choice["model"])
+        provider = self.providers.get(provider_id)
+        if provider is None:
+            reason = self.reasons.get(provider_id, f"providers.{provider_id} is not configured")
+            key = f"models.{kind}.provider"
+            message = f"names a provider that cannot be used, so prompts fail: {reason}"
+            self.problems.append(problem_with_key(key, message))
+            named = f"model '{model_id}' of provider '{provider_id}'"
+            return self._stand_in(kind, f"The configured {named} cannot be used: {reason}")
+        if provider.settings.model(model_id) is None:
+            limit = choice.get("max_tokens") or DEFAULT_MAX_TOKENS
+            model = known_model(provider_id, model_id) or ModelInfo(
+                model_id, model_id, default_max_tokens=limit
+            )
+            self.providers[provider_id] = provider.with_model(model)
+        return ModelChoice(
+            provider=provider_id,
+            model=model_id,
+            max_tokens=choice.get("max_tokens") or 0,
+            think=bool(choice.get("think")),
+            reasoning_effort=choice.get("reasoning_effort") or "",
+            temperature=choice.get("temperature"),
+            top_p=choice.get("top_p"),
         )
-        providers[provider_id] = provider.with_model(model)
-    return ModelChoice(
-        provider=provider_id,
-        model=model_id,
-        max_tokens=choice.get("max_tokens") or 0,
-        think=bool(choice.get("think")),
-        reasoning_effort=choice.get("reasoning_effort") or "",
-        temperature=choice.get("temperature"),
-        top_p=choice.get("top_p"),
-    )

@@ -100,6 +100,8 @@ def load_config(
             lookup, asks_ollama(env, server), is_installed(), prefers_local(server)
         ),
         folder_providers=separated.folder_providers,
+        left_out=trust.left_out("providers"),
+        broken=[*read.unknown, *_model_misfits(read.problems)],
     )
     found: list[Problem] = []
     settings = replace(
@@ -118,6 +120,7 @@ def load_config(
         *separated.problems,
         *chosen.problems,
         *found,
+        *read.warnings,
     )[:PROBLEMS_LIMIT]
     public = public_config(tree, chosen=chosen, options=options, places=places)
     if problems:
@@ -134,6 +137,12 @@ def load_config(
         sound=read.sound,
         trust=trust,
     )
+
+
+def _model_misfits(problems: Iterable[Problem]) -> list[Problem]:
+    """Those for which the choice of a model was dropped."""
+    keys = {"models", "models.large", "models.large.model", "models.large.provider"}
+    return [problem for problem in problems if problem.key in keys]
 
 
 def _starts_known(sources: Iterable[Source]) -> bool:

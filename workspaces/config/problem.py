@@ -32,3 +32,7 @@ def problem_with_file(file: str, message: str) -> Problem:
 
 def problem_with_key(key: str, message: str, *, file: str = "") -> Problem:
     return Problem(file, 0, 0, message, key)
+
+
+def warning_with_key(key: str, message: str, *, file: str = "") -> Problem:
+    return Problem(file, 0, 0, message, key, is_warning=True)

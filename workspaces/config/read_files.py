@@ -22,8 +22,9 @@ from workspaces.config.find import (
 from workspaces.config.folder_powers import Source, is_outside, is_within
 from workspaces.config.merge import merge
 from workspaces.config.parse import Parsed, Tree, parse_file
-from workspaces.config.problem import Problem, problem_with_file, problem_with_key
-from workspaces.config.schema import check
+from workspaces.config.problem import Problem, problem_with_file, warning_with_key
+from workspaces.config.schema import CONFIG, check
+from workspaces.config.unknown_keys import unknown_keys
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +34,9 @@ class ReadFiles:
     mark: Fingerprint
     data_directory: str
     problems: list[Problem]
+    warnings: list[Problem]
+    # Broken, and nobody knows what they said before: they may choose a model.
+    unknown: list[Problem]
     sound: dict[str, Parsed] = field(repr=False)
 
 
@@ -61,7 +65,16 @@ def read_files(
         sources += reading.sources(
             Candidates((stored,), frozenset(), frozenset()), stored_digest=stored_digest
         )
-    return ReadFiles(sources, files, mark, directory, problems, reading.sound)
+    return ReadFiles(
+        sources,
+        files,
+        mark,
+        directory,
+        problems,
+        reading.warnings,
+        reading.unknown,
+        reading.sound,
+    )
 
 
 def _data_directory(path: str, given: str, sources: list[Source], at_home: str) -> str:
@@ -81,6 +94,8 @@ class _Reading:
     last_sound: Mapping[str, Parsed]
     problems: list[Problem]
     sound: dict[str, Parsed] = field(default_factory=dict)
+    warnings: list[Problem] = field(default_factory=list)
+    unknown: list[Problem] = field(default_factory=list)
 
     def sources(self, candidates: Candidates, *, stored_digest: str = "") -> list[Source]:
         """The files that exist, lowest precedence first."""
@@ -93,10 +108,14 @@ class _Reading:
             if file in candidates.project and parsed.owner not in own_ids:
                 # Above a workspace in a shared folder, anyone could leave one.
                 message = "it belongs to another user and is not used"
-                self.problems.append(problem_with_file(file, message))
+                self.problems.append(Problem(file, 0, 0, message, is_warning=True))
                 continue
             tree, misfits = check(parsed.tree)
             self.problems += [Problem(file, 0, 0, misfit.message, misfit.key) for misfit in misfits]
+            self.warnings += [
+                Problem(file, 0, 0, misfit.message, misfit.key, is_warning=True)
+                for misfit in unknown_keys(parsed.tree, CONFIG)
+            ]
             if file in candidates.users:
                 sources.append(Source(file, _own_paths(tree), is_folders=False))
                 continue
@@ -125,6 +144,7 @@ class _Reading:
             replace(problem, message=f"{problem.message} ({told})") for problem in problems
         ]
         if last is None:
+            self.unknown += problems
             return parsed
         self.sound[file] = last
         return last
@@ -151,13 +171,13 @@ def _kept_inside(tree: Tree, file: str, path: str, problems: list[Problem]) -> T
     if options.get("global_context_paths"):
         key = "options.global_context_paths"
         problems.append(
-            problem_with_key(key, "is only used from your own configuration", file=file)
+            warning_with_key(key, "is only used from your own configuration", file=file)
         )
         taken_out["global_context_paths"] = None
     if is_outside(options.get("data_directory") or "", path):
         key = "options.data_directory"
         message = "leads out of the folder, which only your own configuration may do"
-        problems.append(problem_with_key(key, message, file=file))
+        problems.append(warning_with_key(key, message, file=file))
         taken_out["data_directory"] = None
     return merge(tree, {"options": taken_out}) if taken_out else tree
 

@@ -221,7 +221,7 @@ CONFIG = Fields(
 
 
 def check(tree: Tree) -> tuple[Tree, tuple[Misfit, ...]]:
-    """The tree without what does not fit, and what that was. Unknown top keys go silently."""
+    """The tree without what does not fit, and what that was. ``unknown_keys`` names the rest."""
     known = {key: value for key, value in tree.items() if key in CONFIG.known}
     misfits: list[Misfit] = []
     return fitting_object(known, CONFIG, "", misfits), tuple(misfits)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from workspaces.config.expand import Lookup, expand
-from workspaces.config.problem import Problem, problem_with_key
+from workspaces.config.problem import Problem, problem_with_key, warning_with_key
 
 SERVERS_LIMIT = 100
 ITEMS_LIMIT = 256  # of a server's arguments, variables or headers
@@ -55,7 +55,8 @@ class SectionEntry:
             expanded = expand(value, self.lookup)
             at = f"{name}.{variable}"
             if not expanded.whole:
-                self.tell(f"is left out: {expanded.why}", at=at)
+                key = f"{self.section}.{self.name}.{at}"
+                self.problems.append(warning_with_key(key, f"is left out: {expanded.why}"))
             elif "=" in variable or "\0" in variable or "\0" in expanded.text:
                 self.tell("is not a valid variable", at=at)
             else:

@@ -56,6 +56,9 @@ class ModelChoice:
     reasoning_effort: str = ""
     temperature: float | None = None
     top_p: float | None = None
+    # Why the configured model cannot be used, and what to do. The names above are then
+    # those of the built-in model, which must not answer in its place.
+    fault: str = ""
 
 
 @dataclass(frozen=True, slots=True)

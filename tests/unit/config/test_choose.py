@@ -4,6 +4,7 @@ import pytest
 
 from workspaces.config.choose import Chosen, choose
 from workspaces.config.defaults import Discovery
+from workspaces.config.problem import Problem
 
 CUSTOM = {
     "base_url": "http://127.0.0.1:1/v1",
@@ -181,10 +182,68 @@ def test_a_choice_that_cannot_be_used_never_goes_to_another_paid_provider():
     assert result.problems
 
 
-def test_an_incomplete_choice_is_told_and_ignored():
+def test_an_incomplete_choice_is_reported_and_no_other_model_takes_its_place():
     result = chosen({"models": {"large": {"model": "x"}}}, OPENAI_API_KEY="k")
     assert told(result) == ["models.large.provider: is missing"]
-    assert result.large.provider == "openai"
+    assert "models.large lacks its provider or model" in result.large.fault
+
+
+CHOICE = {"models": {"large": {"provider": "mine", "model": "big"}}}
+NO_KEY = CUSTOM | {"api_key": "$MY_KEY"}
+
+
+@pytest.mark.parametrize(
+    ("tree", "reason"),
+    [
+        ({"providers": {"mine": NO_KEY}} | CHOICE, "api_key is not configured: $MY_KEY is not set"),
+        ({"providers": {"mine": NO_KEY}}, "api_key is not configured: $MY_KEY is not set"),
+        ({"providers": {"mine": CUSTOM | {"type": "what"}}} | CHOICE, "this wire is not spoken"),
+        ({"providers": {"mine": {"models": []}}} | CHOICE, "providers.mine.base_url is missing"),
+        ({"providers": {"mine": {"disable": True}}} | CHOICE, "providers.mine is disabled"),
+        (CHOICE, "providers.mine is not configured"),
+    ],
+)
+def test_a_configured_model_that_cannot_be_used_is_no_reason_for_the_built_in_one(
+    tree: dict[str, Any], reason: str
+):
+    result = chosen(tree)
+    assert reason in result.large.fault
+    assert "manage.py doctor" in result.large.fault
+    assert result.small.fault
+
+
+@pytest.mark.parametrize(
+    "tree",
+    [
+        {},
+        {"providers": {"mine": {"disable": True}}},
+        {"models": {"large": {"provider": "offline", "model": "offline-large"}}},
+        {"providers": {"mine": NO_KEY, "other": CUSTOM}},
+    ],
+)
+def test_nothing_is_wrong_where_nothing_is_configured_or_what_is_chosen_works(
+    tree: dict[str, Any],
+):
+    result = chosen(tree)
+    assert result.large.fault == ""
+    assert result.small.fault == ""
+
+
+def test_a_file_that_cannot_be_read_may_have_chosen_a_model():
+    broken = [Problem("/p/crush.json", 2, 66, "it is not JSON")]
+    nothing = choose({}, order=(), discovery=Discovery({}.get, asks_ollama=False), broken=broken)
+    assert "/p/crush.json:2:66: it is not JSON" in nothing.large.fault
+    discovery = Discovery({"ANTHROPIC_API_KEY": "k"}.get, asks_ollama=False)
+    assert choose({}, order=(), discovery=discovery, broken=broken).large.fault == ""
+
+
+def test_a_provider_that_is_left_out_says_why():
+    why = {"mine": "is left out until this folder is trusted: answer the request"}
+    discovery = Discovery({}.get, asks_ollama=False)
+    named = choose(CHOICE, order=(), discovery=discovery, left_out=why)
+    assert "providers.mine is left out until this folder is trusted" in named.large.fault
+    unnamed = choose({}, order=(), discovery=discovery, left_out=why)
+    assert "providers.mine is left out until this folder is trusted" in unnamed.large.fault
 
 
 def test_every_setting_of_a_choice_arrives():
