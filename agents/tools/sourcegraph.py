@@ -86,8 +86,22 @@ class Sourcegraph:
             count("timeout", limits.FETCH_SECONDS, limits.MAX_FETCH_SECONDS),
         )
 
-    async def question(self, _args: SourcegraphArgs, _context: ToolContext) -> Question | None:
-        return None  # it asks one known service, and sends nothing but the query
+    async def question(self, args: SourcegraphArgs, context: ToolContext) -> Question | None:
+        if context.env.get("SRC_ENDPOINT"):
+            return None  # the user's own instance
+        # What a model puts into a query leaves the machine, and it may have read anything.
+        return Question(
+            tool_name=self.spec.name,
+            action="search",
+            path=str(context.working_dir),
+            description=f"Search public code on sourcegraph.com: {args.query}",
+            params={
+                "query": args.query,
+                "count": args.count,
+                "context_window": args.context_window,
+                "timeout": args.timeout,
+            },
+        )
 
     async def run(self, args: SourcegraphArgs, context: ToolContext) -> ToolOutcome:
         from agents.tools.web import fetching, pages  # noqa: PLC0415  aiohttp is dear to import

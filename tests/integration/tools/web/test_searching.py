@@ -13,7 +13,7 @@ from agents.tools.grep import GREP
 from agents.tools.sourcegraph import Sourcegraph
 from agents.tools.web_fetch import WebFetch
 from agents.tools.web_search import WebSearch
-from tests.doubles.tool_context import Desk
+from tests.doubles.tool_context import Desk, make_desk
 from tests.doubles.web_site import Site
 from tests.integration.tools.calling import ask, call
 
@@ -125,3 +125,15 @@ async def test_sourcegraph_shows_lines_around_each_match(desk: Desk, site: Site)
     with pytest.raises(ToolRefusal, match="no such filter"):
         await call(Sourcegraph(), desk, query="broken")
     assert "No results" in (await call(Sourcegraph(), desk, query="nothing")).content
+
+
+async def test_sourcegraph_asks_before_a_query_leaves_the_machine(tmp_path: Path) -> None:
+    tool = Sourcegraph()
+    args = tool.parse({"query": "needle"})
+    question = await tool.question(args, make_desk(tmp_path).context)
+    assert question is not None
+    assert (question.tool_name, question.action) == ("sourcegraph", "search")
+    assert question.path == str(tmp_path)
+    assert question.params["query"] == "needle"
+    own = make_desk(tmp_path, env={"SRC_ENDPOINT": "https://code.example.org"})
+    assert await tool.question(args, own.context) is None
