@@ -12,9 +12,9 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import mcp_types as types
 from mcp import ClientSession, MCPError
 from mcp.client._probe import negotiate_auto
-from mcp_types import REQUEST_TIMEOUT
 from typing_extensions import override
 
 from agents.tools.mcp.attempt import Attempt
@@ -31,7 +31,17 @@ class Session(ClientSession):
             async with asyncio.timeout(self.probe_seconds):
                 return await super().send_discover(version)
         except TimeoutError:
-            raise MCPError(REQUEST_TIMEOUT, "The server did not answer server/discover.") from None
+            raise MCPError(
+                types.REQUEST_TIMEOUT, "The server did not answer server/discover."
+            ) from None
+
+    @override
+    def _absorb_tool_listing(
+        self, result: types.ListToolsResult, *, complete: bool
+    ) -> types.ListToolsResult:
+        for tool in result.tools:
+            tool.output_schema = None  # kept for a check that is never made
+        return super()._absorb_tool_listing(result, complete=complete)
 
 
 async def negotiate(session: Session, attempt: Attempt) -> None:
