@@ -24,6 +24,7 @@ class PermissionForm(Form):
 class GrantForm(Form):
     permission = PermissionForm()
     action = Text(limit=100, allow_blank=True)
+    folder = Text(limit=4096, allow_blank=True, default="")
 
 
 class GrantView(ApiView):
@@ -34,6 +35,8 @@ class GrantView(ApiView):
         except ValueError:
             choices = ", ".join(Answer)
             raise BadField(f"failed to decode request: action must be one of {choices}") from None
+        if fields["folder"] and chosen is not Answer.ALLOW_SESSION:
+            raise BadField(f"folder: belongs to {Answer.ALLOW_SESSION} only")
         permission = fields["permission"]
         if not permission["id"] and not permission["tool_call_id"]:
             raise BadField("permission.id is required")
@@ -43,5 +46,6 @@ class GrantView(ApiView):
             request_id=permission["id"],
             tool_call_id=permission["tool_call_id"],
             answer=chosen,
+            folder=fields["folder"],
         )
         return json_answer({"resolved": resolved})

@@ -3,24 +3,42 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from typing import Protocol
 
 from agents.actions.answer import Answer
-from crushsite.prompting.request_text import Question, heading_of, lines_of, scope_of
+from crushsite.cli.naming import command_line
+from crushsite.prompting.request_text import (
+    Question,
+    choices_of,
+    heading_of,
+    lines_of,
+    scope_of,
+)
 from crushsite.prompting.telling import summary_of
 from crushsite.prompting.terminal import Terminal
+from crushsite.prompting.visible import visible
 
-CHOICES = {
-    "y": Answer.ALLOW,
-    "yes": Answer.ALLOW,
-    "s": Answer.ALLOW_SESSION,
-    "session": Answer.ALLOW_SESSION,
-    "n": Answer.DENY,
-    "no": Answer.DENY,
+WORDS = {
+    "y": "[y]es",
+    "s": "yes for this [s]ession",
+    "f": "for its [f]older",
+    "n": "[n]o",
 }
-PROMPT = "  allow? [y]es, yes for this [s]ession, [n]o: "
+LONG = {"yes": "y", "session": "s", "folder": "f", "no": "n"}
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """An answer, and the folder that it is for where a person chose one."""
+
+    answer: Answer
+    folder: str = ""
+
+
+DENIED = Reply(Answer.DENY)
 
 
 class LeftOpen(Exception):
@@ -28,7 +46,7 @@ class LeftOpen(Exception):
 
 
 class Asker(Protocol):
-    async def ask(self, question: Question) -> Answer:
+    async def ask(self, question: Question) -> Reply:
         """May be cancelled, when somebody else has answered. Raises ``LeftOpen``."""
 
 
@@ -39,6 +57,19 @@ def waiting_note(summary: str) -> str:
     )
 
 
+def _leave_open(question: Question, note: Callable[[str], None]) -> None:
+    """Raises ``LeftOpen`` for what nobody but a person may answer."""
+    if question.is_trust:
+        note(
+            f"not trusted: {visible(question.path)} asks for more than a folder may do by itself.\n"
+            f"  The rest of its configuration applies. `{command_line('trust')}` there shows it.\n"
+        )
+        raise LeftOpen
+    if question.is_earlier:
+        note(waiting_note(summary_of(question)))
+        raise LeftOpen
+
+
 class Nobody:
     """No terminal: what is asked is denied, with word of what to do."""
 
@@ -46,17 +77,15 @@ class Nobody:
         self._note = note
         self.has_denied = False
 
-    async def ask(self, question: Question) -> Answer:
-        if question.is_earlier:
-            self._note(waiting_note(summary_of(question)))
-            raise LeftOpen
+    async def ask(self, question: Question) -> Reply:
+        _leave_open(question, self._note)
         self.has_denied = True
         self._note(
             f"denied: {summary_of(question)}\n"
             "  Nobody is at a terminal to answer. Run this in a terminal, allow the tool in"
             " crush.json (permissions.allowed_tools), or give --yolo.\n"
         )
-        return Answer.DENY
+        return DENIED
 
 
 class Everybody:
@@ -66,14 +95,12 @@ class Everybody:
         self._note = note
         self._person = person
 
-    async def ask(self, question: Question) -> Answer:
-        if question.is_earlier and self._person is not None:
+    async def ask(self, question: Question) -> Reply:
+        if (question.is_earlier or question.is_trust) and self._person is not None:
             return await self._person.ask(question)
-        if question.is_earlier:
-            self._note(waiting_note(summary_of(question)))
-            raise LeftOpen
+        _leave_open(question, self._note)
         self._note(f"allowed: {summary_of(question)}\n")
-        return Answer.ALLOW
+        return Reply(Answer.ALLOW)
 
 
 class Person:
@@ -86,9 +113,10 @@ class Person:
         self._terminal = terminal
         self._held_output = held_output
 
-    async def ask(self, question: Question) -> Answer:
+    async def ask(self, question: Question) -> Reply:
         lines = await asyncio.to_thread(lines_of, question)
-        earlier = "An earlier prompt of this session waits: " if question.is_earlier else ""
+        is_earlier = question.is_earlier and not question.is_trust
+        earlier = "An earlier prompt of this session waits: " if is_earlier else ""
         with self._held_output():
             try:
                 return await self._ask(f"{earlier}{heading_of(question)}", lines, question)
@@ -96,17 +124,28 @@ class Person:
                 self._terminal.end_line()
                 raise
             except OSError:
-                return Answer.DENY  # the terminal is gone: nothing was seen
+                return DENIED  # the terminal is gone: nothing was seen
 
-    async def _ask(self, heading: str, lines: list[str], question: Question) -> Answer:
-        scope = f"  s allows {scope_of(question)} until the session ends\n"
-        if not await self._terminal.show(heading, lines, below=scope + PROMPT):
-            return Answer.DENY
+    async def _ask(self, heading: str, lines: list[str], question: Question) -> Reply:
+        scope = "".join(f"  {line}\n" for line in scope_of(question))
+        choices = choices_of(question)
+        prompt = f"  allow? {', '.join(WORDS[letter] for letter in choices)}: "
+        if not await self._terminal.show(heading, lines, below=scope + prompt):
+            return DENIED
         self._terminal.write(scope)
         while True:
-            typed = await self._terminal.ask(PROMPT)
+            typed = await self._terminal.ask(prompt)
             if not typed:
-                return Answer.DENY  # the terminal is closed
-            choice = CHOICES.get(typed.strip().lower())
-            if choice is not None:
-                return choice
+                return DENIED  # the terminal is closed
+            word = typed.strip().lower()
+            letter = LONG.get(word, word)
+            if letter in _REPLIES and letter in choices:
+                return _REPLIES[letter](question)
+
+
+_REPLIES: Mapping[str, Callable[[Question], Reply]] = {
+    "y": lambda _: Reply(Answer.ALLOW),
+    "s": lambda _: Reply(Answer.ALLOW_SESSION),
+    "f": lambda question: Reply(Answer.ALLOW_SESSION, question.folder),
+    "n": lambda _: DENIED,
+}

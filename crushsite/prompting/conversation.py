@@ -53,7 +53,7 @@ class Conversation(Protocol):
     async def prompt(self, session_id: str, text: str, *, run_id: str) -> None:
         """Returns when the prompt is durably accepted. The same ``run_id`` is the same run."""
 
-    async def answer(self, request_id: str, answer: Answer) -> bool:
+    async def answer(self, request_id: str, answer: Answer, *, folder: str = "") -> bool:
         """``False`` when somebody else was first."""
 
     async def answer_batch(

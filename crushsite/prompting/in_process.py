@@ -101,9 +101,11 @@ class InProcess:
             prompt = accept.Prompt(session_id, text, run_id)
             await accept.accept(self._workspace_id, prompt, limits=queue_limits())
 
-    async def answer(self, request_id: str, answer: Answer) -> bool:
+    async def answer(self, request_id: str, answer: Answer, *, folder: str = "") -> bool:
         with _told():
-            return await answer_request(self._workspace_id, request_id=request_id, answer=answer)
+            return await answer_request(
+                self._workspace_id, request_id=request_id, answer=answer, folder=folder
+            )
 
     async def answer_batch(
         self, batch_id: str, responses: Sequence[Mapping[str, Any]] | None

@@ -89,8 +89,8 @@ class OnFolder:
     async def prompt(self, session_id: str, text: str, *, run_id: str) -> None:
         await self._there.prompt(session_id, text, run_id=run_id)
 
-    async def answer(self, request_id: str, answer: Answer) -> bool:
-        return await self._there.answer(request_id, answer)
+    async def answer(self, request_id: str, answer: Answer, *, folder: str = "") -> bool:
+        return await self._there.answer(request_id, answer, folder=folder)
 
     async def answer_batch(
         self, batch_id: str, responses: Sequence[Mapping[str, Any]] | None

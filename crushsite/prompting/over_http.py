@@ -97,8 +97,10 @@ class OverHttp:
         body = {"session_id": session_id, "prompt": text, "run_id": run_id}
         await self._call("POST", f"{self._v1}/agent", body)
 
-    async def answer(self, request_id: str, answer: Answer) -> bool:
-        body = {"permission": {"id": request_id}, "action": answer.value}
+    async def answer(self, request_id: str, answer: Answer, *, folder: str = "") -> bool:
+        body: dict[str, Any] = {"permission": {"id": request_id}, "action": answer.value}
+        if folder:
+            body["folder"] = folder
         return bool((await self._call("POST", f"{self._v1}/permissions/grant", body))["resolved"])
 
     async def answer_batch(

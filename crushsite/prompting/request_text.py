@@ -5,6 +5,7 @@ Each line is safe for a terminal. Pure, but slow for large changes: call it in a
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -16,8 +17,10 @@ from crushsite.prompting.visible import visible, visible_lines
 
 MCP_PREFIX = "mcp_"
 COMMAND_TOOL = "bash"
+TRUST_TOOL = "trust"
 # The parameters of bash besides its command. Its folder is the request's path.
 _OF_COMMAND = {"command", "description", "working_dir", "auto_background_after"}
+_UNTIL = " until the session ends"
 _OF_CHANGE = {"file_path", "old_content", "new_content"}
 
 
@@ -32,6 +35,20 @@ class Question:
     description: str
     params: Mapping[str, Any]
     is_earlier: bool = False  # of a prompt that the session accepted before ours
+    files: tuple[str, ...] = ()  # what it would write
+    always_asks: bool = False  # an answer for the session allows it once
+
+    @property
+    def is_trust(self) -> bool:
+        """About the folder, not about a call."""
+        return self.tool == TRUST_TOOL
+
+    @property
+    def folder(self) -> str:
+        """What a person may allow instead of the files alone; empty where there is no choice."""
+        if not self.files or self.always_asks:
+            return ""
+        return posixpath.commonpath([posixpath.dirname(file) for file in self.files])
 
 
 def question_of(request: Mapping[str, Any], *, is_earlier: bool) -> Question:
@@ -44,6 +61,8 @@ def question_of(request: Mapping[str, Any], *, is_earlier: bool) -> Question:
         request["description"],
         params if isinstance(params, Mapping) else {"params": params},
         is_earlier,
+        tuple(request.get("files") or ()),
+        bool(request.get("always_asks")),
     )
 
 
@@ -57,7 +76,8 @@ def lines_of(question: Question) -> list[str]:
     params = question.params
     said, rest = "", set(params)
     if question.tool.startswith(MCP_PREFIX):
-        lines = _json(params)  # a server names its parameters as it likes
+        # A server names its parameters as it likes. Nested ones come as JSON in strings.
+        lines = _json({name: _parsed(value) or value for name, value in params.items()})
     elif question.tool == COMMAND_TOOL and isinstance(params.get("command"), str):
         lines = visible_lines(params["command"])
         said, rest = f"Execute command: {params['command']}", _OF_COMMAND
@@ -67,13 +87,37 @@ def lines_of(question: Question) -> list[str]:
     else:
         lines, rest = [], set()
     described = [] if question.description in {"", said} else visible_lines(question.description)
+    if question.is_trust:  # it describes most of its parameters itself
+        rest = {name for name in params if _is_within(params[name], question.description)}
     others = [line for name in params if name not in rest for line in _named(name, params[name])]
     return [*described, *lines, *others]
 
 
-def scope_of(question: Question) -> str:
-    """What else an answer for the whole session allows."""
-    return visible(f"every such {question.tool} call in {question.path}")
+def scope_of(question: Question) -> list[str]:
+    """What else the answers allow, each on a line."""
+    if question.is_trust:
+        return []
+    if question.always_asks:
+        return ["programs obey this file: each change needs permission"]
+    if not question.files:
+        return [visible(f"s allows every such {question.tool} call in {question.path}") + _UNTIL]
+    number = len(question.files)
+    which = "this file" if number == 1 else f"these {number} files"
+    return [
+        visible(f"s allows {question.tool} for {which}") + _UNTIL,
+        visible(f"f allows {question.tool} for everything in {question.folder}") + _UNTIL,
+    ]
+
+
+def choices_of(question: Question) -> str:
+    """The letters that answer it."""
+    return (
+        "yn" if question.is_trust or question.always_asks else "ysfn" if question.files else "ysn"
+    )
+
+
+def _is_within(value: Any, text: str) -> bool:
+    return isinstance(value, str) and all(line in text for line in value.split("\n"))
 
 
 def _difference(before: str, after: str) -> list[str]:
@@ -102,10 +146,12 @@ def _value(value: Any) -> list[str]:
     return _json(value)
 
 
-def _parsed(text: str) -> Any:
-    """A JSON object or array in a string; ``None`` for any other text."""
+def _parsed(text: Any) -> Any:
+    """A JSON object or array in a string; ``None`` for anything else."""
+    if not isinstance(text, str) or text.lstrip()[:1] not in {"{", "["}:
+        return None
     try:
-        found = orjson.loads(text) if text.lstrip()[:1] in {"{", "["} else None
+        found = orjson.loads(text)
     except orjson.JSONDecodeError:
         return None
     return found or None

@@ -15,7 +15,7 @@ from typing import Any
 import orjson
 
 from crushsite.prompting.conversation import Item, Pending
-from crushsite.prompting.request_text import Question, question_of
+from crushsite.prompting.request_text import TRUST_TOOL, Question, question_of
 
 LINE = 160
 # What a call is about, by the argument that says it.
@@ -111,7 +111,7 @@ class Telling:
         self.cursor = number
         if kind == "permission.resolved":  # also of an agent below: it may be one of ours
             return Answered(data["request_id"])
-        if self._session_id not in _sessions_of(data):
+        if self._session_id not in _sessions_of(data) and not _is_trust(data):
             return None
         return self._event(kind, number, data)
 
@@ -122,6 +122,7 @@ class Telling:
                 question_of(request, is_earlier=True)
                 for request in pending.permissions
                 if self._session_id in _sessions_of({"request": request})
+                or _is_trust({"request": request})
             ),
             *(
                 _survey_of(batch, is_earlier=True)
@@ -231,6 +232,11 @@ class Telling:
 def _retry_line(retry: Mapping[str, Any]) -> str:
     seconds = f"{retry['delay_seconds']:g} s"
     return f"retrying ({retry['attempt']} of {retry['attempts']}) in {seconds}: {_line(retry['reason'])}"
+
+
+def _is_trust(data: Mapping[str, Any]) -> bool:
+    """Of the folder, so of every session in it."""
+    return "request" in data and data["request"]["tool_name"] == TRUST_TOOL
 
 
 def _sessions_of(data: Mapping[str, Any]) -> set[str]:

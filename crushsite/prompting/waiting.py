@@ -54,6 +54,7 @@ class Waiting:
         self._title = title
         self._note = note
         self._is_sent = False
+        self._is_cancelled = False
         self._questions: dict[str, asyncio.Task[None]] = {}
         self._asking = asyncio.Lock()  # one question at a time
 
@@ -67,6 +68,7 @@ class Waiting:
             await asyncio.gather(*self._questions.values(), return_exceptions=True)
 
     async def cancel(self) -> None:
+        self._is_cancelled = True
         self._note("cancelling\n")
         for task in self._questions.values():
             task.cancel()
@@ -123,8 +125,14 @@ class Waiting:
     async def _send_once(self) -> None:
         """Only when the feed is live: nothing of the answer is missed."""
         if not self._is_sent:
-            for news in self._telling.waiting(await self._conversation.pending()):
+            waiting = self._telling.waiting(await self._conversation.pending())
+            for news in waiting:
                 self._begin(news)
+            trusts = [n.request_id for n in waiting if isinstance(n, Question) and n.is_trust]
+            if trusts:  # what the folder may do counts for this prompt already
+                await asyncio.wait([self._questions[request_id] for request_id in trusts])
+            if self._is_cancelled:
+                raise PromptRefused("Cancelled before the prompt was sent.")
             await self._send()
             self._is_sent = True
 
@@ -149,8 +157,12 @@ class Waiting:
     async def _answer(self, question: Question) -> None:
         with suppress(LeftOpen):
             async with self._asking:
-                answer = await self._asker.ask(question)
-            await self._give(lambda: self._conversation.answer(question.request_id, answer))
+                reply = await self._asker.ask(question)
+            await self._give(
+                lambda: self._conversation.answer(
+                    question.request_id, reply.answer, folder=reply.folder
+                )
+            )
 
     async def _give(self, answer: Callable[[], Coroutine[Any, Any, bool]]) -> None:
         """Until somebody takes it: a person's answer is not lost with a server that restarts."""

@@ -71,6 +71,16 @@ def run(program: Path, env: dict[str, str], *arguments: str, cwd: Path) -> tuple
     return done.returncode, done.stdout, done.stderr
 
 
+def test_every_file_of_the_packages_is_installed(program: Path) -> None:
+    (libraries,) = (program.parents[1] / "lib").glob("python*/site-packages")
+    for package in PACKAGES:
+        files = {path.relative_to(ROOT) for path in (ROOT / package).rglob("*") if path.is_file()}
+        missing = {
+            path for path in files if path.suffix != ".pyc" and not (libraries / path).exists()
+        }
+        assert missing == set()
+
+
 def test_it_knows_its_own_commands_alone(
     program: Path, env: dict[str, str], tmp_path: Path
 ) -> None:

@@ -120,3 +120,25 @@ def test_a_session_of_another_folder_is_refused_with_its_path(
     done = command(alone, "prompt", "x", "--path", two, "--session", session[:6])
     assert done.code == 1
     assert f"Session {session} belongs to another folder: add --path {one}." in done.err
+
+
+def test_the_folder_is_asked_about_before_the_prompt_is_sent(
+    alone: Env, project: MakeProject
+) -> None:
+    env, path = {**alone, "CRUSH_TRUST": "ask"}, str(project())
+    with Typed(env, "prompt", "[[n=2 id=w]]", "--path", path, "--wait", "--yolo") as typed:
+        typed.wait_for("allow? [y]es, [n]o: ")
+        assert "It would send data to these addresses:" in typed.shown
+        typed.type("y\n")
+        assert typed.end() == 0, typed.shown  # with the model that the folder's own file names
+    assert "w-0 w-1" in typed.shown
+
+
+def test_a_folder_stays_untrusted_where_nobody_is_at_a_terminal(
+    alone: Env, project: MakeProject
+) -> None:
+    env, path = {**alone, "CRUSH_TRUST": "ask"}, str(project())
+    done = command(env, "prompt", "[[n=2 id=w]]", "--path", path, "--wait", "--yolo")
+    assert f"not trusted: {path}" in done.err
+    assert "manage.py trust" in done.err
+    assert "w-0" not in done.out

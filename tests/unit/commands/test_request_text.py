@@ -29,7 +29,7 @@ def test_a_command_is_whole() -> None:
         "id > OWNED",
         "run_in_background: true",
     ]
-    assert scope_of(asked) == "every such bash call in /p"
+    assert scope_of(asked) == ["s allows every such bash call in /p until the session ends"]
 
 
 def test_a_folder_cannot_hide_in_its_name() -> None:
@@ -77,7 +77,7 @@ def test_a_download_names_address_and_file() -> None:
 
 
 def test_arguments_of_an_mcp_tool_are_json() -> None:
-    asked = question("mcp_db_run", "execute", "Call run", sql="drop\nall", deep={"a": [1, False]})
+    asked = question("mcp_db_run", "execute", "Call run", sql="drop\nall", deep='{"a":[1,false]}')
     assert lines_of(asked) == [
         "Call run",
         "{",
