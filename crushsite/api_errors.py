@@ -7,9 +7,10 @@ is logged with its stack, and the client learns no more than that it happened.
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 
 from django.core.exceptions import BadRequest, RequestDataTooBig, SuspiciousOperation
-from django.http import Http404, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse
 from rest_framework.exceptions import APIException, MethodNotAllowed
 
 from workspaces.api.answers import json_answer
@@ -51,3 +52,22 @@ def _refused(refusal: Refusal) -> HttpResponse:
 
 def _message(sentence: str, status: int) -> HttpResponse:
     return json_answer({"message": sentence}, status=status)
+
+
+class OutageMiddleware:
+    """The admin's pages answer 503 or 507 as well while the database cannot be used."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self._get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        return self._get_response(request)
+
+    def process_exception(self, _: HttpRequest, error: Exception) -> HttpResponse | None:
+        refusal = error if isinstance(error, Refusal) else refusal_of(failure_of(error))
+        if refusal is None:
+            return None
+        headers = {name.decode(): value.decode() for name, value in refusal.headers}
+        return HttpResponse(
+            refusal.sentence, status=refusal.status, content_type="text/plain", headers=headers
+        )

@@ -49,6 +49,7 @@ MIDDLEWARE = [
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "crushsite.api_errors.OutageMiddleware",
     "crushsite.admin_policy.ContentPolicy",
 ]
 TEMPLATES = [
