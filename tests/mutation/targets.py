@@ -23,6 +23,7 @@ TESTS = (
     "tests/unit/permissions",
     "tests/unit/events",
     "tests/unit/tools",
+    "tests/unit/storage",
     "tests/unit/runner",
     "tests/unit/test_secrets.py",
     "tests/integration/actions",

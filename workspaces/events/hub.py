@@ -30,8 +30,14 @@ LINGER_SECONDS = 5.0  # an empty room stays for a reader that comes back
 
 
 class Hub:
-    def __init__(self, *, poll_seconds: float = POLL_SECONDS) -> None:
+    def __init__(
+        self,
+        *,
+        poll_seconds: float = POLL_SECONDS,
+        heartbeat_seconds: float = HEARTBEAT_SECONDS,
+    ) -> None:
         self._poll_seconds = poll_seconds
+        self._heartbeat_seconds = heartbeat_seconds
         self._rooms: dict[str, Room] = {}
         self._priming: dict[str, asyncio.Task[Room]] = {}
         self._producers: dict[str, dict[int, LiveMessage]] = {}
@@ -217,7 +223,7 @@ class Hub:
 
     async def _beat(self) -> None:
         while True:
-            await asyncio.sleep(HEARTBEAT_SECONDS)
+            await asyncio.sleep(self._heartbeat_seconds)
             for room in list(self._rooms.values()):
                 for reader in room.readers():
                     reader.beat()

@@ -29,6 +29,7 @@ from tests.integration.actions.ground import (
     write,
 )
 from workspaces.actions.sessions import create_session
+from workspaces.storage.commits import Attempt, Fate, commit, look_up_fate
 from workspaces.storage.moments import now_ms
 from workspaces.storage.statements import statements
 from workspaces.storage.transaction import Counters, Transaction
@@ -202,7 +203,7 @@ def claimed_elsewhere(*, limit: int) -> Iterator[list[int]]:
     def work() -> None:
         try:
             with transaction.atomic(), statements() as cursor:
-                tx = Transaction(cursor, Counters())
+                tx = Transaction(cursor, Counters(connection.vendor))
                 runs = claim_runs(tx, worker="elsewhere", lease_ms=LEASE_MS, limit=limit)
                 found.extend(keys(runs))
                 claimed.set()
@@ -230,3 +231,13 @@ def test_a_run_that_starts_is_told_and_stores_its_prompt(ground: Ground) -> None
     assert run_of(key).started_at is not None
     (message,) = ground.events("message.created")
     assert message["message"]["role"] == "user"
+
+
+def test_a_claim_whose_commit_is_in_doubt_can_be_looked_up(ground: Ground, database: str) -> None:
+    ground.accept()
+    attempt = Attempt()
+    commit([("", lambda tx: claim_runs(tx, worker="w", lease_ms=LEASE_MS, limit=9))], attempt)
+    if database == "sqlite":
+        assert attempt.transaction_id is None  # its commits are never in doubt
+    else:
+        assert look_up_fate(attempt) is Fate.COMMITTED

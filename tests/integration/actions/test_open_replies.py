@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import orjson
+import pytest
 
 from agents.actions.holding import Held
 from agents.actions.hooked_calls import HOOKS, keep_hooked
@@ -212,3 +213,42 @@ def test_calls_that_a_cut_reply_holds_get_results_that_say_so(ground: Ground) ->
     step(held, reply=reply, end=End(Outcome.FAILED, FinishReason.ERROR, "cut", "the line broke"))
     (stored,) = Message.objects.filter(run_key=held.key, role="tool")
     assert "the line broke" in stored.parts
+
+
+@pytest.mark.parametrize(
+    "given", [{"prompt_tokens": 7}, {"completion_tokens": 7}, {"cost": 0.5}, {}]
+)
+def test_each_part_of_a_replys_usage_counts_alone(ground: Ground, given: dict[str, Any]) -> None:
+    held = ground.start()
+    message = open_reply(held)
+    step(held, reply=ReplyWrite(message.pk, (Text("x"),), FinishReason.END_TURN, **given))
+    session = Session.objects.get(pk=ground.session_id)
+    assert session.total_prompt_tokens == session.prompt_tokens == given.get("prompt_tokens", 0)
+    assert session.total_completion_tokens == given.get("completion_tokens", 0)
+    assert session.completion_tokens == given.get("completion_tokens", 0)
+    assert session.cost == given.get("cost", 0.0)
+
+
+def test_a_request_that_reports_nothing_leaves_the_figures_of_the_last_one(
+    ground: Ground,
+) -> None:
+    held = ground.start()
+    for tokens, cost in ((7, 0.5), (0, 0.25)):
+        message = open_reply(held)
+        calls = (ToolCall(message.pk, "bash", "{}", finished=True),)
+        reply = ReplyWrite(
+            message.pk, calls, FinishReason.TOOL_USE, prompt_tokens=tokens, cost=cost
+        )
+        step(held, reply=reply)
+        step(held, results=[result(message.pk)])
+    session = Session.objects.get(pk=ground.session_id)
+    assert (session.prompt_tokens, session.cost) == (7, 0.75)
+
+
+def test_a_run_that_ends_before_its_reply_was_begun_finishes_no_message(ground: Ground) -> None:
+    held = ground.start()
+    reply = ReplyWrite("", (), FinishReason.CANCELED)
+    step(held, reply=reply, end=End(Outcome.CANCELLED, FinishReason.CANCELED))
+    assert ground.events("message.finished") == []
+    (created,) = Message.objects.filter(run_key=held.key, role="assistant")
+    assert run_of(held.key).message_id == created.pk

@@ -156,3 +156,18 @@ async def test_a_room_that_is_made_in_mid_message_follows_its_words(
     async with asyncio.timeout(10):
         chunks = await native.take()
     assert b"second" in b"".join(chunk for chunk, _ in chunks)
+
+
+async def test_a_silent_stream_has_a_heartbeat(workspace_id: str) -> None:
+    hub = Hub(heartbeat_seconds=0.02)
+    await hub.start()
+    try:
+        room = await hub.room(workspace_id)
+        v1, native = V1Reader(), NativeReader(Wire.SSE)
+        room.join_v1(v1)
+        room.join_native(native)
+        async with asyncio.timeout(10):
+            assert await v1.take(room.v1) == b"\n"
+            assert await native.take()
+    finally:
+        await hub.stop()

@@ -80,6 +80,7 @@ def test_its_answer_is_its_calls_and_its_words_are_its_sessions(parent: Held, ch
     end(child, answer="the \x00answer")
 
     sent, ended = write(lambda tx: errand_of(tx, parent, "c"))
+    assert Run.objects.get(pk=parent.key).errand == "{}"  # the answer is the child's own
     assert (sent, ended) == (True, ChildEnded("completed", "the \ufffdanswer", ""))
     assert "words" in Message.objects.get(run_key=child.key, role="assistant").parts
 

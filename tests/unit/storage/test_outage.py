@@ -5,7 +5,7 @@ import logging
 import pytest
 
 from tests.unit.storage.test_log_throttle import Clock
-from workspaces.storage.outage import Outage
+from workspaces.storage.outage import Outage, one_line
 
 
 @pytest.fixture
@@ -53,3 +53,9 @@ def test_it_is_recent_until_others_had_time_to_renew(clock: Clock) -> None:
     assert outage.is_recent(5)
     clock.now += 2
     assert not outage.is_recent(5)
+
+
+def test_an_error_is_one_line_of_bounded_length() -> None:
+    assert one_line(ValueError("a\n  b\tc")) == "a b c"
+    assert one_line(ValueError("x" * 1_000)) == "x" * 300
+    assert one_line(ValueError()) == "ValueError"

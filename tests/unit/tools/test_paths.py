@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from agents.tools.contract import ToolRefusal
-from agents.tools.paths import is_inside, resolve, shown
+from agents.tools.paths import is_inside, is_kernel_path, resolve, shown
 from tests.doubles.tool_context import make_desk
 
 
@@ -43,3 +43,20 @@ def test_it_survives_a_loop_of_links(tmp_path: Path) -> None:
     (tmp_path / "a").symlink_to("b")
     (tmp_path / "b").symlink_to("a")
     assert resolve("a/c", make_desk(tmp_path).context).is_absolute()
+
+
+@pytest.mark.parametrize(
+    ("path", "is_kernels"),
+    [
+        ("/proc", True),
+        ("/proc/self/environ", True),
+        ("/sys/kernel", True),
+        ("/dev/null", True),
+        ("/dev/shm", False),
+        ("/dev/shm/x", False),
+        ("/devices", False),
+        ("/home/proc", False),
+    ],
+)
+def test_it_knows_what_is_no_file_on_a_disk(path: str, is_kernels: bool) -> None:
+    assert is_kernel_path(Path(path)) is is_kernels

@@ -1,5 +1,6 @@
 import codecs
 import os
+import resource
 import stat
 from pathlib import Path
 
@@ -7,7 +8,7 @@ import pytest
 
 from agents.tools import textfile
 from agents.tools.contract import FileMark, ToolRefusal
-from agents.tools.placing import Stage
+from agents.tools.placing import Stage, place
 from agents.tools.textfile import Form, NotText
 
 LIMIT = 1_000_000
@@ -176,4 +177,19 @@ def test_a_file_that_comes_while_a_new_one_is_gathered_is_not_overwritten(tmp_pa
     finally:
         stage.close()
     assert path.read_text() == "theirs"
+    assert [entry.name for entry in tmp_path.iterdir()] == ["file"]
+
+
+def test_a_file_that_cannot_be_written_whole_stays_as_it_was(tmp_path: Path) -> None:
+    """Here the limit of a file's size stands for a full disk."""
+    path = tmp_path / "file"
+    path.write_text("old")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1_000, before[1]))
+    try:
+        with pytest.raises(OSError, match="File too large"):
+            place(path, b"x" * 10_000, expected=textfile.mark(path))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert path.read_text() == "old"
     assert [entry.name for entry in tmp_path.iterdir()] == ["file"]
