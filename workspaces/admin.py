@@ -7,7 +7,9 @@ ends runs, so ``agents.admin`` registers them.
 from __future__ import annotations
 
 from django.contrib import admin
-from django.db.models import Model
+from django.db.models import Model, QuerySet
+from django.http import HttpRequest
+from typing_extensions import override
 
 from workspaces.admin_pages import (
     ReadOnlyAdmin,
@@ -26,6 +28,7 @@ from workspaces.admin_pages import (
 from workspaces.events.parts import Role
 from workspaces.events.types import Kind
 from workspaces.models import (
+    Attachment,
     ClientClaim,
     Event,
     FileRead,
@@ -270,3 +273,17 @@ class TrustRequestAdmin(ReadOnlyAdmin):
         moment("asked_at"),
         moment("answered_at"),
     ]
+
+
+@admin.register(Attachment)
+class AttachmentAdmin(ReadOnlyAdmin):
+    list_display = ["__str__", linked("workspace"), time("created_at")]
+    list_select_related = ["workspace"]
+    search_fields = ["=id", "workspace__path"]
+    ordering = ["-created_at"]
+    # Its content is megabytes of base64, which nobody reads.
+    shown = ["id", linked("workspace"), moment("created_at")]
+
+    @override
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Model]:
+        return super().get_queryset(request).defer("content")

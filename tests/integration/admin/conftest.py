@@ -15,6 +15,7 @@ from workspaces.actions.claims import claim_workspace
 from workspaces.actions.sessions import create_session
 from workspaces.actions.workspaces import Opening, open_workspace
 from workspaces.models import (
+    Attachment,
     ClientClaim,
     Event,
     FileRead,
@@ -70,6 +71,7 @@ def everything(place: Place) -> Place:
         session=session, path="/project/a.py", version=0, position=98, content=HOSTILE
     )
     FileRead.objects.create(session=session, path="/project/a.py", mtime_ns=1, size=2)
+    Attachment.objects.create(id="a" * 64, workspace_id=place.workspace_id, content=HOSTILE)
     TrustRequest.objects.create(path="/project", digest="1", description=HOSTILE)
     RetiredClient.objects.create(client_id=CLIENT.replace("1", "2"))
     Grant.objects.create(session=session, tool_name="bash", action="execute", path="/project")
