@@ -28,7 +28,7 @@ USAGE_ERROR = 2
 CHECKOUT_ONLY = frozenset({"runserver"})
 # In the order in which somebody comes to need them; others of ours follow under "more".
 GROUPS: Mapping[str, Sequence[str]] = {
-    "everyday": ("serve", "prompt", "sessions", "cancel", "fleet", "trust", "doctor"),
+    "everyday": ("serve", "prompt", "sessions", "cancel", "fleet", "trust", "config", "doctor"),
     "accounts of /admin": ("createsuperuser", "changepassword"),
     "several processes on PostgreSQL and Redis": ("migrate", "web", "runworker"),
 }

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 
 from workspaces.config.cache import configs
+from workspaces.config.crushrc_files import LastTrees
 from workspaces.config.find import stored_for_workspace
 from workspaces.config.load import LoadedConfig
 from workspaces.config.parse import parse_file
@@ -33,6 +34,7 @@ class StoredPlace:
 
     path: str
     data_dir: str
+    ran: LastTrees = field(default_factory=dict, repr=False)  # what each crushrc configured
 
 
 async def change_stored(
@@ -64,7 +66,7 @@ async def _change(workspace_id: str, scope: Scope, change: Callable[[StoredPlace
     async with cache.changing:
         workspace = await read(read_open_workspace, workspace_id)
         config = await cache.newest_config_of(workspace_id)
-        place = StoredPlace(workspace.path, config.data_dir)
+        place = StoredPlace(workspace.path, config.data_dir, config.ran)
         own_digest = await asyncio.to_thread(_change_files, place, config, change)
         await writer.write(workspace_id, partial(_keep_digest, workspace_id, own_digest))
         concerned = [workspace_id]

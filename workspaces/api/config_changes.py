@@ -56,7 +56,7 @@ class ConfigModelView(ApiView):
         choose = partial(set_model, scope, asked["model_type"], asked["model"])
 
         def change(place: StoredPlace) -> None:
-            choose(path=place.path, data_dir=place.data_dir)
+            choose(path=place.path, data_dir=place.data_dir, ran=place.ran)
 
         await change_stored(workspace_id, scope, change)
         return empty_answer()
@@ -98,7 +98,9 @@ class ProviderKeyView(ApiView):
         env = await configs().env_of(workspace_id)
 
         def change(place: StoredPlace) -> None:
-            require_usable(provider_id, path=place.path, data_dir=place.data_dir, env=env)
+            require_usable(
+                provider_id, path=place.path, data_dir=place.data_dir, env=env, ran=place.ran
+            )
             set_provider_key(scope, provider_id, kind=kind, api_key=key, data_dir=place.data_dir)
 
         await change_stored(workspace_id, scope, change)

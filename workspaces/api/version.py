@@ -1,11 +1,13 @@
-"""What this server calls itself. Later releases change ``VERSION`` and the project file alike."""
+"""What this server calls itself."""
 
 from __future__ import annotations
 
 import platform
 import sys
 
-VERSION = "0.1.0"
+from workspaces.release import VERSION
+
+__all__ = ["VERSION", "version_facts"]
 
 _MACHINES = {"x86_64": "amd64", "aarch64": "arm64"}
 

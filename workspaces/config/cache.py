@@ -129,7 +129,11 @@ class ConfigCache:
             task.exception()  # whoever waits is told; a look in the background says nothing
 
     async def _look(self, workspace_id: str, entry: _Entry | None) -> _Entry:
-        entry = await read(_reload, workspace_id, entry, dict(self._sound))
+        seen = await read(_look_at, workspace_id, entry)
+        if isinstance(seen, Place):
+            # Not on a thread that others' reads wait for: a crushrc may take seconds.
+            seen = await asyncio.to_thread(_loaded_entry, seen, entry, dict(self._sound))
+        entry = seen
         before = self._entries.pop(workspace_id, None)
         while len(self._entries) >= KEPT:
             self._entries.pop(next(iter(self._entries)))
@@ -169,30 +173,32 @@ def _differs(one: LoadedConfig, other: LoadedConfig) -> bool:
     )
 
 
-def _reload(workspace_id: str, entry: _Entry | None, sound: Mapping[str, Parsed]) -> _Entry:
+def _look_at(workspace_id: str, entry: _Entry | None) -> _Entry | Place:
+    """The entry, where nothing has changed; else what has to be loaded again."""
     place = _place(workspace_id)
     now = time.monotonic()
     if entry is not None and entry.place == place:
         mark = fingerprint(entry.config.files)
         if mark == entry.mark:
             return _Entry(place, entry.config, entry.env, mark, now)
+    return place
+
+
+def _loaded_entry(place: Place, before: _Entry | None, sound: Mapping[str, Parsed]) -> _Entry:
+    now = time.monotonic()
     read_at = time.time_ns()
-    config, env = _loaded(place, sound)
-    is_fresh = any(mark is not None and abs(read_at - mark[0]) < COARSE_NS for mark in config.mark)
-    return _Entry(place, config, env, () if is_fresh else config.mark, now)
-
-
-def _loaded(place: Place, sound: Mapping[str, Parsed]) -> tuple[LoadedConfig, Mapping[str, str]]:
     env = MappingProxyType(box().open_env(place.sealed_env) if place.sealed_env else {})
     config = load_config(
         place.path,
         data_dir=place.data_dir,
         env=env,
         last_sound=sound,
+        last_trees=before.config.ran if before is not None else None,
         answers=place.answers,
         stored_digest=place.stored_digest,
     )
-    return config, env
+    is_fresh = any(mark is not None and abs(read_at - mark[0]) < COARSE_NS for mark in config.mark)
+    return _Entry(place, config, env, () if is_fresh else config.mark, now)
 
 
 def trust_answers(path: str) -> TrustAnswers:
@@ -225,13 +231,13 @@ class FolderConfig:
 def folder_config(path: str) -> FolderConfig:
     """Synchronous."""
     place = _found_place("path", path) or Place(path, "", "", "", trust_answers(path))
-    config, env = _loaded(place, {})
+    entry = _loaded_entry(place, None, {})
     with statements() as cursor:
         cursor.execute(
             "SELECT id FROM workspaces_workspace WHERE path = %s AND is_open = %s", [path, True]
         )
         row = cursor.fetchone()
-    return FolderConfig(config, env, row[0] if row else "")
+    return FolderConfig(entry.config, entry.env, row[0] if row else "")
 
 
 def config_of_folder(path: str) -> LoadedConfig:

@@ -15,7 +15,8 @@ from typing import TypeAlias
 
 FILE_NAME = "crush.json"
 SYSTEM_FILE = "/etc/crush/crush.json"  # an administrator's, for every user of the machine
-PROJECT_NAMES = ("crush.json", ".crush.json")  # lowest precedence first
+SHELL_NAME = "crushrc"  # a program of bash that configures
+PROJECT_NAMES = ("crush.json", ".crush.json", "crushrc", ".crushrc")  # lowest precedence first
 LEVELS_LIMIT = 64
 
 Fingerprint: TypeAlias = tuple[tuple[int, int, int] | None, ...]
@@ -36,9 +37,15 @@ class Candidates:
 
 def find_candidates(path: str, *, server_env: Mapping[str, str]) -> Candidates:
     project = tuple(_project_files(path))
-    users = (SYSTEM_FILE, users_own(server_env), stored_for_user(server_env))
+    own = users_own(server_env)
+    beside = f"{os.path.dirname(own)}/{SHELL_NAME}"  # noqa: PTH120  as written
+    users = (SYSTEM_FILE, own, beside, stored_for_user(server_env))
     files = tuple(reversed(dict.fromkeys(reversed((*users, *project)))))
     return Candidates(files, frozenset(users), frozenset(project) - frozenset(users))
+
+
+def is_shell_file(file: str) -> bool:
+    return file.endswith(("/crushrc", "/.crushrc"))
 
 
 def home(server_env: Mapping[str, str]) -> str:

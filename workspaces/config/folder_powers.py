@@ -43,6 +43,11 @@ class Source:
     file: str
     tree: Tree = field(repr=False)
     is_folders: bool  # it came with the folder; otherwise a person of this machine wrote it
+    # A program that makes trees when it is run: its digest and how long it is, instead of a tree.
+    program: str = ""
+    text: str = field(default="", repr=False)
+    # Made by a program that a person has let run: what it configures was let in with it.
+    is_let_in: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,17 +58,12 @@ class Power:
     shown: str  # what it does, without secrets
     value: Any = field(repr=False)  # as written: the digest covers it, nobody is shown it
     words: tuple[str, ...] = field(default=(), repr=False)  # of the command that it starts
+    text: str = field(default="", repr=False)  # of the program that it runs, without secrets
 
     @property
     def line(self) -> str:
         """In one line, with nothing in it that a terminal would act on or not show."""
-        line = f"{self.key}: {self.shown}"
-        if line.isprintable():
-            return line
-        return "".join(
-            character if character.isprintable() else character.encode("unicode_escape").decode()
-            for character in line
-        )
+        return printable(f"{self.key}: {self.shown}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ class Powers:
 
     @property
     def is_showable(self) -> bool:
-        return sum(len(item.line) for item in self.items) <= SHOWN_LIMIT
+        return sum(len(item.line) + len(item.text) for item in self.items) <= SHOWN_LIMIT
 
     def lines(self, effect: Effect) -> list[str]:
         return [item.line for item in self.items if item.effect is effect]
@@ -99,16 +99,32 @@ class Powers:
 
 def powers_of(sources: Iterable[Source], *, path: str) -> list[Power]:
     """``path`` is the workspace."""
-    return [
-        power
-        for source in sources
-        if source.is_folders
-        for power in _Walk(source.file, path).split(source.tree)[1]
-    ]
+    return [power for source in sources for power in _powers(source, path)]
+
+
+def _powers(source: Source, path: str) -> list[Power]:
+    if not source.is_folders or source.is_let_in:
+        return []
+    if source.program:
+        lines = source.text.splitlines()
+        shown = f"runs this program of {len(lines)} lines, which may configure anything"
+        text = "\n".join(printable(masked_command(line)) for line in lines)
+        name = PurePath(source.file).name
+        return [Power(Effect.STARTS, source.file, name, shown, source.program, text=text)]
+    return _Walk(source.file, path).split(source.tree)[1]
 
 
 def without_powers(source: Source, *, path: str) -> Tree:
     return _Walk(source.file, path).split(source.tree)[0]
+
+
+def printable(line: str) -> str:
+    if line.isprintable():
+        return line
+    return "".join(
+        character if character.isprintable() else character.encode("unicode_escape").decode()
+        for character in line
+    )
 
 
 def is_within(file: str, folder: str) -> bool:

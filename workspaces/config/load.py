@@ -13,6 +13,7 @@ from typing import Any
 
 from workspaces.config.address_keys import keep_keys_apart
 from workspaces.config.choose import Chosen, choose
+from workspaces.config.crushrc_files import LastTrees, program_environment, remembered, runner
 from workspaces.config.defaults import Discovery, asks_ollama, prefers_local
 from workspaces.config.environment import variables
 from workspaces.config.find import Fingerprint, config_home, fingerprint, home
@@ -49,6 +50,8 @@ class LoadedConfig:
     data_dir: str  # absolute; what is stored for the workspace lies there
     # What each file that is there last said: what holds while it cannot be read.
     sound: Mapping[str, Parsed] = field(repr=False)
+    # What each crushrc that was run configured.
+    ran: LastTrees = field(repr=False)
     trust: FolderTrust = field(default_factory=FolderTrust)
 
 
@@ -59,6 +62,7 @@ def load_config(
     env: Mapping[str, str],
     server_env: Mapping[str, str] | None = None,
     last_sound: Mapping[str, Parsed] | None = None,
+    last_trees: LastTrees | None = None,
     answers: TrustAnswers | None = None,
     stored_digest: str = "",
 ) -> LoadedConfig:
@@ -74,6 +78,8 @@ def load_config(
         data_dir=data_dir,
         server=server,
         last_sound=last_sound or {},
+        run=runner(program_environment(env, server)),
+        last_trees=last_trees or {},
         stored_digest=stored_digest,
     )
     places = Places(path, read.data_directory, home(server).rstrip("/"), config_home(server))
@@ -84,7 +90,8 @@ def load_config(
     programs = folder_programs(words_of_programs(powers), path)
     found_powers = Powers.of(powers, programs)
     trust = FolderTrust(trusts.state_of(found_powers), found_powers)
-    separated = keep_keys_apart(trust.trees(read.sources, path=path))
+    sources = read.programs.run_folders(read.sources, lets_act=trust.lets_act)
+    separated = keep_keys_apart(trust.trees(sources, path=path))
     tree = merge_all(separated.trees)
     options = complete_options(
         tree.get("options") or {},
@@ -135,6 +142,7 @@ def load_config(
         path=path,
         data_dir=read.data_directory,
         sound=read.sound,
+        ran=read.programs.ran,
         trust=trust,
     )
 
@@ -151,11 +159,22 @@ def _starts_known(sources: Iterable[Source]) -> bool:
     return options.get("auto_lsp") is not False
 
 
-def merged_tree(path: str, *, data_dir: str, server_env: Mapping[str, str] | None = None) -> Tree:
-    """What the files say together, as it is written: it may hold keys."""
+def merged_tree(
+    path: str,
+    *,
+    data_dir: str,
+    ran: LastTrees | None = None,
+    server_env: Mapping[str, str] | None = None,
+) -> Tree:
+    """What the files say together, as it is written: it may hold keys.
+
+    No ``crushrc`` is run: they count with what they configured when they were, in ``ran``.
+    """
     server = os.environ if server_env is None else server_env
-    read = read_files(path, data_dir=data_dir, server=server, last_sound={})
-    return merge_all(source.tree for source in read.sources)
+    run = remembered(ran or {})
+    read = read_files(path, data_dir=data_dir, server=server, last_sound={}, run=run, last_trees={})
+    sources = read.programs.run_folders(read.sources, lets_act=True)
+    return merge_all(source.tree for source in sources)
 
 
 def _provider_order(trees: list[Tree]) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
+from workspaces.config.crushrc_files import LastTrees
 from workspaces.config.defaults import Discovery
 from workspaces.config.environment import variables
 from workspaces.config.errors import ProviderRefused
@@ -26,11 +27,12 @@ def require_usable(
     path: str,
     data_dir: str,
     env: Mapping[str, str],
+    ran: LastTrees | None = None,
     server_env: Mapping[str, str] | None = None,
 ) -> None:
     """Raises ``ProviderRefused`` with what is missing. Reads files."""
     server = os.environ if server_env is None else server_env
-    tree = merged_tree(path, data_dir=data_dir, server_env=server)
+    tree = merged_tree(path, data_dir=data_dir, ran=ran, server_env=server)
     entry = (tree.get("providers") or {}).get(provider_id) or {}
     if provider_id in UNSUPPORTED and not entry.get("base_url"):
         raise ProviderRefused(UNSUPPORTED[provider_id])

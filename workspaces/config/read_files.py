@@ -7,16 +7,18 @@ folders and files hold. What the trees mean is judged elsewhere.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
+from pathlib import Path, PurePath
 
+from workspaces.config.crushrc_files import LastTrees, Programs, Run, read_program
 from workspaces.config.find import (
     Candidates,
     Fingerprint,
     find_candidates,
     fingerprint,
     home,
+    is_shell_file,
     stored_for_workspace,
 )
 from workspaces.config.folder_powers import Source, is_outside, is_within
@@ -25,6 +27,8 @@ from workspaces.config.parse import Parsed, Tree, parse_file
 from workspaces.config.problem import Problem, problem_with_file, warning_with_key
 from workspaces.config.schema import CONFIG, check
 from workspaces.config.unknown_keys import unknown_keys
+
+_FOREIGN = "it belongs to another user and is not used"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +42,7 @@ class ReadFiles:
     # Broken, and nobody knows what they said before: they may choose a model.
     unknown: list[Problem]
     sound: dict[str, Parsed] = field(repr=False)
+    programs: Programs = field(repr=False)  # a folder's are still to be run
 
 
 def read_files(
@@ -46,6 +51,8 @@ def read_files(
     data_dir: str,
     server: Mapping[str, str],
     last_sound: Mapping[str, Parsed],
+    run: Run,
+    last_trees: LastTrees,
     stored_digest: str = "",
 ) -> ReadFiles:
     """``stored_digest`` is that of the workspace's stored choices as this server last wrote
@@ -54,7 +61,8 @@ def read_files(
     problems: list[Problem] = []
     # Marked before they are read: what changes meanwhile is then seen as changed.
     mark = fingerprint(candidates.files)
-    reading = _Reading(path, last_sound, problems)
+    programs = Programs(run, last_trees, problems)
+    reading = _Reading(path, last_sound, problems, programs, unknown=programs.unknown)
     sources = reading.sources(candidates)
     directory = _data_directory(path, data_dir, sources, home(server))
     stored = stored_for_workspace(directory)
@@ -74,6 +82,7 @@ def read_files(
         reading.warnings,
         reading.unknown,
         reading.sound,
+        programs,
     )
 
 
@@ -93,6 +102,7 @@ class _Reading:
     path: str
     last_sound: Mapping[str, Parsed]
     problems: list[Problem]
+    programs: Programs
     sound: dict[str, Parsed] = field(default_factory=dict)
     warnings: list[Problem] = field(default_factory=list)
     unknown: list[Problem] = field(default_factory=list)
@@ -102,13 +112,17 @@ class _Reading:
         own_ids = {0, os.getuid(), _owner(self.path)}
         sources: list[Source] = []
         for file in candidates.files:
+            if is_shell_file(file):
+                self._warn_of_both(file, sources)
+                is_folders = file in candidates.project
+                sources += self._program(file, own_ids=own_ids, is_folders=is_folders)
+                continue
             parsed = self._parsed(file)
             if not parsed.present:
                 continue
             if file in candidates.project and parsed.owner not in own_ids:
                 # Above a workspace in a shared folder, anyone could leave one.
-                message = "it belongs to another user and is not used"
-                self.problems.append(Problem(file, 0, 0, message, is_warning=True))
+                self.problems.append(Problem(file, 0, 0, _FOREIGN, is_warning=True))
                 continue
             tree, misfits = check(parsed.tree)
             self.problems += [Problem(file, 0, 0, misfit.message, misfit.key) for misfit in misfits]
@@ -125,6 +139,29 @@ class _Reading:
             )
             sources.append(Source(file, tree, is_folders=is_folders))
         return sources
+
+    def _program(self, file: str, *, own_ids: set[int], is_folders: bool) -> list[Source]:
+        """A user's own is run here; a folder's is only named, until it may run."""
+        program = read_program(file)
+        if not program.is_present:
+            return []
+        if program.problem is not None:
+            self.problems.append(program.problem)
+            return []
+        if not is_folders:
+            sources = self.programs.sources_of(file, is_folders=False)
+            return [replace(each, tree=_own_paths(each.tree)) for each in sources]
+        if program.owner not in own_ids:
+            self.problems.append(Problem(file, 0, 0, _FOREIGN, is_warning=True))
+            return []
+        return [Source(file, {}, is_folders=True, program=program.digest, text=program.text)]
+
+    def _warn_of_both(self, file: str, sources: Sequence[Source]) -> None:
+        folder = os.path.dirname(file)  # noqa: PTH120  as written
+        both = [each.file for each in sources if os.path.dirname(each.file) == folder]  # noqa: PTH120
+        if both and os.path.lexists(file):
+            message = f"wins over {PurePath(both[0]).name} of the same folder"
+            self.problems.append(Problem(file, 0, 0, message, is_warning=True))
 
     def _parsed(self, file: str) -> Parsed:
         """As the file is now, or as it last was while it is broken."""

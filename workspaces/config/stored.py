@@ -13,6 +13,7 @@ from enum import IntEnum
 from pathlib import Path
 from typing import Any
 
+from workspaces.config.crushrc_files import LastTrees
 from workspaces.config.errors import InvalidKey, InvalidScope, InvalidValue, NotWritable
 from workspaces.config.find import stored_for_user, stored_for_workspace
 from workspaces.config.fitting import NAME_LIMIT
@@ -80,6 +81,7 @@ def set_model(
     *,
     path: str,
     data_dir: str,
+    ran: LastTrees | None = None,
     server_env: Mapping[str, str] | None = None,
 ) -> None:
     """Chooses the large or the small model, and sees to it that the choice takes effect.
@@ -102,7 +104,7 @@ def set_model(
 
     store(scope)
     if scope is Scope.USER:
-        tree = merged_tree(path, data_dir=data_dir, server_env=server_env)
+        tree = merged_tree(path, data_dir=data_dir, ran=ran, server_env=server_env)
         if (tree.get("models") or {}).get(model_type) != choice:
             store(Scope.WORKSPACE)
 

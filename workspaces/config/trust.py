@@ -100,7 +100,7 @@ class FolderTrust:
             return list(sources)
         return [
             Source(source.file, without_powers(source, path=path), is_folders=True)
-            if source.is_folders
+            if source.is_folders and not source.is_let_in
             else source
             for source in sources
         ]
@@ -113,6 +113,7 @@ def question_of(powers: Powers, *, folder: str) -> tuple[str, dict[str, str]]:
         ("sends_to", "It would send data to these addresses:", powers.lines(Effect.SENDS)),
         ("allows", "It would allow, without a question:", powers.lines(Effect.ALLOWS)),
         ("expands", "It would read these variables:", powers.variables()),
+        ("programs", "The text of these programs:", _texts(powers)),
         ("files", "Programs of the folder, as they are now:", sorted(powers.programs)),
     ]
     said = [
@@ -126,3 +127,12 @@ def question_of(powers: Powers, *, folder: str) -> tuple[str, dict[str, str]]:
     )
     params = {"folder": folder} | {name: "\n".join(lines) for name, _, lines in sections if lines}
     return "\n\n".join([opening, *said]), params
+
+
+def _texts(powers: Powers) -> list[str]:
+    """Nobody is to let a program run without having been shown it."""
+    lines: list[str] = []
+    for item in powers.items:
+        if item.text:
+            lines += [f"{item.file}:", *(f"  {line}" for line in item.text.splitlines())]
+    return lines

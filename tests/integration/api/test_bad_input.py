@@ -86,7 +86,8 @@ async def test_it_refuses_a_body_that_is_no_json_object(
     places = {"ws": workspace.url, "sid": await workspace.session()}
     for method, address in READING_BODIES:
         answer = await refused(workspace, quiet, method, address.format(**places), raw=raw)
-        assert (answer.status, answer.message) == (400, MALFORMED)
+        assert answer.status == 400
+        assert answer.message.startswith(MALFORMED)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """The handler itself: requests that break off, fail, or are none of its own."""
 
 import asyncio
+import importlib
 import logging
 import threading
 from pathlib import Path
@@ -194,10 +195,11 @@ async def test_pages_are_served_by_django_when_they_are_asked_for(api: Api) -> N
     assert await ask("/nowhere") == 404
 
 
-def test_the_program_and_the_project_agree_on_the_version() -> None:
+def test_the_project_takes_its_version_from_the_program() -> None:
     import tomllib
 
-    from workspaces.api.version import VERSION
+    from workspaces.release import VERSION
 
     project = tomllib.loads(Path("pyproject.toml").read_text())
-    assert project["project"]["version"] == VERSION
+    module, _, name = project["tool"]["setuptools"]["dynamic"]["version"]["attr"].rpartition(".")
+    assert getattr(importlib.import_module(module), name) == VERSION
