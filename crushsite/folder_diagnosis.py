@@ -87,7 +87,7 @@ def _trust(state: str) -> Iterator[Finding]:
         case TrustState.OPEN:
             yield warn("trust", f"the folder's own configuration waits for an answer: {CURE}")
         case TrustState.DENIED:
-            yield warn("trust", "the folder's own configuration may not act (`manage.py trust`)")
+            yield warn("trust", "the folder's own configuration may not act (`crush-server trust`)")
         case TrustState.UNNEEDED:
             return
 

@@ -177,3 +177,68 @@ def test_without_a_server_the_answer_is_kept_for_the_next(
     allowed = command(embedded_server.env, "trust", "--allow", str(hostile))
     assert "is trusted" in allowed.out
     assert "trusted" in command(embedded_server.env, "trust", "--list").out
+
+
+def test_a_prompt_that_fails_for_what_is_left_out_says_so_and_how_to_go_on(
+    embedded_server: Server, tmp_path: Path, model: ScriptedModel
+) -> None:
+    folder = tmp_path / "shared"
+    folder.mkdir()
+    (folder / "crush.json").write_text(json.dumps(configuration(model.base_url)))
+    prompt = ("prompt", "[[n=3 id=w]]", "--path", str(folder), "--wait", "--yolo")
+    failed = command(embedded_server.env, *prompt)
+    assert failed.code == 1
+    assert "providers.fake is left out until this folder is trusted" in failed.err
+    assert "crush-server trust" in failed.err
+    looked = command(embedded_server.env, "doctor", "--offline", "--path", str(folder))
+    assert looked.code == 1
+    assert "providers.fake: is left out until" in looked.out
+    assert "waits for an answer" in looked.out
+    assert "providers.fake: is left out until" in embedded_server.log_text()
+
+    assert command(embedded_server.env, "trust", "--allow", str(folder)).code == 0
+    done = command(embedded_server.env, *prompt)
+    assert done.code == 0, done.err
+    assert done.out.split() == ["w-0", "w-1", "w-2"]
+
+
+async def test_a_hostile_model_or_client_cannot_trust_what_was_not_shown(
+    embedded_server: Server, connect: Connect, hostile: Path
+) -> None:
+    client = connect(embedded_server)
+    seat = await take_seat(client, hostile)
+    request = await trust_request(seat)
+    shown = await client.http.call("GET", "/api/trust", params={"path": str(hostile)})
+    assert shown["state"] == "open"
+    (hostile / ".crush.json").write_text('{"mcp": {"y": {"command": "touch Y_RAN"}}}')
+    body = {"path": str(hostile), "answer": "allow", "digest": shown["digest"]}
+    await client.http.call("POST", "/api/trust", body, expect=409)
+    changed = await trust_request(seat, start=len(seat.stream.events))
+    assert changed["id"] != request["id"]
+    assert await seat.workspace.grant(request) is False  # it was withdrawn
+    assert "mcp" not in await seat.workspace.config()
+
+
+async def test_what_a_client_stores_needs_no_trust_and_does_not_trust_the_rest(
+    embedded_server: Server, connect: Connect, hostile: Path, tmp_path: Path
+) -> None:
+    plain = tmp_path / "plain"
+    plain.mkdir()
+    seat = await take_seat(connect(embedded_server), plain)
+    stored = {"scope": 1, "key": "permissions.allowed_tools", "value": ["view"]}
+    await seat.workspace.call("POST", "/config/set", stored)
+    config = await seat.workspace.config()
+    assert config["permissions"]["allowed_tools"] == ["view"]
+    assert "problems" not in config
+
+    # A repository may bring such a file: a client's change does not make it the client's.
+    (hostile / ".crush").mkdir()
+    brought = {"permissions": {"allowed_tools": ["bash"]}}
+    (hostile / ".crush/crush.json").write_text(json.dumps(brought))
+    seat = await take_seat(connect(embedded_server), hostile)
+    await trust_request(seat)
+    compact = {"scope": 1, "enabled": True}
+    await seat.workspace.call("POST", "/config/compact", compact)
+    config = await seat.workspace.config()
+    assert config["options"]["tui"]["compact_mode"] is True
+    assert "permissions" not in config

@@ -29,7 +29,9 @@ from workspaces.config.providers import (
 from workspaces.config.settings import ModelChoice, ModelInfo
 
 DEFAULT_MAX_TOKENS = 8_192
-CURE = "Correct the configuration or choose another model; `manage.py doctor` looks at all of it."
+CURE = (
+    "Correct the configuration or choose another model; `crush-server doctor` looks at all of it."
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from typing import assert_never
 from workspaces.config.folder_powers import Effect, Powers, Source, without_powers
 from workspaces.config.problem import Problem
 
-CURE = "answer the trust request in a client, or run `manage.py trust`"
+CURE = "answer the trust request in a client, or run `crush-server trust`"
 
 
 class TrustMode(StrEnum):
@@ -77,7 +77,7 @@ class FolderTrust:
         if not self.powers.is_showable:
             return "is left out: what this folder's configuration does is too long to be reviewed"
         if self.state is TrustState.DENIED:
-            return "is left out, because this folder is not trusted (see `manage.py trust`)"
+            return "is left out, because this folder is not trusted (see `crush-server trust`)"
         return f"is left out until this folder is trusted: {CURE}"
 
     def problems(self) -> list[Problem]:

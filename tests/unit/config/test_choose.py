@@ -208,7 +208,7 @@ def test_a_configured_model_that_cannot_be_used_is_no_reason_for_the_built_in_on
 ):
     result = chosen(tree)
     assert reason in result.large.fault
-    assert "manage.py doctor" in result.large.fault
+    assert "crush-server doctor" in result.large.fault
     assert result.small.fault
 
 
