@@ -69,7 +69,7 @@ async def test_a_choice_is_told_to_every_client_and_the_next_run_uses_it(
     await change(first, "model", scope=1, model_type="large", model=SMALL)
     for seat in (first, second):
         config = await told(seat)
-        assert config["models"]["large"] == SMALL
+        assert config["models"]["large"] == SMALL | {"max_tokens": 4096}
         assert config["recent_models"]["large"] == [SMALL]
     assert (await second.workspace.agent())["model"]["id"] == "fake-small"
     assert await model_that_answers(second, model) == "fake-small"
@@ -310,7 +310,7 @@ async def test_a_changed_file_is_told_and_the_next_run_uses_it(
     config = configuration(model.base_url)
     config["models"]["large"] = SMALL
     seat.workspace.configure(config)
-    assert (await told(seat))["models"]["large"] == SMALL
+    assert (await told(seat))["models"]["large"] == SMALL | {"max_tokens": 4096}
     assert await model_that_answers(seat, model) == "fake-small"
 
 
