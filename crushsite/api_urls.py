@@ -37,7 +37,7 @@ from agents.api.shell import ShellView
 from agents.api.workspace_agent import AgentView, DefaultSmallModelView, InitView, UpdateView
 from agents.tools.mcp.contract import Change
 from crushsite.process import process
-from permissions.api.skip import SkipView
+from permissions.api.skip import ModeView, SkipView
 from permissions.pending import read_pending
 from workspaces.api.config import ConfigView, ProvidersView
 from workspaces.api.config_changes import (
@@ -91,6 +91,7 @@ _session: Routes = [
 _workspace: Routes = [
     path("agent", AgentView.as_view()),
     path("permissions/skip", SkipView.as_view()),
+    path("permissions/mode", ModeView.as_view()),
     path("agent/sessions/<str:session_id>", SessionView.as_view(http_method_names=["get", "head"])),
     path("agent/sessions/<str:session_id>/", include(_session_work)),
     path("agent/init", InitView.as_view()),

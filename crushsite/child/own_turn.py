@@ -120,16 +120,18 @@ async def _open_workspace(spec: ProvisionSpec) -> str:
 
     from workspaces.actions.claims import claim_workspace  # noqa: PLC0415  after `_load`
     from workspaces.actions.workspaces import Opening, open_workspace  # noqa: PLC0415  after `_load`
+    from workspaces.models.workspace import PermissionMode  # noqa: PLC0415  after `_load`
     from workspaces.storage.writer import writer  # noqa: PLC0415  after `_load`
 
     path = Path(spec.workspace) if spec.workspace else Path.cwd()
     resolved = await asyncio.to_thread(path.resolve)
     if not await asyncio.to_thread(resolved.is_dir):
         raise ExecutorFailed("The workspace's folder is not there.")
+    mode = PermissionMode.YOLO if _skips_permissions(spec) else PermissionMode.NORMAL
     opening = Opening(
         path=str(resolved),
         data_dir=str(settings.DATA_DIR / "workspace"),
-        skip_permissions=_skips_permissions(spec),
+        permission_mode=mode,
     )
 
     def job(tx: Transaction) -> str:

@@ -188,4 +188,6 @@ def request_wire(request: PermissionRequest) -> dict[str, Any]:
     }
     if request.agent_path:
         wire["agent_path"] = request.agent_path
+    if request.always_asks:
+        wire["dangerous"] = True  # it changes what programs obey
     return wire

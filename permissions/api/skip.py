@@ -1,15 +1,17 @@
-"""Whether a workspace asks at all (``yolo``)."""
+"""Whether a workspace asks at all: ``yolo`` for older clients, a mode for newer ones."""
 
 from __future__ import annotations
 
 from django.http import HttpResponse
 
-from workspaces.actions.workspaces import set_skip_permissions
+from workspaces.actions.workspaces import set_permission_mode, set_skip_permissions
 from workspaces.api.answers import empty_answer, json_answer
 from workspaces.api.api_view import ApiView
 from workspaces.api.bodies import Form
-from workspaces.api.fields import Flag
-from workspaces.queries.workspaces import read_skip_permissions
+from workspaces.api.fields import Flag, Text
+from workspaces.api.opening import permission_mode_of
+from workspaces.models.workspace import PermissionMode
+from workspaces.queries.workspaces import read_permission_mode
 from workspaces.storage.reader import read
 from workspaces.storage.writer import writer
 
@@ -20,11 +22,28 @@ class SkipForm(Form):
 
 class SkipView(ApiView):
     async def get(self, workspace_id: str) -> HttpResponse:
-        return json_answer({"skip": await read(read_skip_permissions, workspace_id)})
+        mode = await read(read_permission_mode, workspace_id)
+        return json_answer({"skip": mode != PermissionMode.NORMAL})
 
     async def post(self, workspace_id: str) -> HttpResponse:
         skip = (await self.fields(SkipForm))["skip"]
         await writer.write(
             workspace_id, lambda tx: set_skip_permissions(tx, workspace_id, skip=skip)
+        )
+        return empty_answer()
+
+
+class ModeForm(Form):
+    mode = Text(limit=100)
+
+
+class ModeView(ApiView):
+    async def get(self, workspace_id: str) -> HttpResponse:
+        return json_answer({"mode": await read(read_permission_mode, workspace_id)})
+
+    async def post(self, workspace_id: str) -> HttpResponse:
+        mode = permission_mode_of((await self.fields(ModeForm))["mode"])
+        await writer.write(
+            workspace_id, lambda tx: set_permission_mode(tx, workspace_id, mode=mode)
         )
         return empty_answer()

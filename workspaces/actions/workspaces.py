@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 
 from workspaces.events.types import Kind
 from workspaces.models import Workspace
+from workspaces.models.workspace import PermissionMode
+from workspaces.queries.workspaces import require_open
 from workspaces.storage.errors import WorkspaceUnknown
 from workspaces.storage.transaction import Transaction
 
@@ -17,10 +19,14 @@ class Opening:
 
     path: str
     data_dir: str
-    skip_permissions: bool = False
+    permission_mode: PermissionMode = PermissionMode.NORMAL
     debug: bool = False
     channels: Sequence[str] = ()
     sealed_env: str = field(default="", repr=False)
+
+    @property
+    def skip_permissions(self) -> bool:
+        return self.permission_mode is not PermissionMode.NORMAL
 
 
 def open_workspace(tx: Transaction, opening: Opening) -> Workspace:
@@ -31,6 +37,7 @@ def open_workspace(tx: Transaction, opening: Opening) -> Workspace:
             path=opening.path,
             data_dir=opening.data_dir,
             skip_permissions=opening.skip_permissions,
+            permission_mode=opening.permission_mode,
             debug=opening.debug,
             channels=list(opening.channels),
             sealed_env=opening.sealed_env,
@@ -51,6 +58,7 @@ def open_workspace(tx: Transaction, opening: Opening) -> Workspace:
     workspace.closed_at = None
     workspace.data_dir = opening.data_dir
     workspace.skip_permissions = opening.skip_permissions
+    workspace.permission_mode = opening.permission_mode
     workspace.debug = opening.debug
     workspace.channels = list(opening.channels)
     # A client that was told 404 posts what it last saw, which holds no environment.
@@ -62,6 +70,7 @@ def open_workspace(tx: Transaction, opening: Opening) -> Workspace:
             "closed_at",
             "data_dir",
             "skip_permissions",
+            "permission_mode",
             "debug",
             "channels",
             "sealed_env",
@@ -79,14 +88,25 @@ def close_workspace(tx: Transaction, workspace_id: str) -> None:
 
 
 def set_skip_permissions(tx: Transaction, workspace_id: str, *, skip: bool) -> None:
+    """What older clients say; one that asks for nothing in its own way stays as it is."""
+    if skip != Workspace.objects.filter(pk=workspace_id, skip_permissions=True).exists():
+        mode = PermissionMode.YOLO if skip else PermissionMode.NORMAL
+        set_permission_mode(tx, workspace_id, mode=mode)
+    else:
+        require_open(workspace_id)
+
+
+def set_permission_mode(tx: Transaction, workspace_id: str, *, mode: PermissionMode) -> None:
+    """Raises ``WorkspaceUnknown``. Open requests stay open, and so do those about trust."""
     tx.lock(workspace_id)
     workspace = Workspace.objects.filter(pk=workspace_id, is_open=True).first()
     if workspace is None:
         raise WorkspaceUnknown
-    if workspace.skip_permissions == skip:
+    if workspace.permission_mode == mode:
         return
-    workspace.skip_permissions = skip
-    workspace.save(update_fields=["skip_permissions"])
+    workspace.permission_mode = mode
+    workspace.skip_permissions = mode is not PermissionMode.NORMAL
+    workspace.save(update_fields=["permission_mode", "skip_permissions"])
     tx.append(workspace_id, Kind.WORKSPACE_UPDATED, {"workspace": facts_of(workspace)})
 
 
@@ -96,4 +116,5 @@ def facts_of(workspace: Workspace) -> dict[str, object]:
         "id": workspace.pk,
         "path": workspace.path,
         "skip_permissions": workspace.skip_permissions,
+        "permission_mode": str(workspace.permission_mode),
     }

@@ -16,6 +16,7 @@ from workspaces.actions.workspaces import Opening, open_workspace
 from workspaces.api.bodies import Form
 from workspaces.api.fields import Flag, Text, Texts
 from workspaces.api.paths import PATH_LIMIT, resolved_folder
+from workspaces.models.workspace import PermissionMode
 from workspaces.storage.client_ids import client_id_of
 from workspaces.storage.errors import BadField
 from workspaces.storage.secret_box import box
@@ -30,6 +31,7 @@ class OpeningForm(Form):
     path = Text(limit=PATH_LIMIT, allow_blank=True, default="")
     client_id = Text(limit=PATH_LIMIT, allow_blank=True, default="")
     yolo = Flag(default=False)
+    permission_mode = Text(limit=100, allow_blank=True, default="")
     debug = Flag(default=False)
     data_dir = Text(limit=PATH_LIMIT, allow_blank=True, default="")
     env = Texts(count=ENV_COUNT, limit=ENV_CHARS, allow_null=True, default=None)
@@ -46,6 +48,22 @@ async def open_for_client(fields: dict[str, Any]) -> str:
     return await writer.write("", partial(_open_and_claim, opening, client_id))
 
 
+def _mode(fields: dict[str, Any]) -> PermissionMode:
+    """Newer clients name a mode, older ones say ``yolo``."""
+    if fields["permission_mode"]:
+        return permission_mode_of(fields["permission_mode"])
+    return PermissionMode.YOLO if fields["yolo"] else PermissionMode.NORMAL
+
+
+def permission_mode_of(written: str) -> PermissionMode:
+    """Raises ``BadField``."""
+    try:
+        return PermissionMode(written)
+    except ValueError:
+        modes = ", ".join(PermissionMode.values)
+        raise BadField(f"mode: must be one of {modes}, not {written!r:.80}") from None
+
+
 def _opening(fields: dict[str, Any], env: dict[str, str]) -> Opening:
     path = resolved_folder(fields["path"])
     data_dir = fields["data_dir"]
@@ -53,7 +71,7 @@ def _opening(fields: dict[str, Any], env: dict[str, str]) -> Opening:
         path=path,
         # Without one it is what the configuration's files say, else a folder in the path.
         data_dir=os.path.normpath(Path(path, data_dir)) if data_dir else "",
-        skip_permissions=fields["yolo"],
+        permission_mode=_mode(fields),
         debug=fields["debug"],
         channels=fields["channels"] or (),
         sealed_env=box().seal_env(env) if env else "",

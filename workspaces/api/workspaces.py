@@ -69,7 +69,8 @@ class CurrentSessionView(ApiView):
 
 async def _shown(workspace: OpenWorkspace) -> dict[str, Any]:
     config = await configs().config_of(workspace.id)
-    return {
+    mode = {"permission_mode": workspace.permission_mode, "yolo": True}
+    return (mode if workspace.skip_permissions else {}) | {
         "config": config.public,
         "data_dir": config.data_dir,
         # Clients read this field unchecked; what it would hold is told to nobody.

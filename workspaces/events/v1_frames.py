@@ -67,6 +67,9 @@ def frames_of(event: Recorded, *, reply: Mapping[str, Any] | None = None) -> byt
         case Kind.QUESTION_RESOLVED:
             told = {"batch_id": data["batch_id"]}
             return frame("question_batch_notification", "created", told)
+        case Kind.WORKSPACE_UPDATED:
+            mode = data["workspace"].get("permission_mode")  # missing in older events
+            return frame("permission_mode_changed", "updated", {"mode": mode}) if mode else b""
         case Kind.MCP_AWAITED:
             told = {"type": "mcp_awaited", "message": _NO_MESSAGE, **data}
             return frame("agent_event", "created", told)

@@ -9,6 +9,14 @@ from workspaces.storage.ids import new_id
 from workspaces.storage.moments import now_ms
 
 
+class PermissionMode(models.TextChoices):
+    """Two names for one thing: clients of the newest release tell them apart, this server does not."""
+
+    NORMAL = "normal", "normal (permissions are requested)"
+    YOLO = "yolo", "yolo (nothing is requested)"
+    SYSADMIN = "sysadmin", "sysadmin (nothing is requested)"
+
+
 class Workspace(models.Model):
     id = models.CharField(primary_key=True, max_length=36, default=new_id, editable=False)
     path = models.CharField(max_length=4096, unique=True, help_text="Absolute, symlinks followed.")
@@ -17,6 +25,12 @@ class Workspace(models.Model):
         default=True, help_text="Closed: 404 until its path is opened again."
     )
     skip_permissions = models.BooleanField(default=False, help_text="Nothing is asked (yolo).")
+    permission_mode = models.CharField(
+        max_length=16,
+        choices=PermissionMode.choices,
+        default=PermissionMode.NORMAL,
+        db_default=PermissionMode.NORMAL,
+    )
     debug = models.BooleanField(default=False)
     channels = models.JSONField(default=list, blank=True)
     sealed_env = models.TextField(blank=True, help_text="The clients' environment, encrypted.")

@@ -35,6 +35,7 @@ def read_workspace_snapshot(
                 "id": workspace.id,
                 "path": workspace.path,
                 "skip_permissions": workspace.skip_permissions,
+                "permission_mode": workspace.permission_mode,
             },
             "sessions": _sessions(workspace_id),
         }

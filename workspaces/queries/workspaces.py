@@ -9,10 +9,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from workspaces.models.workspace import PermissionMode
 from workspaces.storage.errors import WorkspaceUnknown
 from workspaces.storage.statements import statements
 
-_COLUMNS = "id, path, data_dir, skip_permissions, last_event"
+_COLUMNS = "id, path, data_dir, permission_mode, last_event"
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,8 +21,12 @@ class OpenWorkspace:
     id: str
     path: str
     data_dir: str
-    skip_permissions: bool
+    permission_mode: str
     last_event: int
+
+    @property
+    def skip_permissions(self) -> bool:
+        return self.permission_mode != PermissionMode.NORMAL
 
 
 def read_open_workspace(workspace_id: str) -> OpenWorkspace:
@@ -59,18 +64,18 @@ def require_open(workspace_id: str) -> None:
             raise WorkspaceUnknown
 
 
-def read_skip_permissions(workspace_id: str) -> bool:
+def read_permission_mode(workspace_id: str) -> str:
     """Raises ``WorkspaceUnknown``. Asked many times a second: one indexed read."""
     with statements() as cursor:
         cursor.execute(
-            "SELECT skip_permissions FROM workspaces_workspace WHERE id = %s AND is_open = %s",
+            "SELECT permission_mode FROM workspaces_workspace WHERE id = %s AND is_open = %s",
             [workspace_id, True],
         )
         row = cursor.fetchone()
     if row is None:
         raise WorkspaceUnknown
-    return bool(row[0])
+    return str(row[0])
 
 
 def _workspace(row: Sequence[Any]) -> OpenWorkspace:
-    return OpenWorkspace(row[0], row[1], row[2], bool(row[3]), row[4])
+    return OpenWorkspace(row[0], row[1], row[2], row[3], row[4])

@@ -12,6 +12,9 @@ from agents.actions.judging import QuestionChanged, Verdict, judge_call
 from agents.tools.contract import Question
 from permissions.models import PermissionRequest
 from tests.integration.actions.ground import Ground, end, run_of, say, step, write
+from workspaces.actions.workspaces import set_permission_mode
+from workspaces.events.v1_frames import permission_frames
+from workspaces.models.workspace import PermissionMode
 
 QUESTION = Question(
     "write",
@@ -110,3 +113,25 @@ def test_the_end_of_a_run_takes_its_open_question_with_it(ground: Ground, held: 
     assert not answer(ground, Answer.ALLOW)
     (resolved,) = ground.events("permission.resolved")
     assert resolved["denied"] is True
+
+
+@pytest.mark.parametrize("mode", [PermissionMode.YOLO, PermissionMode.SYSADMIN])
+@pytest.mark.parametrize("question", [QUESTION, replace(QUESTION, always_asks=True)])
+def test_a_mode_that_asks_for_nothing_lets_everything_run(
+    ground: Ground, held: Held, mode: PermissionMode, question: Question
+) -> None:
+    write(lambda tx: set_permission_mode(tx, ground.workspace_id, mode=mode))
+    assert judge(held, question) is Verdict.ALLOWED
+    write(lambda tx: set_permission_mode(tx, ground.workspace_id, mode=PermissionMode.NORMAL))
+    assert judge(held, question) is Verdict.ASKED
+
+
+def test_a_request_for_a_file_that_programs_obey_is_marked_as_dangerous(
+    ground: Ground, held: Held
+) -> None:
+    judge(held)
+    judge(held, replace(QUESTION, always_asks=True), "d")
+    ordinary, dangerous = (event["request"] for event in ground.events("permission.requested"))
+    assert "dangerous" not in ordinary
+    assert dangerous["dangerous"] is True
+    assert b'"dangerous":true' in permission_frames(dangerous)

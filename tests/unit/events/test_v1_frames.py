@@ -360,6 +360,16 @@ RECORDED: dict[str, tuple[str, dict[str, Any], list[dict[str, Any]]]] = {
             )
         ],
     ),
+    "permission mode changed": (
+        Kind.WORKSPACE_UPDATED,
+        {"workspace": {"id": "w", "permission_mode": "sysadmin"}},
+        [envelope("permission_mode_changed", "updated", {"mode": "sysadmin"})],
+    ),
+    "a workspace as an older server stored it": (
+        Kind.WORKSPACE_UPDATED,
+        {"workspace": {"id": "w", "skip_permissions": True}},
+        [],
+    ),
     "MCP servers are late": (
         Kind.MCP_AWAITED,
         {"session_id": "s1", "servers": ["a"]},
@@ -411,7 +421,6 @@ RECORDED: dict[str, tuple[str, dict[str, Any], list[dict[str, Any]]]] = {
 }
 UNTOLD = {
     Kind.WORKSPACE_OPENED,
-    Kind.WORKSPACE_UPDATED,
     Kind.WORKSPACE_CLOSED,
     Kind.RUN_ACCEPTED,
     Kind.RUN_STARTED,
