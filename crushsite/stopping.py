@@ -21,7 +21,7 @@ logger = logging.getLogger(__name__)
 
 # For everything after the drain: sockets, users' commands, MCP servers, the database.
 STOPPING_SECONDS = 30.0
-HURRIED_SECONDS = 5.0
+HURRIED_SECONDS = 10.0
 DATABASE_SECONDS = 2.0  # how long what is left to be stored may wait for the database
 FAILED = 1
 

@@ -80,4 +80,4 @@ async def test_a_second_signal_ends_it_at_once(
     codes = await ended(server)
     seconds = time.monotonic() - began
     assert set(codes.values()) == {0}, codes
-    assert seconds < 5, seconds
+    assert seconds < 10, seconds  # about one on a quiet machine; the drain is sixty

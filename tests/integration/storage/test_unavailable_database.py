@@ -35,7 +35,7 @@ from workspaces.storage.reader import read
 from workspaces.storage.transaction import Recorded, Transaction
 from workspaces.storage.writer import Writer
 
-QUICK_SECONDS = 2.5  # with the second that the first look at a locked row takes
+QUICK_SECONDS = 4.0  # with the second that the first look at a locked row takes
 
 
 @pytest.fixture
