@@ -26,9 +26,11 @@ from crushsite.prompting.private_server import PrivateServer
 from crushsite.start_errors import explained_start
 from permissions.pending import read_pending
 from workspaces.actions.sessions import create_session, rename_session
+from workspaces.actions.trust import keep_trust_request
 from workspaces.api.bodies import checked
 from workspaces.api.opening import OpeningForm, open_for_client
 from workspaces.api.writing import write_in_open
+from workspaces.config.cache import configs
 from workspaces.events.readers import Wire
 from workspaces.events.subscribe import stream_native
 from workspaces.models import ClientClaim
@@ -64,6 +66,9 @@ class InProcess:
         with _told():
             fields = checked(OpeningForm, {"path": self._path, "client_id": self._client_id})
             self._workspace_id = await open_for_client(fields)
+            # The watch opens the request too, but maybe after the prompt has been sent.
+            config = await configs().newest_config_of(self._workspace_id)
+            await keep_trust_request(self._workspace_id, config)
 
     async def ensure_session(self, session_id: str) -> str:
         with _told():
