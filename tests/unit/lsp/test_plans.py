@@ -6,6 +6,7 @@ import pytest
 
 from agents.tools.lsp.known import KNOWN
 from agents.tools.lsp.plans import ServerPlan, plans_of
+from workspaces.config.project_code import RUNS_PROJECT_CODE
 from workspaces.config.settings import LspSettings
 
 MakePlans = Callable[..., dict[str, ServerPlan]]
@@ -141,3 +142,24 @@ def test_only_configured_ones_where_none_is_to_start_by_itself(
 def test_every_known_server_has_a_name_of_its_own_and_markers() -> None:
     assert len({known.name for known in KNOWN}) == len(KNOWN)
     assert all(known.root_markers and known.filetypes for known in KNOWN)
+
+
+def test_servers_that_run_code_of_the_project_do_not_start_by_themselves_without_trust(
+    root: Path, install: Callable[..., str]
+) -> None:
+    path = install("rust-analyzer", "clangd")
+    for runs_project_code, names in ((True, {"rust-analyzer", "clangd"}), (False, {"clangd"})):
+        found = plans_of(
+            root,
+            configured={},
+            starts_known=True,
+            env={"PATH": path},
+            runs_project_code=runs_project_code,
+        )
+        assert {plan.name for plan in found} == names
+
+
+def test_servers_that_run_code_of_the_project_are_known_by_the_same_command() -> None:
+    commands = {known.name: known.command for known in KNOWN}
+    for name, (command, _) in RUNS_PROJECT_CODE.items():
+        assert commands[name] == command
