@@ -192,6 +192,10 @@ class ServerProcess:
             raise StillInUse
         if not self.shape.exits_idle or self._on_exit is None:
             raise StillInUse("server was started by a person and runs on")
+        if command == "shutdown_if_idle":
+            # Only a client of another version sends it, to start a server of its own instead.
+            # Nobody who started this one, and no other client of it, would know.
+            raise StillInUse("server serves clients of every version and runs on")
         self._on_exit()
 
     # -- in the background

@@ -3,8 +3,6 @@
 import asyncio
 from pathlib import Path
 
-import pytest
-
 from tests.acceptance.conversation import take_seat
 from tests.acceptance.harness.client import Client
 from tests.acceptance.harness.shapes import Server
@@ -23,18 +21,22 @@ async def test_a_server_of_a_person_obeys_no_client(
     await client.http.call("GET", "/v1/health")
 
 
-@pytest.mark.parametrize("command", ["shutdown", "shutdown_if_idle"])
-async def test_a_server_of_a_client_obeys_when_no_workspace_lives(
-    serve: Serve, tmp_path: Path, command: str
+async def test_a_server_that_ends_when_idle_obeys_a_shutdown_when_no_workspace_lives(
+    serve: Serve, tmp_path: Path
 ) -> None:
     process = serve("--host", "tcp://127.0.0.1:0", "--idle-exit")
     url = process.wait_for_line("Serving", 60).split()[2]
     async with Client(url) as client:
         workspace = await client.workspace(tmp_path)
-        refused = await _message(client, {"command": command})
+        refused = await _message(client, {"command": "shutdown"})
         assert refused[0] == 409
         await workspace.release()
-        status, _ = await _message(client, {"command": command})
+        # What a client of another version sends before it starts a server of its own.
+        status, message = await _message(client, {"command": "shutdown_if_idle"})
+        assert status == 409
+        assert "clients of every version" in message
+        await client.http.call("GET", "/v1/health")
+        status, _ = await _message(client, {"command": "shutdown"})
         assert status == 200
     assert await asyncio.to_thread(process.wait, EXIT_SECONDS) == 0
 
