@@ -105,11 +105,21 @@ def _project_files(path: str) -> Iterable[str]:
     Without a work tree only the workspace's own: a file in ``/tmp`` or in a folder
     that several projects share belongs to none of them.
     """
-    folders = [path, *(str(parent) for parent in PurePath(path).parents)][:LEVELS_LIMIT]
-    root = next((index for index, folder in enumerate(folders) if _is_work_tree(folder)), 0)
-    for folder in reversed(folders[: root + 1]):
+    for folder in reversed(_folders_of_project(path)):
         for name in PROJECT_NAMES:
             yield f"{folder.rstrip('/')}/{name}"
+
+
+def work_tree_of(path: str) -> str:
+    """The root of the git work tree that the workspace lies in, else the workspace."""
+    return _folders_of_project(path)[-1]
+
+
+def _folders_of_project(path: str) -> list[str]:
+    """The nearest first."""
+    folders = [path, *(str(parent) for parent in PurePath(path).parents)][:LEVELS_LIMIT]
+    root = next((index for index, folder in enumerate(folders) if _is_work_tree(folder)), 0)
+    return folders[: root + 1]
 
 
 def _is_work_tree(folder: str) -> bool:

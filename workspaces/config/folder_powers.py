@@ -26,6 +26,7 @@ from workspaces.config.masking import (
     masked_within,
     masked_words,
     texts_in,
+    without_secrets,
 )
 from workspaces.config.parse import Tree
 
@@ -73,18 +74,25 @@ class Powers:
     items: tuple[Power, ...] = ()
     programs: Mapping[str, str] = field(default_factory=dict)  # files of the folder by digest
     digest: str = ""
+    is_complete: bool = True  # whether ``programs`` are all that the powers name
 
     @classmethod
-    def of(cls, items: Sequence[Power], programs: Mapping[str, str]) -> Powers:
+    def of(
+        cls, items: Sequence[Power], programs: Mapping[str, str], *, is_complete: bool = True
+    ) -> Powers:
         if not items:
             return cls()
         told = [[item.effect, item.file, item.key, item.value] for item in items]
         text = json.dumps([told, dict(programs)], sort_keys=True)
-        return cls(tuple(items), programs, hashlib.sha256(text.encode()).hexdigest())
+        digest = hashlib.sha256(text.encode()).hexdigest()
+        return cls(tuple(items), programs, digest, is_complete)
 
     @property
     def is_showable(self) -> bool:
-        return sum(len(item.line) + len(item.text) for item in self.items) <= SHOWN_LIMIT
+        return (
+            self.is_complete
+            and sum(len(item.line) + len(item.text) for item in self.items) <= SHOWN_LIMIT
+        )
 
     def lines(self, effect: Effect) -> list[str]:
         return [item.line for item in self.items if item.effect is effect]
@@ -110,7 +118,8 @@ def _powers(source: Source, path: str) -> list[Power]:
         shown = f"runs this program of {len(lines)} lines, which may configure anything"
         text = "\n".join(printable(masked_command(line)) for line in lines)
         name = PurePath(source.file).name
-        return [Power(Effect.STARTS, source.file, name, shown, source.program, text=text)]
+        words = _words_of("\n".join(line for line in lines if not _only_names_options(line)))
+        return [Power(Effect.STARTS, source.file, name, shown, source.program, tuple(words), text)]
     return _Walk(source.file, path).split(source.tree)[1]
 
 
@@ -149,7 +158,7 @@ def is_outside(named: str, path: str) -> bool:
 HARMLESS_PROVIDER_KEYS = frozenset(
     {"id", "name", "models", "system_prompt_prefix", "flat_rate", "discover_models"}
 )
-HARMLESS_MCP_KEYS = frozenset({"disabled_tools", "timeout"})
+HARMLESS_MCP_KEYS = frozenset({"timeout"})
 HARMLESS_LSP_KEYS = frozenset({"filetypes", "root_markers", "timeout"})
 HARMLESS_SECTIONS = frozenset({"$schema", "models", "recent_models"})
 
@@ -157,6 +166,8 @@ HARMLESS_SECTIONS = frozenset({"$schema", "models", "recent_models"})
 COMMAND_LIMIT = 64 << 10
 SHOWN_LIMIT = 64 << 10  # characters of a question; nobody reads more before an answer
 _SHELL_WORD = re.compile(r"[^\s'\"`;|&()<>]+")
+_PLAIN_WORD = re.compile(r"[\w./=@%+-]*")
+_QUOTED = re.compile(r"\"([^\"\n]*)\"|'([^'\n]*)'")
 
 
 @dataclass(slots=True)
@@ -223,7 +234,12 @@ class _Walk:
                 continue
             tuning = {key: entry[key] for key in entry if key in harmless}
             rest = {key: entry[key] for key in entry if key not in harmless}
-            if not rest and section == "mcp":
+            if section == "mcp" and set(rest) <= {"disabled_tools"}:
+                if rest:
+                    # It stands in the place of the user's own list.
+                    hidden = ", ".join(entry["disabled_tools"] or ()) or "none"
+                    shown = f"offers all tools of this server but {hidden}"
+                    self.tell(Effect.ALLOWS, f"mcp.{name}.disabled_tools", shown, rest)
                 kept[name] = tuning
             elif rest == {"disabled": True}:
                 kept[name] = entry
@@ -244,7 +260,19 @@ class _Walk:
             command = " ".join(masked_words(words)) if entry.get("command") else name
             names = ", ".join(entry.get("env") or ())
             with_env = f" with the variables {names}" if names else ""
-            self.tell(Effect.STARTS, key, f"{command}{with_env}{off}", entry, words)
+            options = {
+                name: without_secrets(entry[name])
+                for name in ("init_options", "options")
+                if entry.get(name)
+            }
+            with_options = f" with {json.dumps(options)}" if options else ""
+            words += [
+                text
+                for name in ("env", "init_options", "options")
+                for text in texts_in(entry.get(name))
+            ]
+            shown = f"{command}{with_env}{with_options}{off}"
+            self.tell(Effect.STARTS, key, shown, entry, words)
 
     def hooks(self, value: Any) -> Any:
         for event, entries in (value or {}).items():
@@ -356,13 +384,22 @@ _TOLD = frozenset({"base_url", "type", "api_key", "oauth", "extra_headers", "ext
 
 def _words_of(command: str) -> list[str]:
     """Roughly as a shell splits it: enough to find the files that it names."""
-    return _SHELL_WORD.findall(command[:COMMAND_LIMIT])
+    quoted = [one or other for one, other in _QUOTED.findall(command[:COMMAND_LIMIT])]
+    return _SHELL_WORD.findall(command[:COMMAND_LIMIT]) + [text for text in quoted if " " in text]
 
 
-def words_of_programs(powers: Iterable[Power]) -> Iterator[str]:
-    """Every word of every command, also of a command line within an argument."""
+def _only_names_options(line: str) -> bool:
+    """``option context-path docs/STYLE.md``: such files are read, and often edited."""
+    return line.lstrip().startswith("option ") and not any(mark in line for mark in "$`<;|&")
+
+
+def words_of_programs(powers: Iterable[Power]) -> Iterator[tuple[str, str]]:
+    """Every word of every command, also of a command line within an argument, and the folder
+    that it may be relative to: a program of the folder runs where it lies."""
     for power in powers:
+        base = os.path.dirname(power.file) if power.text else ""  # noqa: PTH120  as written
         for word in power.words:
-            yield word
-            if " " in word:
-                yield from _words_of(word)
+            yield word, base
+            if not _PLAIN_WORD.fullmatch(word):
+                yield from ((each, base) for each in _words_of(word))
+                yield from ((each, base) for each in re.split("[:,]", word))

@@ -88,7 +88,7 @@ def load_config(
     if trusts.mode is not TrustMode.ALL and _starts_known(read.sources):
         powers += project_code_powers(path, search_path=(env or server).get("PATH", ""))
     programs = folder_programs(words_of_programs(powers), path)
-    found_powers = Powers.of(powers, programs)
+    found_powers = Powers.of(powers, programs.digests, is_complete=programs.is_complete)
     trust = FolderTrust(trusts.state_of(found_powers), found_powers)
     sources = read.programs.run_folders(read.sources, lets_act=trust.lets_act)
     separated = keep_keys_apart(trust.trees(sources, path=path))
@@ -137,8 +137,8 @@ def load_config(
         settings=settings,
         public=public,
         problems=problems,
-        files=(*read.files, *programs),
-        mark=(*read.mark, *fingerprint(programs)),
+        files=(*read.files, *programs.digests),
+        mark=(*read.mark, *fingerprint(programs.digests)),
         path=path,
         data_dir=read.data_directory,
         sound=read.sound,

@@ -42,6 +42,8 @@ _ASSIGNED = re.compile(
 
 
 _WORD = re.compile(r"[A-Za-z0-9_+=-]+")
+# What a shell acts on is never part of a key: ``TOKEN=$(program)`` must not hide the program.
+_ACTIVE = re.compile(r"(\$?\(|[`<>)]+)")
 _BEFORE_NO_KEY = frozenset("$./:@{~\\")  # a path, an address, a reference
 _AFTER_NO_KEY = frozenset("./:@")
 _SHORTEST_KEY, _LONGEST_NAME = 12, 200
@@ -177,7 +179,11 @@ def masked_command(command: str) -> str:
     is masked whatever stands before it."""
     if command == MASK:
         return command
-    shown = _SECRET_FLAG.sub(_masked_flag, masked_within(command))
+    return "".join(_masked_stretch(each) for each in _ACTIVE.split(command))
+
+
+def _masked_stretch(stretch: str) -> str:
+    shown = _SECRET_FLAG.sub(_masked_flag, masked_within(stretch))
     return _WORD.sub(_masked_key, shown)
 
 

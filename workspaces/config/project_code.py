@@ -44,6 +44,8 @@ RUNS_PROJECT_CODE: Mapping[str, tuple[str, tuple[str, ...]]] = {
     ),
     "ocamllsp": ("ocamllsp", ("dune-project", "dune-workspace")),
     "dart": ("dart", ("pubspec.yaml",)),
+    "phpactor": ("phpactor", ("composer.json",)),  # loads vendor/autoload.php
+    "ols": ("ols", ("ols.json",)),  # which may name the compiler that it starts
     "sourcekit-lsp": ("sourcekit-lsp", ("Package.swift",)),
     "omnisharp": ("omnisharp", ("omnisharp.json",)),
     "nixd": ("nixd", ("flake.nix", "default.nix")),

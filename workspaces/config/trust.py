@@ -12,6 +12,7 @@ from enum import StrEnum
 from typing import assert_never
 
 from workspaces.config.folder_powers import Effect, Powers, Source, without_powers
+from workspaces.config.masking import MASK
 from workspaces.config.problem import Problem
 
 CURE = "answer the trust request in a client, or run `crush-server trust`"
@@ -114,7 +115,7 @@ def question_of(powers: Powers, *, folder: str) -> tuple[str, dict[str, str]]:
         ("allows", "It would allow, without a question:", powers.lines(Effect.ALLOWS)),
         ("expands", "It would read these variables:", powers.variables()),
         ("programs", "The text of these programs:", _texts(powers)),
-        ("files", "Programs of the folder, as they are now:", sorted(powers.programs)),
+        ("files", "Files of the folder that these name, as they are now:", sorted(powers.programs)),
     ]
     said = [
         "\n".join([heading, *(f"  {line}" for line in lines)])
@@ -125,6 +126,8 @@ def question_of(powers: Powers, *, folder: str) -> tuple[str, dict[str, str]]:
         f"The configuration in {folder} asks for more than a folder may do by itself."
         " Allow it only if you know where this folder comes from."
     )
+    if any(MASK in item.line or MASK in item.text for item in powers.items):
+        opening += f" What looks like a key is shown as {MASK}: read the files for the rest."
     params = {"folder": folder} | {name: "\n".join(lines) for name, _, lines in sections if lines}
     return "\n\n".join([opening, *said]), params
 

@@ -1,5 +1,7 @@
 """What of a folder's own files counts before, with and after a person's answer."""
 
+import os
+
 import pytest
 
 from tests.integration.config.conftest import Place
@@ -138,6 +140,52 @@ def test_a_script_of_the_folder_is_asked_for_again_when_it_changes(place):
     assert loaded.trust.state is TrustState.TRUSTED
     assert str(script) in loaded.files  # so that a change is seen
     script.write_text("id > OWNED")
+    assert place.load(answers=answers).trust.state is TrustState.OPEN
+
+
+@pytest.mark.parametrize(
+    ("file", "entry"),
+    [
+        ("x.so", {"command": "server", "env": {"LD_PRELOAD": "./x.so"}}),
+        ("bin/a", {"command": "server", "env": {"X_PATH": "/usr/bin:bin/a"}}),
+        ("my tool.sh", {"command": "sh", "args": ["-c", "exec './my tool.sh'"]}),
+        ("x.sh", {"command": "sh", "args": ["-c", "$PWD/x.sh"]}),
+        ("x.sh", {"command": "sh", "args": ["-c", '"$(pwd)"/x.sh']}),
+        ("../above/x.sh", {"command": "../above/x.sh"}),
+        ("x.sh", {"command": "sh", "args": [f"{'a' * 10}{n}" for n in range(200)] + ["x.sh"]}),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_every_file_of_the_work_tree_that_is_named_belongs_to_the_answer(place, file, entry):
+    (place.workspace.parent / ".git").mkdir()
+    named = place.write(place.workspace / file, "exit 0")
+    place.write(place.project, {"mcp": {"x": entry}})
+    answers = allowed(place)
+    assert place.load(answers=answers).trust.state is TrustState.TRUSTED
+    named.write_text("id > OWNED")
+    assert place.load(answers=answers).trust.state is TrustState.OPEN
+
+
+def test_more_files_than_anyone_would_look_through_are_not_asked_about(place):
+    names = [f"tool{number}" for number in range(70)]
+    for name in names:
+        place.write(place.workspace / name, "exit 0")
+    place.write(place.project, {"mcp": {"x": {"command": "sh", "args": names}}})
+    loaded = place.load(answers=ASK)
+    assert loaded.trust.state is TrustState.DENIED
+    assert loaded.settings.mcp == {}
+
+
+def test_the_end_of_a_very_large_program_belongs_to_the_answer(place):
+    program = place.write(place.workspace / "x", "a" * (5 << 20))
+    place.write(place.project, {"mcp": {"x": {"command": "./x"}}})
+    answers = allowed(place)
+    assert place.load(answers=answers).trust.state is TrustState.TRUSTED
+    before = program.stat()
+    with program.open("r+b") as stream:
+        stream.seek(-1, os.SEEK_END)
+        stream.write(b"b")
+    os.utime(program, ns=(before.st_atime_ns, before.st_mtime_ns))
     assert place.load(answers=answers).trust.state is TrustState.OPEN
 
 

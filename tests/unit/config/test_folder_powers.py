@@ -42,6 +42,8 @@ TREES = {
     "variables of the user's server": {"mcp": {"x": {"env": {"A": "$SECRET"}}}},
     "switching a server on": {"mcp": {"x": {"disabled": False}}},
     "more tools of a server": {"mcp": {"x": {"enabled_tools": []}}},
+    "other hidden tools of a server": {"mcp": {"x": {"disabled_tools": ["a"]}}},
+    "no hidden tools of a server": {"mcp": {"x": {"disabled_tools": None}}},
     "a language server": {"lsp": {"x": {"command": "evil"}}},
     "a known language server": {"lsp": {"rust-analyzer": {}}},
     "options of a language server": {"lsp": {"x": {"init_options": {"a": 1}}}},
@@ -62,7 +64,7 @@ HARMLESS = [
     {"providers": {"a": {"name": "A", "models": [{"id": "m"}], "system_prompt_prefix": "x"}}},
     {"providers": {"a": {"disable": True}}},
     {"mcp": {"x": {"disabled": True}}},
-    {"mcp": {"x": {"disabled_tools": ["a"], "timeout": 3}}},
+    {"mcp": {"x": {"timeout": 3}}},
     {"mcp": {"x": None}},
     {"lsp": {"x": {"disabled": True}}},
     {"permissions": {"allowed_tools": None}},
@@ -153,6 +155,24 @@ def test_a_person_is_shown_what_starts_where_data_goes_what_is_allowed_and_read(
         assert all(line in description for line in value.split("\n"))
     for secret in ("pass", "sk-written-down", "abc"):
         assert secret not in description
+
+
+def test_options_that_a_language_server_is_given_are_shown():
+    check = {"overrideCommand": ["sh", "-c", "id > OWNED"], "token": "hidden-text"}
+    (line,) = powers({"lsp": {"rust-analyzer": {"init_options": {"check": check}}}}).lines(
+        Effect.STARTS
+    )
+    assert '["sh", "-c", "id > OWNED"]' in line
+    assert "hidden-text" not in line
+
+
+def test_a_person_is_told_that_something_is_hidden():
+    hook = {"command": "AUTH=./evil.sh; $AUTH"}
+    description, _ = question_of(powers({"hooks": {"PreToolUse": [hook]}}), folder="/p")
+    assert f"AUTH={MASK}; $AUTH" in description
+    assert "read the files for the rest" in description
+    plain, _ = question_of(powers(TREES["a hook"]), folder="/p")
+    assert "read the files" not in plain
 
 
 def test_a_shown_command_is_one_line_without_anything_invisible():

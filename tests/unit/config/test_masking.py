@@ -151,6 +151,12 @@ def test_a_scrubber_does_not_print_its_secrets():
         ),
         ("llm --model gpt-oss-20b claude-sonnet-4-5", "llm --model gpt-oss-20b claude-sonnet-4-5"),
         ("typescript-language-server --stdio", "typescript-language-server --stdio"),
+        ("TOKEN=$(id>OWNED)", "TOKEN=$(id>OWNED)"),
+        ("TOKEN=`id` ./run", "TOKEN=`id` ./run"),
+        ("KEY=<(id) ./run", "KEY=<(id) ./run"),
+        ("TOKEN=abc>OWNED", f"TOKEN={MASK}>OWNED"),
+        ("run --token $(id)", "run --token $(id)"),
+        ("curl http://a:$(id)@host", "curl http://a:$(id)@host"),
     ],
 )
 def test_a_command_keeps_what_it_does_and_loses_its_keys(command: str, shown: str):
