@@ -23,6 +23,7 @@ from django.db import connection
 
 from agents.tools.search import ripgrep
 from crushsite.checks import TAG
+from crushsite.cli.naming import command_line
 from crushsite.findings import Finding, Level, fail, ok, warn
 from crushsite.folder_diagnosis import folder_findings
 from crushsite.own_database import unapplied_migrations
@@ -65,7 +66,7 @@ def _data_folder(folder: Path) -> Iterator[Finding]:
         yield fail("data folder", f"{folder}: {error.strerror}")
         return
     if not stat.S_ISDIR(status.st_mode):
-        yield fail("data folder", f"{folder} is no folder; set CRUSH_DATA_DIR")
+        yield fail("data folder", f"{folder} is not a folder; set CRUSH_DATA_DIR")
     elif not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
         yield fail("data folder", f"{folder} cannot be written by this user")
     elif status.st_mode & 0o077:
@@ -108,7 +109,9 @@ def _database() -> Iterator[Finding]:
         yield ok("database", f"{connection.display_name} {version}, {host or 'local'} {name}")
         missing = unapplied_migrations()
         if missing:
-            yield warn("migrations", f"{missing} to apply; `serve` does, or `manage.py migrate`")
+            yield warn(
+                "migrations", f"{missing} to apply; `serve` does it, or `{command_line('migrate')}`"
+            )
         else:
             yield ok("migrations", "all applied")
         if is_sqlite:
@@ -128,8 +131,8 @@ def _journal() -> Finding:
 
 def _shape() -> Finding:
     if settings.REDIS_URL:
-        return ok("shape", "scaled: `manage.py web` and `manage.py runworker`")
-    return ok("shape", "embedded: `manage.py serve`, everything in one process")
+        return ok("shape", f"scaled: `{command_line('web')}` and `{command_line('runworker')}`")
+    return ok("shape", f"embedded: `{command_line('serve')}`, everything in one process")
 
 
 def _redis(url: str) -> Finding:
@@ -155,21 +158,21 @@ def _settings() -> Iterator[Finding]:
         level = Level.FAIL if message.is_serious() else Level.WARN
         yield Finding(level, "settings", f"{message.msg} {message.hint or ''}".rstrip())
     if not found:
-        yield ok("settings", "nothing to complain of")
+        yield ok("settings", "no problems")
 
 
 def _server(folder: Path) -> Finding:
     server = named_server(folder)
     if server is None:
         if _is_locked(folder):
-            return warn("server", "one is starting, or a `prompt --wait` works in its place")
-        return ok("server", "none runs here; bin/serve starts one")
+            return warn("server", "one is starting, or a `prompt --wait` is at work")
+        return ok("server", f"none runs here; `{command_line('serve')}` starts one")
     try:
         facts = server.call("GET", "/v1/version", timeout=LOOK_SECONDS)
     except ServerGone:
         if _is_locked(folder):
             return fail("server", f"{server.url} (pid {server.pid}) runs and does not answer")
-        return warn("server", f"{server.url} ended without a goodbye; the next start tidies up")
+        return warn("server", f"{server.url} ended without cleaning up; the next start does it")
     except ServerRefused as refusal:
         return fail("server", f"{server.url} (pid {server.pid}): {refusal.sentence}")
     version = facts.get("version") if isinstance(facts, dict) else None

@@ -12,6 +12,7 @@ from typing import Any
 from django.conf import settings
 from django.db import Error as DatabaseProblem
 
+from agents.llm.ending import end_connections
 from agents.runner.diagnosis import ASK_SECONDS, facts_of, unstored_folder
 from crushsite.findings import Finding, fail, ok, warn
 from crushsite.running_server import (
@@ -20,7 +21,7 @@ from crushsite.running_server import (
     ServerRefused,
     find_running_server,
 )
-from workspaces.config.cache import folder_config
+from workspaces.config.cache import FolderConfig, folder_config
 from workspaces.config.offline import OFFLINE_ID
 from workspaces.config.provider_kinds import BUILT_IN
 from workspaces.config.trust import CURE, TrustState
@@ -33,7 +34,7 @@ GOOD_SERVERS = {"connected", "ready", "starting", "unstarted", "stopped", "disab
 
 def folder_findings(path: str, *, asks_model: bool) -> Iterator[Finding]:
     if not Path(path).is_dir():
-        yield fail("folder", f"{path} is no folder")
+        yield fail("folder", f"{path} is not a folder")
         return
     server = find_running_server(settings.DATA_DIR)
     if server is None:
@@ -42,7 +43,7 @@ def folder_findings(path: str, *, asks_model: bool) -> Iterator[Finding]:
     try:
         facts = _asked(server, path, asks_model=asks_model)
     except (ServerGone, ServerRefused) as error:
-        yield fail("configuration", f"{server.url} does not say what works here: {error}")
+        yield fail("configuration", f"{server.url} cannot report on this folder: {error}")
     else:
         yield from _report(facts)
 
@@ -58,14 +59,21 @@ def _looked_at_here(path: str, *, asks_model: bool) -> dict[str, Any]:
         folder = folder_config(path)
     except DatabaseProblem:
         folder = unstored_folder(path)  # nothing was stored yet, or another finding says why
-    return asyncio.run(facts_of(folder, asks_model=asks_model))
+    return asyncio.run(_facts_and_close(folder, asks_model=asks_model))
+
+
+async def _facts_and_close(folder: FolderConfig, *, asks_model: bool) -> dict[str, Any]:
+    try:
+        return await facts_of(folder, asks_model=asks_model)
+    finally:
+        await end_connections()
 
 
 def _report(facts: dict[str, Any]) -> Iterator[Finding]:
     for problem in facts["problems"]:
         yield (warn if problem["is_warning"] else fail)("configuration", problem["text"])
     if not facts["problems"]:
-        yield ok("configuration", f"nothing is wrong with it in {facts['path']}")
+        yield ok("configuration", f"no problems in {facts['path']}")
     yield from _trust(facts["trust"])
     for size in ("large", "small"):
         yield _model(f"{size} model", facts["models"][size])

@@ -363,7 +363,7 @@ def test_doctor_names_what_is_wrong_where(alone: Env, tmp_path: Path) -> None:
     [
         ('{"providers": nonsense}', "crush.json:1:15: it is not JSON"),
         (json.dumps({"providers": {"mine": MINE | {"api_key": "$NO_KEY"}}}), "$NO_KEY is not set"),
-        (json.dumps({"providers": {"mine": MINE | {"type": "grpc"}}}), "this wire is not spoken"),
+        (json.dumps({"providers": {"mine": MINE | {"type": "grpc"}}}), "is not a known type"),
     ],
 )
 def test_a_prompt_fails_where_the_configuration_is_broken(
@@ -424,6 +424,16 @@ def test_doctor_asks_the_running_server_and_its_model(
     assert "crush.json:1:15: it is not JSON" in broken.out
 
 
+def test_doctor_asks_the_model_without_a_server_and_prints_its_findings_only(
+    alone: Env, tmp_path: Path, model: ScriptedModel
+) -> None:
+    (tmp_path / "crush.json").write_text(json.dumps(configuration(model.base_url)))
+    asked = command(alone, "doctor", "--path", str(tmp_path))
+    assert asked.code == 0, asked.out
+    assert "the large model answered in" in asked.out
+    assert asked.err == ""
+
+
 def test_doctor_refuses_several_processes_on_sqlite(alone: Env) -> None:
     redis = {"REDIS_URL": "redis://:very-secret@127.0.0.1:1/0"}
     done = command({**alone, **redis}, "doctor")
@@ -439,7 +449,7 @@ def test_doctor_tells_a_killed_server_from_a_living_one(
     embedded_server.kill9()
     done = command(embedded_server.env, "doctor")
     assert done.code == 0, done.out
-    assert "ended without a goodbye" in done.out
+    assert "ended without cleaning up" in done.out
 
 
 def test_an_account_can_be_made_before_the_first_start(alone: Env) -> None:

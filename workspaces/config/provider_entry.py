@@ -51,7 +51,10 @@ class ProviderEntry:
             return self.known.kind
         kind = KINDS.get(written)
         if kind is None:
-            message = "this wire is not spoken; use openai, openai-compat, anthropic or gemini"
+            message = (
+                "is not a known type; use openai, openai-compat, anthropic, gemini, azure, "
+                "bedrock or vertex"
+            )
             self.fail(message, at="type")
             return "openai-compat"
         return kind

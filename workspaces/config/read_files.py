@@ -176,7 +176,11 @@ class _Reading:
         if not problems:
             self.sound[file] = parsed
             return parsed
-        told = "what it said before holds until then" if last else "it is left out until then"
+        told = (
+            "until then its last valid content applies"
+            if last
+            else "until then the file is ignored"
+        )
         self.problems += [
             replace(problem, message=f"{problem.message} ({told})") for problem in problems
         ]

@@ -40,7 +40,7 @@ class Command(BaseCommand):
         for answer, help_text in (
             (ALLOW, "trust the folder as it is now, without a question"),
             (DENY, "do not trust the folder as it is now"),
-            (REVOKE, "forget every answer for the folder: it is asked for again"),
+            (REVOKE, "forget every answer for the folder, so that the question comes again"),
         ):
             answers.add_argument(
                 f"--{answer}", action="store_const", const=answer, dest="answer", help=help_text
@@ -54,7 +54,7 @@ class Command(BaseCommand):
             return
         path = os.path.realpath(Path(options["path"]).expanduser())
         if not Path(path).is_dir():
-            raise CommandError(f"{path} is no folder.")
+            raise CommandError(f"{path} is not a folder.")
         shown = trusts.shown(path)
         answer = options["answer"] or ""
         terminal = Terminal.of_this_process()

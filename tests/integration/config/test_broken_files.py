@@ -28,7 +28,7 @@ def test_what_it_last_said_holds_however_it_is_broken(place, broken: str):
     assert loaded.settings.initialize_as == "X.md"
     (problem,) = loaded.problems
     assert problem.file == str(place.project)
-    assert problem.message.endswith("(what it said before holds until then)")
+    assert problem.message.endswith("(until then its last valid content applies)")
     # And on, however often it is read.
     assert again(place, loaded).settings.initialize_as == "X.md"
 
@@ -63,7 +63,7 @@ def test_a_file_that_is_taken_away_says_nothing_any_more(place):
     place.write(place.project, "{")
     loaded = again(place, before)
     assert loaded.settings.initialize_as == "AGENTS.md"
-    assert loaded.problems[0].message.endswith("(it is left out until then)")
+    assert loaded.problems[0].message.endswith("(until then the file is ignored)")
 
 
 def test_a_file_that_was_always_empty_is_no_problem(place):

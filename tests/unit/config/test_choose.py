@@ -197,7 +197,7 @@ NO_KEY = CUSTOM | {"api_key": "$MY_KEY"}
     [
         ({"providers": {"mine": NO_KEY}} | CHOICE, "api_key is not configured: $MY_KEY is not set"),
         ({"providers": {"mine": NO_KEY}}, "api_key is not configured: $MY_KEY is not set"),
-        ({"providers": {"mine": CUSTOM | {"type": "what"}}} | CHOICE, "this wire is not spoken"),
+        ({"providers": {"mine": CUSTOM | {"type": "what"}}} | CHOICE, "is not a known type"),
         ({"providers": {"mine": {"models": []}}} | CHOICE, "providers.mine.base_url is missing"),
         ({"providers": {"mine": {"disable": True}}} | CHOICE, "providers.mine is disabled"),
         (CHOICE, "providers.mine is not configured"),
