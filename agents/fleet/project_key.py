@@ -2,21 +2,13 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-
 _OFFSET = 0xCBF29CE484222325
 _PRIME = 0x100000001B3
 _MASK = 2**64 - 1
 
 
-def project_key(workspace: Path) -> str:
-    """Of the workspace's canonical path. Blocks: links are resolved on disk."""
-    canonical = os.fsencode(workspace.resolve()).decode("utf-8", "replace")
-    return key_of(canonical)
-
-
 def key_of(canonical: str) -> str:
+    """Of a path without links."""
     readable = "".join(c if c.isascii() and c.isalnum() else "-" for c in canonical)
     return f"{readable}-{fnv1a_64(canonical.encode()) & 0xFFFFFFFF:08x}"
 

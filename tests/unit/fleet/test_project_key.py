@@ -1,6 +1,6 @@
 """A project's key."""
 
-from agents.fleet.project_key import fnv1a_64, key_of, project_key
+from agents.fleet.project_key import fnv1a_64, key_of
 
 
 def test_the_key_is_the_path_and_a_hash():
@@ -10,10 +10,3 @@ def test_the_key_is_the_path_and_a_hash():
 
 def test_each_character_that_is_not_ascii_becomes_one_dash():
     assert key_of("/ü_é2").startswith("----2-")
-
-
-def test_a_link_has_the_key_of_its_target(tmp_path):
-    place = tmp_path / "real"
-    place.mkdir()
-    (tmp_path / "link").symlink_to(place)
-    assert project_key(tmp_path / "link") == project_key(place)
