@@ -91,7 +91,8 @@ USE_I18N = False
 LOGGING_CONFIG = None  # crushsite.logs sets up logging when a process starts
 
 REST_FRAMEWORK = {
-    "DEFAULT_RENDERER_CLASSES": ["workspaces.api.rendering.OrjsonRenderer"],
+    # Views return finished answers; nothing is left to render.
+    "DEFAULT_RENDERER_CLASSES": [],
     "DEFAULT_PARSER_CLASSES": ["workspaces.api.rendering.OrjsonParser"],
     "DEFAULT_AUTHENTICATION_CLASSES": [],
     "DEFAULT_PERMISSION_CLASSES": [],

@@ -1,4 +1,4 @@
-"""JSON by orjson, as REST framework's renderer and parser. The settings name both."""
+"""JSON by orjson, as REST framework's parser. The settings name it."""
 
 from __future__ import annotations
 
@@ -8,26 +8,9 @@ from typing import IO, Any
 import orjson
 from rest_framework.exceptions import ParseError
 from rest_framework.parsers import BaseParser
-from rest_framework.renderers import BaseRenderer
 from typing_extensions import override
 
 from workspaces.bounded_json import TooManyValues, parse_bounded
-
-
-class OrjsonRenderer(BaseRenderer):
-    media_type = "application/json"
-    format = "json"
-    charset = None  # JSON is UTF-8; its media type has no such parameter
-    render_style = "binary"
-
-    @override
-    def render(
-        self,
-        data: Any,
-        accepted_media_type: str | None = None,
-        renderer_context: Mapping[str, Any] | None = None,
-    ) -> bytes:
-        return b"" if data is None else orjson.dumps(data)
 
 
 class OrjsonParser(BaseParser):
