@@ -56,10 +56,6 @@ def read_choice(name: str, choices: Sequence[str]) -> str:
     return raw
 
 
-def read_names(name: str) -> list[str]:
-    return [item.strip() for item in read_text(name).split(",") if item.strip()]
-
-
 def data_dir() -> Path:
     """``CRUSH_DATA_DIR``, or a folder of ours under the user's data home."""
     chosen = read_text("CRUSH_DATA_DIR")
