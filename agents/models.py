@@ -34,14 +34,6 @@ class RunKind(models.TextChoices):
     FLEET = "fleet", "fleet (as agent, by a sub-agent in a process of its own)"
 
 
-# Runs that a tool call of another run waits for.
-CHILD_KINDS = (RunKind.AGENT, RunKind.FETCH, RunKind.FLEET)
-
-
-# The states in which a run holds its session: at most one such run a session.
-HOLDING = (RunState.RUNNING, RunState.PARKED, RunState.READY)
-
-
 class Run(models.Model):
     workspace = models.ForeignKey(Workspace, models.CASCADE, related_name="runs")
     session = models.ForeignKey(Session, models.CASCADE, related_name="runs")
