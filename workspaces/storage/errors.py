@@ -57,13 +57,6 @@ class LanguageServerUnknown(Refusal):
     status = 404
 
 
-class MessageUnknown(Refusal):
-    """message not found"""
-
-    code = "message_unknown"
-    status = 404
-
-
 class SkillUnknown(Refusal):
     """skill not found"""
 
@@ -82,13 +75,6 @@ class ClientNotAttached(Refusal):
     """client not attached"""
 
     code = "client_not_attached"
-    status = 409
-
-
-class WorkspaceClosing(Refusal):
-    """workspace closing"""
-
-    code = "workspace_closing"
     status = 409
 
 
