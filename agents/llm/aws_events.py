@@ -19,7 +19,6 @@ from agents.llm.errors import BrokenStream
 from agents.llm.json_text import dump, parse_object, text_or_empty
 
 MESSAGE_LIMIT = 4 * 1024 * 1024
-PRELUDE = 12  # bytes; the first four say how long the message is
 
 
 class AwsEvents:

@@ -12,7 +12,6 @@ from typing import Any
 from agents.tools.contract import BadArguments
 
 Arguments = Mapping[str, Any]
-_REQUIRED = object()
 
 
 def text(

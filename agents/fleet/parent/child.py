@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import uuid
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -70,6 +69,3 @@ class Child:
         if self.fabric is not None:
             with contextlib.suppress(OSError, records.BadRecord):
                 await asyncio.to_thread(records.withdraw, self.fabric, self.agent_id)
-
-
-Reach = Callable[[], Awaitable[Child]]
