@@ -92,7 +92,7 @@ class PersonToAsk:
 
 
 _HINTS = {
-    "yes_no": "  [y]es, [n]o, or Enter to pass it over: ",
+    "yes_no": "  [y]es, [n]o, or Enter to skip it: ",
     "single_choice": "  a number, or words of your own: ",
     "multi_choice": "  numbers with commas between them, or words of your own: ",
 }

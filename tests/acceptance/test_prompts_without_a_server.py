@@ -96,7 +96,7 @@ def test_questions_that_a_session_waits_for_are_answered_first(
         first.kill()
     arguments = ["prompt", "[[n=2 id=w]]", "--path", str(path), "--wait", "--session", session]
     with Typed(alone, *arguments) as second:
-        second.wait_for("pass it over: ")
+        second.wait_for("skip it: ")
         assert "An earlier prompt of this session waits for an answer" in second.shown
         second.type("y\n")
         assert second.end() == 0, second.shown

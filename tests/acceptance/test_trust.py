@@ -152,7 +152,7 @@ async def test_the_command_line_shows_and_answers(
     shown = command(embedded_server.env, "trust", str(hostile))
     assert shown.code == 1  # nobody at a terminal: it only shows
     assert "mcp.x: sh -c touch MCP_RAN; sleep 5" in shown.out
-    assert "has not been answered yet" in shown.out
+    assert "Nobody has answered for" in shown.out
     with Typed(embedded_server.env, "trust", str(hostile)) as typed:
         typed.wait_for("trust this folder?")
         assert "permissions.allowed_tools: bash" in typed.shown
@@ -163,7 +163,7 @@ async def test_the_command_line_shows_and_answers(
     listed = command(embedded_server.env, "trust", "--list")
     assert str(hostile) in listed.out
     revoked = command(embedded_server.env, "trust", "--revoke", str(hostile))
-    assert "has not been answered yet" in revoked.out
+    assert "Nobody has answered for" in revoked.out
     assert "mcp" not in await seat.workspace.config()
 
 

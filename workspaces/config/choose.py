@@ -202,7 +202,9 @@ class _Choosing:
         if is_incomplete:
             fault = "The configured model cannot be used: models.large lacks its provider or model"
         elif is_built_in and self.broken:
-            fault = f"No model can be chosen, because a file cannot be read: {self.broken[0]}"
+            fault = (
+                f"No model can be chosen, because the configuration has an error: {self.broken[0]}"
+            )
         elif is_built_in and self.reasons:
             fault = f"No configured provider can be used: {next(iter(self.reasons.values()))}"
         if fault:

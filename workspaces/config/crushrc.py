@@ -200,8 +200,8 @@ def trees_of(calls: Sequence[Call]) -> tuple[list[Tree], list[Problem]]:
         try:
             reading.take(call.words)
         except _Mistake as mistake:
-            message = f"{' '.join(call.words[:2])}: {mistake}"
-            problems.append(Problem(call.file, call.line, 1, message))
+            words = " ".join(call.words[:2])
+            problems.append(Problem(call.file, call.line, 1, str(mistake), words))
     return [tree for tree in reading.trees if tree], problems
 
 

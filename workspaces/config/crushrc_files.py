@@ -75,7 +75,7 @@ class Programs:
     last: LastTrees
     problems: list[Problem]
     ran: dict[str, tuple[Tree, ...]] = field(default_factory=dict)
-    # Faults of files of which nobody knows what they configure.
+    # Errors for which nobody knows whether a file would have chosen a model.
     unknown: list[Problem] = field(default_factory=list)
 
     def sources_of(self, file: str, *, is_folders: bool) -> list[Source]:
@@ -83,11 +83,16 @@ class Programs:
         evaluated = self.run(file)
         trees = evaluated.trees
         self.problems += evaluated.problems
+        self.unknown += [problem for problem in evaluated.problems if _may_choose_model(problem)]
         if evaluated.fault is not None:
             trees = self.last.get(file, ())
             if file not in self.last:
                 self.unknown.append(evaluated.fault)
-            holds = "what it configured before holds until then" if trees else "it is left out"
+            holds = (
+                "until then its last valid content applies"
+                if trees
+                else "until then the file is ignored"
+            )
             message = f"{evaluated.fault.message} ({holds})"
             self.problems.append(replace(evaluated.fault, message=message))
         self.ran[file] = trees
@@ -120,3 +125,8 @@ class Programs:
         self.problems.append(Problem(source.file, 0, 0, message, "options.data_directory"))
         kept = {name: value for name, value in options.items() if name != "data_directory"}
         return replace(source, tree=source.tree | {"options": kept})
+
+
+def _may_choose_model(problem: Problem) -> bool:
+    """A failed ``provider`` or ``model``, or a line that bash could not run at all."""
+    return problem.key.partition(" ")[0] in {"", "provider", "model"}

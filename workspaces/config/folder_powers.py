@@ -115,7 +115,8 @@ def _powers(source: Source, path: str) -> list[Power]:
         return []
     if source.program:
         lines = source.text.splitlines()
-        shown = f"runs this program of {len(lines)} lines, which may configure anything"
+        size = "1 line" if len(lines) == 1 else f"{len(lines)} lines"
+        shown = f"runs this program of {size}, which may configure anything"
         text = "\n".join(printable(masked_command(line)) for line in lines)
         name = PurePath(source.file).name
         words = _words_of("\n".join(line for line in lines if not _only_names_options(line)))

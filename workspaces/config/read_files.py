@@ -39,7 +39,7 @@ class ReadFiles:
     data_directory: str
     problems: list[Problem]
     warnings: list[Problem]
-    # Broken, and nobody knows what they said before: they may choose a model.
+    # Errors for which nobody knows whether a file would have chosen a model.
     unknown: list[Problem]
     sound: dict[str, Parsed] = field(repr=False)
     programs: Programs = field(repr=False)  # a folder's are still to be run

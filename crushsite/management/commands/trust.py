@@ -21,7 +21,7 @@ STATES = {
     "unneeded": "{path} needs no trust: its configuration starts, sends and allows nothing.",
     "trusted": "{path} is trusted.",
     "denied": "{path} is not trusted.",
-    "open": "{path} has not been answered yet.",
+    "open": "Nobody has answered for {path} yet.",
 }
 
 

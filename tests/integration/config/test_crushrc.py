@@ -175,6 +175,27 @@ def test_a_program_that_writes_into_the_report_configures_nothing(tmp_path: Path
     assert evaluated.fault is not None
 
 
+@pytest.mark.parametrize(
+    "line",
+    ["provider add mine --bogus 1", "model lareg mine/m", "providr add mine", ". missing-keys"],
+)
+def test_no_model_stands_in_for_one_that_a_failed_line_may_have_chosen(
+    place: Place, line: str
+) -> None:
+    file = place.write(users_crushrc(place), f"{line}\noption debug\n")
+    loaded = place.load()
+    assert f"{file}:1:1: " in loaded.settings.large.fault
+    assert "the configuration has an error" in loaded.settings.large.fault
+    assert loaded.public["options"]["debug"] is True
+
+
+def test_a_failed_line_about_something_else_prevents_no_model(place: Place) -> None:
+    place.write(users_crushrc(place), "lsp add x --bogus 1\n")
+    loaded = place.load()
+    assert loaded.problems
+    assert loaded.settings.large.fault == ""
+
+
 # -- a folder's own
 
 

@@ -49,7 +49,7 @@ async def survey(*lines: str) -> tuple[Sequence[dict[str, Any]] | None, str]:
     with Seat() as seat:
         asking = asyncio.create_task(PersonToAsk(seat.terminal, nullcontext).survey(SURVEY))
         for line in lines:
-            await seat.wait_for("pass it over: ", "words of your own: ", "answer: ")
+            await seat.wait_for("skip it: ", "words of your own: ", "answer: ")
             seat.type(line)
         return await asyncio.wait_for(asking, 10), seat.shown
 
