@@ -189,6 +189,21 @@ def _diff(args: Sequence[Word]) -> Iterable[Word]:
         re.fullmatch(r"-[^-]*r.*|--recursive", text) for text in given
     ):
         raise Doubt("It follows links to wherever they lead.")
+    yield from args
+    if "--no-dereference" in given:
+        return
+    for word in args:
+        # Given two folders it compares what lies in them, links followed.
+        name = word.exact or word.pattern
+        if name and word.is_operand:
+            yield Word(word.text, Shape.EACH, pattern=f"{name.rstrip('/')}/*")
+
+
+def _strings(args: Sequence[Word]) -> Iterable[Word]:
+    for word in args:
+        # ``@FILE`` stands for the arguments that the file holds.
+        if word.text.startswith("@") or (word.exact is None and not word.text):
+            raise Doubt(_UNKNOWN)
     return args
 
 
@@ -219,6 +234,7 @@ _RULES: Mapping[str, Callable[[Sequence[Word]], Iterable[Word]]] = {
     "sed": _sed,
     "jq": _jq,
     "diff": _diff,
+    "strings": _strings,
     "test": _test,
     "[": _test,
     "[[": _test,

@@ -205,6 +205,8 @@ class _Lexer:
             if name in _ABSOLUTE and (quoted or name == "HOME"):
                 self.draft.add("/", quoted=True)
                 shape = Shape.ONE
+            if "*" in name.partition(":-")[2]:
+                self.draft.has_other = True  # a default that is replaced by names of files
             self.draft.expand(Shape.LOOSE if name == "@" else shape)
             self.at = match.end()
         elif not quoted and (match := _ANSI.match(source, at, self.end)):

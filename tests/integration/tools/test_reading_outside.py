@@ -50,6 +50,7 @@ async def asks(desk: Desk, command: str) -> bool:
         "diff a.txt b.txt", "diff <(sort a.txt) <(sort b.txt)", "[ -f a.txt ] && cat a.txt", "[[ -d src ]] && ls src",
         "for f in *.txt; do echo \"$f\"; done", "timeout 5 cat a.txt", "find . -name '*.txt' | xargs -n 1 basename", "echo *.txt",
         "test -d src", "du -sh .", "tree -L 2", "stat a.txt", "md5sum a.txt", "cat -", "printf '%s\\n' a", "ps aux", "df -h /",
+        "diff clean clean/deep", "diff --no-dereference src clean", "strings a.txt", "strings -n 8 clean/*", 'echo "${x:-*}"', "echo ${x:-none}",
         "env", "printenv HOME", "echo $?", "cat /dev/null", "ls missing", "echo \"$x\"",
     ],
 )  # fmt: skip
@@ -83,6 +84,8 @@ async def test_inside_it_does_not_ask(command: str, root: Path) -> None:
         "nice cat /etc/shadow", "command cat /etc/shadow", "env LANG=C cat /etc/shadow", "cat a.txt | cat - /etc/shadow", "cat a.txt; cat /etc/shadow",
         "date -r /etc/shadow", "diff <(cat /etc/shadow) a.txt", "git diff --no-index a.txt /etc/shadow", "git config --list", "git config --global --list",
         "git config --get http.https://x.extraheader", "git config --get http.x.extraheader core.y", "git config --get-regexp .", "cat 'src/leaf.txt'", "cat src/lea\\f.txt",
+        "echo ${x:-/etc/*}", "printf '%s' ${x:-../*}", "strings @a.txt", "strings *", "strings -- @a.txt", "xargs strings < a.txt",
+        "diff src clean", "diff src/ clean", "diff -q clean src", "diff s* clean", "diff src a.txt", "diff -- clean src",
         "git blame ../x", "comm a.txt /etc/passwd", "cat @/etc/x --a=/etc/y", "tail -n 5 /var/log/syslog", "ls -d /etc", "ps e", "ps axe",
     ],
 )  # fmt: skip
