@@ -45,6 +45,7 @@ from agents.tools.shell.tree_limits import (
 
 LINUX = sys.platform == "linux"
 PR_SET_CHILD_SUBREAPER = 36
+PR_SET_PDEATHSIG = 1
 MAX_REQUEST = 16 * 1024 * 1024
 LEAVE_SECONDS = 0.2  # for what a command left to end by itself: `cmd > >(tee log)`
 GIVE_UP_SECONDS = 10.0  # for what cannot be killed: another user's, or stuck in the kernel
@@ -53,14 +54,27 @@ SERVER_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 LIMITED = b"l"  # the byte that asks for the limits
 # How a supervisor learns that the sampler found its command above a limit.
 LIMIT_SIGNALS = {MEMORY: signal.SIGUSR1, PROCESSES: signal.SIGUSR2}
+PARENT_GONE = signal.SIGALRM  # how it learns that the process that forked it is gone
 
 
 def become_subreaper() -> None:
+    _prctl(PR_SET_CHILD_SUBREAPER, 1)
+
+
+def follow_parent(parent: int) -> None:
+    """Who watches the limits must not be killed by the command that is watched: then the
+    supervisor ends its command."""
+    _prctl(PR_SET_PDEATHSIG, PARENT_GONE)
+    if LINUX and os.getppid() != parent:
+        os._exit(0)
+
+
+def _prctl(option: int, value: int) -> None:
     if not LINUX:
         return
     import ctypes  # noqa: PLC0415  loaded before the first fork, shared by all
 
-    ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0)
 
 
 def wakeups() -> int:
@@ -216,8 +230,8 @@ def execute(
     try:
         os.setsid()
         signal.set_wakeup_fd(-1)
-        reset = (signal.SIGCHLD, signal.SIGPIPE, signal.SIGXFSZ, *LIMIT_SIGNALS.values())
-        for number in (*SERVER_SIGNALS, *reset):
+        reset = (signal.SIGCHLD, signal.SIGPIPE, signal.SIGXFSZ, PARENT_GONE)
+        for number in (*SERVER_SIGNALS, *reset, *LIMIT_SIGNALS.values()):
             signal.signal(number, signal.SIG_DFL)
         if group is not None:
             group.join()
@@ -245,6 +259,7 @@ def supervise(control: socket.socket, stdio: list[int], limits: TreeLimits, grou
         os._exit(0)
     fields = receive(control, size).split(b"\0")
     exceeded: list[str] = []
+    signal.signal(PARENT_GONE, lambda *_: exceeded.append(""))
     for limit, number in LIMIT_SIGNALS.items():
         signal.signal(number, lambda *_, limit=limit: exceeded.append(limit))
     group = CommandGroup.make(groups, limits) if groups and limits != NO_LIMITS else None
@@ -331,11 +346,13 @@ class Starter:
         for descriptor in descriptors:
             os.set_inheritable(descriptor, False)
         limits = self.limits if message == LIMITED else NO_LIMITS
+        starter = os.getpid()
         pid = fork() if len(descriptors) == 4 else -1
         if pid == 0:
             self.server.close()
             os.close(self.wakeup)
             try:
+                follow_parent(starter)
                 control = socket.socket(fileno=descriptors[0])
                 supervise(control, descriptors[1:], limits, self.groups)
             finally:

@@ -8,7 +8,9 @@ command's own supervisor.
 from __future__ import annotations
 
 import atexit
+import contextlib
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -56,6 +58,10 @@ class Supervisor:
             ours.setblocking(False)
             self._socket = ours
             self._owner = os.getpid()
+            if sys.platform == "linux":
+                threading.Thread(
+                    target=_end_when_stopped, args=[self._process.pid], daemon=True
+                ).start()
 
     @property
     def running(self) -> bool:
@@ -94,6 +100,16 @@ class Supervisor:
                 self._process.kill()
                 self._process.wait()
             self._process = None
+
+
+def _end_when_stopped(pid: int) -> None:
+    """A command may stop the process that watches its limits. Ended, it takes all commands with
+    it, and the next one starts another. Returns when the process has ended."""
+    with contextlib.suppress(ChildProcessError):
+        # Left to be collected: its parent has to learn the end, too.
+        state = os.waitid(os.P_PID, pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
+        if state is not None and state.si_code == os.CLD_STOPPED:
+            os.kill(pid, signal.SIGKILL)
 
 
 SUPERVISOR = Supervisor()

@@ -10,6 +10,7 @@ Node, Java and Chromium reserve far more than they use.
 import contextlib
 import os
 import resource
+from collections.abc import Iterable
 from typing import NamedTuple
 
 MIB = 1024 * 1024
@@ -218,22 +219,53 @@ def usage_below(roots: set[int]) -> dict[int, Usage]:
     return found
 
 
-def exceeded_by(usage: Usage, limits: TreeLimits) -> str:
+def exceeded_by(usage: Usage, limits: TreeLimits, *, may_hide: bool = False) -> str:
+    """``may_hide``: memory may be held in files that no process has mapped."""
     if limits.processes and usage.processes > limits.processes:
         return PROCESSES
-    if limits.memory_bytes and sum(usage.resident.values()) > limits.memory_bytes:
+    if limits.memory_bytes and (may_hide or sum(usage.resident.values()) > limits.memory_bytes):
         # Shared pages were counted once for each process: look closer, which is expensive.
-        exact = sum(_proportional_bytes(pid, size) for pid, size in usage.resident.items())
+        shares = [_proportional_bytes(pid, size) for pid, size in usage.resident.items()]
+        mapped = sum(shared for _, shared in shares)
+        exact = sum(whole for whole, _ in shares) - mapped
+        exact += max(mapped, _held_in_files(usage.resident))
         return MEMORY if exact > limits.memory_bytes else ""
     return ""
 
 
-def _proportional_bytes(pid: int, otherwise: int) -> int:
-    """Its share of the pages that several processes use together."""
-    for line in _read(f"/proc/{pid}/smaps_rollup").splitlines():
-        if line.startswith("Pss:"):
+def _proportional_bytes(pid: int, otherwise: int) -> tuple[int, int]:
+    """Its share of the pages that several processes use together, and what of it are files in
+    memory."""
+    rollup = _read(f"/proc/{pid}/smaps_rollup").splitlines()
+    found = {
+        line.partition(":")[0]: int(line.split()[1]) * 1024
+        for line in rollup
+        if line.startswith(("Pss:", "Pss_Shmem:"))
+    }
+    # Without: another user's, or just ended.
+    return found.get("Pss", otherwise), found.get("Pss_Shmem", 0)
+
+
+def _held_in_files(pids: Iterable[int]) -> int:
+    """Bytes of the files in memory (``memfd_create``, ``/dev/shm``) that these have open."""
+    files: dict[tuple[int, int], int] = {}
+    for pid in pids:
+        with contextlib.suppress(OSError):
+            for name in os.listdir(f"/proc/{pid}/fd"):  # noqa: PTH208  as above
+                with contextlib.suppress(OSError):
+                    place = f"/proc/{pid}/fd/{name}"
+                    if os.readlink(place).startswith(("/memfd:", "/dev/shm/")):  # noqa: PTH115, S108  it is no path
+                        status = os.stat(place)  # noqa: PTH116  as above
+                        files[status.st_dev, status.st_ino] = status.st_blocks * 512
+    return sum(files.values())
+
+
+def _files_in_memory() -> int:
+    """Bytes of all files in memory on this machine."""
+    for line in _read("/proc/meminfo").splitlines():
+        if line.startswith("Shmem:"):
             return int(line.split()[1]) * 1024
-    return otherwise  # another user's, or just ended
+    return 0
 
 
 class Sampler:
@@ -242,6 +274,7 @@ class Sampler:
     def __init__(self, limits: TreeLimits) -> None:
         self._limits = limits
         self._due_at: float | None = None
+        self._in_files = 0  # on this machine, when the watch began
 
     def pause(self, now: float, *, is_watching: bool) -> float | None:
         """Seconds until the next look; ``None`` while there is nothing to watch."""
@@ -250,6 +283,7 @@ class Sampler:
             return None
         if self._due_at is None:
             self._due_at = now + SLOW_SECONDS
+            self._in_files = _files_in_memory()
         return max(0.0, self._due_at - now)
 
     def over(self, now: float, roots: set[int]) -> dict[int, str]:
@@ -258,9 +292,12 @@ class Sampler:
             return {}
         usage = usage_below(roots)
         largest = max((sum(each.resident.values()) for each in usage.values()), default=0)
-        is_large = largest * 4 > self._limits.memory_bytes > 0
+        may_hide = (_files_in_memory() - self._in_files) * 4 > self._limits.memory_bytes > 0
+        is_large = may_hide or largest * 4 > self._limits.memory_bytes > 0
         self._due_at = now + (FAST_SECONDS if is_large else SLOW_SECONDS)
-        found = {root: exceeded_by(each, self._limits) for root, each in usage.items()}
+        found = {
+            root: exceeded_by(each, self._limits, may_hide=may_hide) for root, each in usage.items()
+        }
         return {root: exceeded for root, exceeded in found.items() if exceeded}
 
 

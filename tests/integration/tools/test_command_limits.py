@@ -91,6 +91,28 @@ async def test_a_command_that_stopped_its_supervisor_is_ended_all_the_same(tmp_p
     assert "memory" in finished.exceeded
 
 
+@pytest.mark.parametrize("number", ["KILL", "STOP"])
+async def test_a_command_that_ends_who_watches_it_ends_too(number: str, tmp_path: Path) -> None:
+    word = Word()
+    starter = "$(ps -o ppid= -p $PPID)"
+    command = f"setsid --fork {word.sleeper}; kill -{number} {starter}; sleep 60; echo went on"
+    finished, output = await result(["bash", "-c", command], tmp_path)
+    assert (finished.exit_code, output) == (137, "")
+    until(lambda: not word.pids())
+    assert await result(["echo", "next"], tmp_path) == (Finished(0), "next\n")
+
+
+async def test_memory_in_files_that_nobody_has_mapped_counts(tmp_path: Path) -> None:
+    take = (
+        "import os, time; block = bytes(1 << 20)\n"
+        "files = [os.memfd_create('x') for _ in range(400)]\n"
+        "for file in files: os.write(file, block)\n"
+        "time.sleep(60)"
+    )
+    finished, _ = await result([sys.executable, "-S", "-c", take], tmp_path)
+    assert "more than 200 MiB of memory" in finished.exceeded
+
+
 async def test_whoever_reads_the_output_finds_the_reason_there(tmp_path: Path) -> None:
     output = BoundedOutput(10_000)
     running = await Running.start(

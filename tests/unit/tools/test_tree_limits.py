@@ -75,7 +75,7 @@ def test_usage_is_compared_with_the_limits(usage: Usage, limits: TreeLimits, exc
 
 def test_pages_that_processes_share_count_once() -> None:
     """Its own share is what counts when the plain sum is above the limit."""
-    exact = tree_limits._proportional_bytes(os.getpid(), 0)
+    exact, _ = tree_limits._proportional_bytes(os.getpid(), 0)
     assert exact > 0
     assert exceeded_by(Usage({os.getpid(): exact * 10}, 1), TreeLimits(exact * 5, 10, 0)) == ""
 
