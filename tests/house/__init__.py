@@ -1,0 +1,1 @@
+"""Figures about the layout of the source tree: `python -m tests.house`."""
