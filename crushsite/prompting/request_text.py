@@ -5,12 +5,11 @@ Each line is safe for a terminal. Pure, but slow for large changes: call it in a
 
 from __future__ import annotations
 
+import json
 import posixpath
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
-
-import orjson
 
 from agents.tools import diffs
 from crushsite.prompting.visible import visible, visible_lines
@@ -151,11 +150,20 @@ def _parsed(text: Any) -> Any:
     if not isinstance(text, str) or text.lstrip()[:1] not in {"{", "["}:
         return None
     try:
-        found = orjson.loads(text)
-    except orjson.JSONDecodeError:
+        found = json.loads(text, object_pairs_hook=_each_name_once)
+    except (ValueError, RecursionError):
         return None
     return found or None
 
 
+def _each_name_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Of a name that stands there twice only one value would be shown."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError
+    return found
+
+
 def _json(value: Any) -> list[str]:
-    return visible_lines(orjson.dumps(value, option=orjson.OPT_INDENT_2).decode())
+    # Not orjson: it rounds whole numbers that are large, and refuses broken characters.
+    return visible_lines(json.dumps(value, indent=2, ensure_ascii=False))

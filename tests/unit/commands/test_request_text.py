@@ -1,5 +1,6 @@
 """All of what a permission request would do is in the lines that a person reads."""
 
+import json
 from typing import Any
 
 import pytest
@@ -124,3 +125,25 @@ def test_lists_and_json_in_strings_are_spread_out() -> None:
         "  lines",
         'odd: {"broken',
     ]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"do": "evil", "do": "good"}',
+        '[{"a": {"do": "evil", "do": 1}}]',
+        '{"n": 1' + "0" * 5000 + "}",
+    ],
+)
+def test_json_that_would_lose_something_is_shown_as_it_is(text: str):
+    for tool in ("mcp_x_run", "agent"):
+        lines = lines_of(Question("1", tool, "run", "/p", "", {"text": text}))
+        shown = json.loads("".join(lines))["text"] if tool == "mcp_x_run" else lines[0][6:]
+        assert shown == text
+
+
+def test_large_numbers_and_broken_characters_are_shown():
+    params = {"n": 12345678901234567890123, "text": "a\ud800"}
+    lines = lines_of(Question("1", "mcp_x_run", "run", "/p", "", params))
+    assert '  "n": 12345678901234567890123,' in lines
+    assert '  "text": "a⟨U+D800⟩"' in lines
