@@ -1,23 +1,47 @@
-"""Keeps keys away from addresses that a folder chose. Pure.
+"""Keeps keys away from addresses and programs that a folder chose. Pure.
 
-A folder may name an address, once it is trusted; what is sent there with a prompt has to
-come from the folder too. Its user's own keys stay with the addresses that the user chose.
+A folder may name an address or a program, once it is trusted; what is given to it has to
+come from the folder too. Its user's own keys stay with what the user chose.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from workspaces.config.folder_powers import Source
 from workspaces.config.parse import Tree
 from workspaces.config.problem import Problem, warning_with_key
 
-_CREDENTIALS = ("api_key", "oauth", "extra_headers", "extra_body")
-_MESSAGE = (
-    "what is configured elsewhere is not sent to the address that this folder chose; give the"
-    " folder's provider a key of its own, such as $NAME, or set base_url in your own configuration"
-)
+
+@dataclass(frozen=True, slots=True)
+class _Section:
+    """One of whose entries each may be the folder's choice."""
+
+    credentials: tuple[str, ...]
+    choosing: tuple[str, ...]  # who said any of these last has chosen where the keys go
+    otherwise: str = ""  # who said this has, where nobody said any of them
+    what: str = "address"
+    kind: str = "entry"
+    own: str = "name it"
+
+
+_SECTIONS: Mapping[str, _Section] = {
+    "providers": _Section(
+        ("api_key", "oauth", "extra_headers", "extra_body"),
+        ("base_url",),
+        "type",
+        kind="provider",
+        own="set base_url",
+    ),
+    "mcp": _Section(
+        ("headers", "env", "oauth_client_id", "oauth_client_secret"),
+        ("command", "args", "url"),
+        what="program or address",
+    ),
+    "lsp": _Section(("env",), ("command", "args"), what="program"),
+    "fleet": _Section(("token",), ("endpoint",)),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,46 +52,52 @@ class Separated:
 
 
 def keep_keys_apart(sources: Sequence[Source]) -> Separated:
-    chosen = frozenset(_providers_of_folder(sources))
+    chosen = {name: _chosen_by_folder(sources, name) for name in _SECTIONS}
     problems: list[Problem] = []
-    trees = [
-        source.tree if source.is_folders else _without(source.tree, chosen) for source in sources
-    ]
-    for source, tree in zip(sources, trees, strict=True):
-        before, after = source.tree.get("providers") or {}, tree.get("providers") or {}
-        for name in sorted(chosen):
-            lost = [key for key in before.get(name) or {} if key not in (after.get(name) or {})]
-            problems += [
-                warning_with_key(f"providers.{name}.{key}", _MESSAGE, file=source.file)
-                for key in lost
-            ]
-    return Separated(trees, chosen, problems)
-
-
-def _providers_of_folder(sources: Sequence[Source]) -> list[str]:
-    """Whose ``base_url``, or else ``type``, was said last by a file of the folder."""
-    is_folders: dict[tuple[str, str], bool] = {}
+    trees: list[Tree] = []
     for source in sources:
-        for name, entry in (source.tree.get("providers") or {}).items():
-            for key in ("base_url", "type"):
-                if entry and key in entry:
-                    is_folders[name, key] = source.is_folders
-    names = dict.fromkeys(name for name, _ in is_folders)
-    return [
-        name
-        for name in names
-        if is_folders.get((name, "base_url"), is_folders.get((name, "type"), False))
-    ]
+        tree = source.tree
+        for name in _SECTIONS:
+            if not source.is_folders and chosen[name]:
+                tree = _without(tree, name, chosen[name], source.file, problems)
+        trees.append(tree)
+    return Separated(trees, chosen["providers"], problems)
 
 
-def _without(tree: Tree, names: frozenset[str]) -> Tree:
-    providers = tree.get("providers") or {}
-    if not names & set(providers):
-        return tree
-    kept = {
-        name: {key: value for key, value in entry.items() if key not in _CREDENTIALS}
-        if entry and name in names
-        else entry
-        for name, entry in providers.items()
-    }
-    return tree | {"providers": kept}
+def _chosen_by_folder(sources: Sequence[Source], name: str) -> frozenset[str]:
+    """The entries for which a file of the folder said last where the keys go."""
+    section = _SECTIONS[name]
+    deciding, otherwise = set(section.choosing), {section.otherwise} - {""}
+    said: dict[str, dict[str, bool]] = {}
+    for source in sources:
+        for entry_name, entry in (source.tree.get(name) or {}).items():
+            for key in (deciding | otherwise) & set(entry or ()):
+                said.setdefault(entry_name, {})[key] = source.is_folders
+    return frozenset(
+        entry_name
+        for entry_name, by_key in said.items()
+        if any(by_key[key] for key in (deciding & set(by_key) or otherwise & set(by_key)))
+    )
+
+
+def _without(
+    tree: Tree, name: str, chosen: frozenset[str], file: str, problems: list[Problem]
+) -> Tree:
+    entries = tree.get(name) or {}
+    section = _SECTIONS[name]
+    kept: Tree = {}
+    for entry_name, entry in entries.items():
+        kept[entry_name] = entry
+        if not entry or entry_name not in chosen:
+            continue
+        lost = sorted(set(section.credentials) & set(entry))
+        kept[entry_name] = {key: value for key, value in entry.items() if key not in lost}
+        message = (
+            f"what is configured elsewhere is not sent to the {section.what} that this folder"
+            f" chose; give the folder's {section.kind} a key of its own, such as $NAME, or"
+            f" {section.own} in your own configuration"
+        )
+        problems += [
+            warning_with_key(f"{name}.{entry_name}.{key}", message, file=file) for key in lost
+        ]
+    return tree | {name: kept} if entries else tree

@@ -143,7 +143,11 @@ def is_within(file: str, folder: str) -> bool:
         pairs = ((file, folder), (os.path.realpath(file), os.path.realpath(folder)))
     except (OSError, ValueError):
         pairs = ((file, folder), (file, folder))
-    return any(one == other or one.startswith(f"{other.rstrip('/')}/") for one, other in pairs)
+    return any(_lies_in(one, other) for one, other in pairs)
+
+
+def _lies_in(file: str, folder: str) -> bool:
+    return file == folder or file.startswith(f"{folder.rstrip('/')}/")
 
 
 def is_outside(named: str, path: str) -> bool:
@@ -152,7 +156,12 @@ def is_outside(named: str, path: str) -> bool:
         return False
     if named.startswith("~") or "\0" in named:
         return True
-    return not is_within(os.path.normpath(PurePath(path, named)), path)
+    file = os.path.normpath(PurePath(path, named))
+    try:
+        leads_out = not _lies_in(os.path.realpath(file), os.path.realpath(path))
+    except (OSError, ValueError):
+        leads_out = False  # no such folder
+    return leads_out or not is_within(file, path)
 
 
 # What the rest of a section may say without a question. Everything else is a power.

@@ -58,6 +58,38 @@ def test_a_folders_address_never_gets_a_key_from_elsewhere_also_when_it_is_trust
         assert any("not sent to the address" in str(problem) for problem in loaded.problems)
 
 
+@pytest.mark.parametrize(
+    ("section", "own", "folders"),
+    [
+        ("mcp", {"url": "https://mine", "headers": {"A": "sk-own"}}, {"url": "https://evil"}),
+        ("mcp", {"url": "https://mine", "oauth_client_secret": "sk-own"}, {"url": "https://evil"}),
+        ("mcp", {"command": "mine", "env": {"A": "sk-own"}}, {"command": "./evil"}),
+        ("mcp", {"command": "npx", "args": ["a"], "env": {"A": "sk-own"}}, {"args": ["evil"]}),
+        ("lsp", {"command": "mine", "env": {"A": "sk-own"}}, {"command": "./evil"}),
+        ("fleet", {"endpoint": "wss://mine", "token": "sk-own"}, {"endpoint": "wss://evil"}),
+    ],
+)
+def test_no_server_that_a_folder_chose_gets_a_key_from_elsewhere(
+    place, section: str, own: dict, folders: dict
+):
+    place.write(place.users_own, {section: {"x": own}})
+    assert "sk-own" in repr(_sealed(place.load(answers=ASK), section))
+    place.write(place.project, {section: {"x": folders}})
+    loaded = place.load(answers=allowed(place))
+    assert loaded.trust.state is TrustState.TRUSTED
+    assert "sk-own" not in repr(_sealed(loaded, section))
+    assert any("not sent to the" in str(problem) for problem in loaded.problems)
+    place.write(place.project, {section: {"x": {"disabled": False}}})
+    assert "sk-own" in repr(_sealed(place.load(answers=allowed(place)), section))
+
+
+def _sealed(loaded, section: str) -> list:
+    """What the server is given that a ``repr`` of settings does not show."""
+    found = getattr(loaded.settings, section)["x"]
+    names = ("headers", "env", "oauth_client_secret", "token")
+    return [getattr(found, name, None) for name in names]
+
+
 def test_a_key_that_was_stored_for_the_workspace_is_not_sent_to_the_folders_address(place):
     place.write(place.project, {"providers": {"mine": provider()}})
     place.write(place.data_dir / "elsewhere/crush.json", {"providers": {"mine": {"api_key": "k"}}})
@@ -129,6 +161,9 @@ def test_a_projects_data_directory_stays_in_the_project(place, outside: str):
     assert "leads out of the folder" in str(loaded.problems[0])
     place.write(place.project, {"options": {"data_directory": "state"}})
     assert place.load().data_dir == str(place.workspace / "state")
+    (place.workspace / "link").symlink_to(place.home)
+    place.write(place.project, {"options": {"data_directory": "link/x"}})
+    assert place.load().data_dir == str(place.data_dir)
 
 
 def test_a_script_of_the_folder_is_asked_for_again_when_it_changes(place):
