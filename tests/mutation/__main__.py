@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import random
 import re
@@ -17,6 +18,8 @@ from tests.mutation.targets import AREAS, files_of, tests_of
 from tests.mutation.trying import Tree, Verdict, copy_tree, load_libraries
 
 ROOT = Path(__file__).resolve().parent.parent.parent
+STAGE_SECONDS = 20.0
+_ABOUT_DATABASES = ("workspaces/storage/", "agents/queue/")
 EQUIVALENTS = Path(__file__).with_name("equivalents.md")
 
 
@@ -43,12 +46,21 @@ def draw(by_area: dict[str, list[Mutant]], *, count: int, seed: int) -> list[tup
     return drawn
 
 
-def stages_for(tests: list[str]) -> list[list[str]]:
-    """SQLite and everything without a database first; PostgreSQL for what survives."""
-    postgres = [test for test in tests if "[postgresql" in test]
+def stages_for(mutant: Mutant, record: Record) -> list[list[str]]:
+    """Without a database, on SQLite, and on PostgreSQL where that may differ."""
+    tests = record.tests_for(mutant)
     units = [test for test in tests if test.startswith("tests/unit/")]
-    first = [test for test in tests if test not in set(postgres) | set(units)]
-    return [units, first, postgres]
+    postgres = [test for test in tests if "[postgresql" in test]
+    others = [test for test in tests if test not in {*units, *postgres}]
+    is_about_databases = mutant.operator == "SQL" or mutant.path.startswith(_ABOUT_DATABASES)
+    stages = [units, others, postgres if is_about_databases else []]
+    return [_within(stage, record) for stage in stages]
+
+
+def _within(tests: list[str], record: Record) -> list[str]:
+    """The quickest that take so long together. More would seldom find more."""
+    totals = itertools.accumulate(record.seconds.get(test, 0.0) for test in tests)
+    return [test for test, total in zip(tests, totals, strict=True) if total <= STAGE_SECONDS]
 
 
 def summary(results: list[tuple[str, Verdict]], equivalents: Counter[str]) -> str:
@@ -85,6 +97,7 @@ def main() -> None:
     parser.add_argument(
         "--only", default="", help="only mutants whose id, path or function has this"
     )
+    parser.add_argument("--also", nargs="*", default=[], help="tests that were not recorded yet")
     parser.add_argument("--retry", type=Path, help="only the survivors of this earlier report")
     parser.add_argument(
         "--record", action="store_true", help="record anew which tests execute what"
@@ -137,7 +150,9 @@ def _try_all(
             if mutant.id in known:
                 equivalents[area] += 1
                 continue
-            verdict = tree.attempt(mutant, stages_for(record.tests_for(mutant)), record.seconds)
+            verdict = tree.attempt(
+                mutant, [*stages_for(mutant, record), given.also], record.seconds
+            )
             results.append((area, verdict))
             row = {"area": area, **mutant.__dict__, "id": mutant.id, **verdict.__dict__}
             report.write(json.dumps(row) + "\n")

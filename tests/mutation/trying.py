@@ -32,8 +32,8 @@ _LIBRARIES = (
 _OURS = {"tests", "agents", "crushsite", "permissions", "workspaces"}
 _MEMORY = 4 * 1024**3
 _SLOWER = 4.0  # a test under a mutant may take so many times longer
-_START_SECONDS = 30.0
-_PATIENCE_SECONDS = 240.0
+_START_SECONDS = 20.0
+_PATIENCE_SECONDS = 120.0
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from dataclasses import replace
 
 from tests.mutation.__main__ import draw, equivalent_ids, stages_for, summary, survivors_of
 from tests.mutation.operators import Mutant, mutants_of
@@ -47,13 +48,21 @@ def test_a_mutant_meets_the_tests_of_its_lines_the_quickest_first() -> None:
     assert record.tests_for(mutant((1, 1), "agents/turn/n.py")) == ["other", "quick", "slow"]
 
 
-def test_postgresql_is_tried_last() -> None:
-    tests = [
-        "tests/integration/a.py::t[postgresql]",
-        "tests/integration/a.py::t",
-        "tests/unit/b.py::t",
-    ]
-    assert stages_for(tests) == [tests[2:], tests[1:2], tests[:1]]
+def test_postgresql_is_tried_last_and_only_where_databases_differ() -> None:
+    unit, plain, postgres = "tests/unit/b.py::t", "tests/i.py::t", "tests/i.py::t[postgresql]"
+    lines = {"2": [postgres, plain, unit]}
+    queue = "agents/queue/q.py"
+    record = Record({}, {"agents/turn/m.py": lines, queue: lines})
+    assert stages_for(mutant((2, 2)), record) == [[unit], [plain], []]
+    assert stages_for(mutant((2, 2), queue), record) == [[unit], [plain], [postgres]]
+    sql = replace(mutant((2, 2)), operator="SQL")
+    assert stages_for(sql, record) == [[unit], [plain], [postgres]]
+
+
+def test_a_stage_has_the_quickest_tests_of_bounded_length() -> None:
+    names = [f"tests/unit/b.py::{number:02}" for number in range(20)]
+    record = Record(dict.fromkeys(names, 4.0), {"agents/turn/m.py": {"2": names}})
+    assert stages_for(mutant((2, 2)), record)[0] == names[:5]
 
 
 def test_the_summary_counts_what_no_test_executes_as_survived() -> None:
