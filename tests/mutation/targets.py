@@ -33,6 +33,8 @@ TESTS = (
     "tests/integration/fleet/test_sub_agent_rows.py",
     "tests/integration/tools/test_changing_files.py",
     "tests/integration/tools/test_looking.py",
+    "tests/integration/tools/test_read_only_git.py",
+    "tests/integration/tools/test_reading_outside.py",
     "tests/integration/api/test_sessions.py",
     "tests/integration/api/test_prompts.py",
     "tests/integration/streams",

@@ -9,6 +9,7 @@ import pytest
 from agents.actions.accept import Attachment, Prompt, accept_prompt, accept_summary
 from agents.actions.cancel import cancel_session, clear_queued
 from agents.actions.deletion import mark_deleted
+from agents.actions.steps import begin_run
 from agents.models import Run
 from agents.queue.queries import (
     busy_sessions,
@@ -21,6 +22,7 @@ from tests.integration.actions.ground import (
     Ground,
     claim,
     end,
+    held_by,
     open_ground,
     run_of,
     say,
@@ -233,3 +235,30 @@ def test_a_workspace_closes_after_its_last_run_when_nobody_is_attached(ground: G
     assert Workspace.objects.get(pk=ground.workspace_id).is_open
     (claimed,) = claim()
     assert claimed.key == other
+
+
+def test_a_run_that_was_cancelled_before_it_began_ends_with_its_prompt_stored(
+    ground: Ground,
+) -> None:
+    key = ground.accept("hello", run_id="r")
+    held = held_by(key, *claim())
+    assert write(lambda tx: cancel_session(tx, ground.workspace_id, ground.session_id)) == 1
+
+    assert write(lambda tx: begin_run(tx, held)) is None
+
+    assert (run_of(key).state, run_of(key).outcome) == ("finished", "cancelled")
+    assert Message.objects.filter(role="user", run_key=key).count() == 1
+    assert not Session.objects.get(pk=ground.session_id).is_busy
+    assert [event["run"]["run_id"] for event in ground.events("run.finished")] == ["r"]
+    assert ground.events("run.started") == []
+
+
+def test_a_run_that_is_taken_over_is_told_as_resumed(ground: Ground) -> None:
+    held = ground.start()
+    step(held, releases=True)
+    again = held_by(held.key, *claim())
+    row = write(lambda tx: begin_run(tx, again))
+    assert row is not None
+    assert row.key == held.key
+    assert len(ground.events("run.started")) == len(ground.events("run.resumed")) == 1
+    assert Message.objects.filter(role="user").count() == 1

@@ -11,7 +11,7 @@ from agents.actions.holding import Held
 from agents.actions.judging import QuestionChanged, Verdict, judge_call
 from agents.tools.contract import Question
 from permissions.models import PermissionRequest
-from tests.integration.actions.ground import Ground, end, run_of, say, step, write
+from tests.integration.actions.ground import Ground, end, open_ground, run_of, say, step, write
 from workspaces.actions.workspaces import set_permission_mode
 from workspaces.events.v1_frames import permission_frames
 from workspaces.models.workspace import PermissionMode
@@ -135,3 +135,39 @@ def test_a_request_for_a_file_that_programs_obey_is_marked_as_dangerous(
     assert "dangerous" not in ordinary
     assert dangerous["dangerous"] is True
     assert b'"dangerous":true' in permission_frames(dangerous)
+
+
+def test_a_request_of_another_workspace_is_not_answered_from_here(
+    ground: Ground, held: Held
+) -> None:
+    judge(held)
+    other = open_ground("/other")
+    pk = PermissionRequest.objects.get().pk
+    for by in ({"request_id": pk, "tool_call_id": ""}, {"request_id": "", "tool_call_id": "c"}):
+        assert not write(
+            lambda tx, by=by: resolve(tx, other.workspace_id, answer=Answer.ALLOW, **by)
+        )
+    assert judge(held) is Verdict.ASKED
+
+
+def test_a_call_id_that_a_later_run_uses_again_is_answered_there(
+    ground: Ground, held: Held
+) -> None:
+    judge(held)
+    answer(ground, Answer.DENY)
+    end(held)
+    later = ground.start("again")
+    say(later, calls=["c"])
+    judge(later)
+    assert answer(ground, Answer.ALLOW)
+    assert judge(later) is Verdict.ALLOWED
+
+
+def test_a_request_is_answered_by_its_id(ground: Ground, held: Held) -> None:
+    judge(held)
+    judge(held, call_id="d")
+    pk = PermissionRequest.objects.get(tool_call_id="d").pk
+    given = {"request_id": pk, "tool_call_id": "c", "answer": Answer.ALLOW}
+    assert write(lambda tx: resolve(tx, ground.workspace_id, **given))
+    assert judge(held) is Verdict.ASKED
+    assert judge(held, call_id="d") is Verdict.ALLOWED

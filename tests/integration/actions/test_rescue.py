@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import orjson
 import pytest
 
 from agents.actions.cancel import cancel_session
+from agents.actions.open_reply import Checkpoint, save_checkpoints
 from agents.actions.rescue import expire_all_leases, rescue_run
 from agents.actions.step import ReplyStart
 from agents.queue.claim import renew_leases
@@ -23,6 +25,7 @@ from tests.integration.actions.ground import (
     step,
     write,
 )
+from workspaces.events.parts import Text, ToolCall
 from workspaces.models import Event, Message, Session
 from workspaces.storage.moments import now_ms
 
@@ -136,3 +139,23 @@ def test_at_the_start_of_a_server_alone_every_lease_has_expired(ground: Ground) 
     write(expire_all_leases)
     assert expired_runs(now_ms()) == [(running.key, ground.workspace_id)]
     assert run_of(parked).state == "accepted"
+
+
+def test_a_reply_that_was_cut_keeps_its_words_and_its_whole_calls(ground: Ground) -> None:
+    held = ground.start()
+    step(held, start=ReplyStart("m", "p"))
+    message = Message.objects.get(run_key=held.key, role="assistant")
+    parts = (
+        Text("words"),
+        ToolCall("whole", "bash", "{}", finished=True),
+        ToolCall("cut", "bash", '{"comm'),
+    )
+    given = Checkpoint(held, message.pk, message.stream_number, parts)
+    write(lambda tx: save_checkpoints(tx, [given]))
+
+    assert rescue(held.key) == "interrupted"
+
+    kept = orjson.loads(Message.objects.get(pk=message.pk).parts)
+    assert [part["type"] for part in kept] == ["text", "tool_call", "finish"]
+    assert kept[1]["data"]["id"] == "whole"
+    assert list(results_of(held)) == ["whole"]

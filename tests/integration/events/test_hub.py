@@ -21,7 +21,7 @@ from workspaces.events.hub import Hub
 from workspaces.events.live import LiveMessage
 from workspaces.events.readers import NativeReader, V1Reader, Wire
 from workspaces.events.room import Room
-from workspaces.events.types import Delta, Kind
+from workspaces.events.types import Delta, Kind, Output
 from workspaces.storage.commits import Job, run_alone
 from workspaces.storage.reader import THREADS, read
 from workspaces.storage.transaction import Recorded, Transaction
@@ -171,3 +171,29 @@ async def test_a_silent_stream_has_a_heartbeat(workspace_id: str) -> None:
             assert await native.take()
     finally:
         await hub.stop()
+
+
+async def test_what_a_tool_prints_reaches_the_readers(hub: Hub, workspace_id: str) -> None:
+    room = await hub.room(workspace_id)
+    native = NativeReader(Wire.WS)
+    room.join_native(native)
+
+    hub.output(workspace_id, Output("s", "m", "c", "so far"))
+
+    async with asyncio.timeout(10):
+        chunks = await native.take()
+    assert b"so far" in b"".join(chunk for chunk, _ in chunks)
+
+
+async def test_who_comes_while_a_room_is_made_gets_it_made(hub: Hub, workspace_id: str) -> None:
+    commit_number = run_elsewhere(workspace_id, lambda tx: tx.append(workspace_id, "x", {}))[0]
+    first = asyncio.ensure_future(hub.room(workspace_id))
+    for _ in range(3):
+        await asyncio.sleep(0)
+    assert not first.done()
+
+    room = await hub.room(workspace_id)
+
+    assert room.primed
+    assert room.last_number == commit_number
+    assert await first is room

@@ -271,3 +271,15 @@ async def test_ls_leaves_the_servers_own_folders_out(desk: Desk, root: Path) -> 
     assert "data" not in shown.replace(str(root), "")
     assert "src/" in shown
     assert "inside" in (await call(Ls(), own, path=".crush")).content
+
+
+@pytest.mark.parametrize(
+    ("asked", "is_suggested"), [("log", True), ("lo", False), ("my.catalogues", True)]
+)
+async def test_view_suggests_names_that_hold_what_was_asked_for(
+    desk: Desk, root: Path, asked: str, is_suggested: bool
+) -> None:
+    (root / "catalogue").write_text("")
+    with pytest.raises(ToolRefusal) as refused:
+        await call(View(), desk, file_path=asked)
+    assert ("Did you mean" in str(refused.value)) is is_suggested

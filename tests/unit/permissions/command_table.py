@@ -93,6 +93,14 @@ READ_ONLY: dict[str, tuple[str, ...]] = {
 }  # fmt: skip
 
 ASKED: dict[str, tuple[str, ...]] = {
+    "an option where another one wants its value": ("sort -k -o out a.txt",),
+    "a format that has a signature checked by another program": (
+        "git reflog --format=%G?", "git reflog --pretty '%GG'", "git log --format '%G?'",
+        "git reflog --pretty=$x",
+    ),
+    "unknown values in several clauses": (
+        '[ "$x" = a -a -f b ]', 'test "$x" = a -o "$y" = b', '[ -f a -a "$x" -nt b ]',
+    ),
     "writers": (
         "rm a.txt", "mv a b", "cp a b", "touch f", "mkdir d", "chmod +x f", "ln -s a b", "tee f",
         "ls | tee f", "dd if=a of=b", "truncate -s 0 f", "install a b", "make", "npm install",
