@@ -97,6 +97,7 @@ def main() -> None:
     parser.add_argument(
         "--only", default="", help="only mutants whose id, path or function has this"
     )
+    parser.add_argument("--minutes", type=float, default=1e9, help="try no more after so long")
     parser.add_argument("--also", nargs="*", default=[], help="tests that were not recorded yet")
     parser.add_argument("--retry", type=Path, help="only the survivors of this earlier report")
     parser.add_argument(
@@ -147,6 +148,9 @@ def _try_all(
     name = f"report-{commit}-{given.seed}{'-retried' if given.retry else ''}.jsonl"
     with (scratch / name).open("w") as report:
         for number, (area, mutant) in enumerate(drawn, 1):
+            if time.monotonic() - began > given.minutes * 60:
+                print(f"the time is over: {number - 1} of {len(drawn)} were tried")
+                break
             if mutant.id in known:
                 equivalents[area] += 1
                 continue

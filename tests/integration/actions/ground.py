@@ -43,10 +43,18 @@ class Ground:
         return str(session["id"])
 
     def accept(
-        self, text: str = "go", *, session_id: str = "", kind: RunKind = RunKind.PROMPT, **more: Any
+        self,
+        text: str = "go",
+        *,
+        session_id: str = "",
+        kind: RunKind = RunKind.PROMPT,
+        client_id: str = "",
+        **more: Any,
     ) -> int:
         prompt = Prompt(session_id or self.session_id, text, **more)
-        return write(lambda tx: accept_prompt(tx, self.workspace_id, prompt, kind=kind))
+        return write(
+            lambda tx: accept_prompt(tx, self.workspace_id, prompt, kind=kind, client_id=client_id)
+        )
 
     def start(self, text: str = "go", **more: Any) -> Held:
         """A prompt that a worker has claimed and begun."""

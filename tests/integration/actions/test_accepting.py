@@ -224,6 +224,8 @@ def test_only_prompts_without_a_run_id_wait_to_be_folded(ground: Ground) -> None
     assert not has_waiting_prompts(ground.session_id)
     ground.accept("second")
     assert has_waiting_prompts(ground.session_id)
+    write(lambda tx: clear_queued(tx, ground.workspace_id, ground.session_id))
+    assert not has_waiting_prompts(ground.session_id)
     assert not has_waiting_prompts(ground.new_session())
 
 

@@ -21,6 +21,7 @@ from workspaces.events.hub import Hub
 from workspaces.events.live import LiveMessage
 from workspaces.events.readers import NativeReader, V1Reader, Wire
 from workspaces.events.room import Room
+from workspaces.events.subscribe import stream_native
 from workspaces.events.types import Delta, Kind, Output
 from workspaces.storage.commits import Job, run_alone
 from workspaces.storage.reader import THREADS, read
@@ -197,3 +198,34 @@ async def test_who_comes_while_a_room_is_made_gets_it_made(hub: Hub, workspace_i
     assert room.primed
     assert room.last_number == commit_number
     assert await first is room
+
+
+async def test_what_comes_between_the_replay_and_the_stream_is_told_once(
+    hub: Hub, workspace_id: str
+) -> None:
+    numbers: list[int] = []
+
+    def note(chunk: bytes) -> bool:
+        """Whether the stream has opened."""
+        for item in orjson.loads(chunk):
+            if item["type"] == "stream.opened":
+                return True
+            numbers.append(item["number"])
+        return False
+
+    before = [commit(workspace_id)[-1].number for _ in range(3)]
+    stream = stream_native(hub, workspace_id, after=0, wire=Wire.WS)
+    async with asyncio.timeout(10):
+        assert not note(await anext(stream))
+        recorded = commit(workspace_id)  # it is told to the room, and the room to nobody yet
+        hub.publish(recorded)
+        while not note(await anext(stream)):
+            pass
+        later = commit(workspace_id)
+        hub.publish(later)
+        note(await anext(stream))
+    await stream.aclose()
+
+    last = later[-1].number
+    assert before[-1] < recorded[-1].number < last
+    assert numbers == list(range(1, last + 1))

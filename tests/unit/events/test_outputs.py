@@ -128,3 +128,14 @@ def test_telling_reaches_whoever_listens_and_nobody_else() -> None:
         outputs.stop_listening_to_output(listen)
     outputs.tell_output("w", output("after"))
     assert heard == [("w", output("now"))]
+
+
+async def test_nothing_is_told_to_a_reader_that_must_come_back() -> None:
+    played = Played()
+    reader = played.native(limit=10)
+    played.room.publish(event(1))
+    played.room.native.flush()
+    assert reader.overflowed
+    played.room.output(output("late"))
+    played.room.native.flush_outputs()
+    assert b"late" not in b"".join(chunk for chunk, _ in await reader.take())

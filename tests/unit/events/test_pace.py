@@ -155,3 +155,15 @@ def test_nothing_is_flushed_after_a_stop(paced: Paced) -> None:
     paced.loop.pass_to(101.0)
 
     assert paced.flushes == []
+
+
+def test_after_a_stop_it_can_be_asked_again() -> None:
+    loop, flushed = FakeLoop(), list[int]()
+    pace = Pace(cast(Any, loop), lambda: flushed.append(1))
+    pace.soon(0.0)
+    pace.stop()
+    assert loop.handles[0].is_cancelled
+    pace.soon(0.0)
+    assert len(loop.handles) == 2
+    loop.handles[1].call()
+    assert flushed == [1]

@@ -1,0 +1,124 @@
+"""Whoever changes what can be done wakes the workers, and only then."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from functools import partial
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from agents import wakeup
+from agents.actions import accept, answer, cancel, deletion, questions, teardown
+from agents.actions.accept import Prompt
+from agents.actions.errands import begin_errand
+from agents.actions.holding import Held
+from agents.actions.judging import judge_call
+from agents.tools.contract import Question, QuestionsAsked
+from permissions.models import PermissionRequest, QuestionBatch
+from tests.integration.actions.ground import Ground, end, say, write
+from tests.integration.storage.writing import in_thread
+from workspaces.models import Session
+from workspaces.storage.reader import stop_reading
+from workspaces.storage.writer import writer
+
+ACCEPTED = {"type": "run.accepted"}
+
+
+@pytest.fixture
+def held(ground: Ground) -> Held:
+    """A run that waits for a permission and for an answer."""
+    held = ground.start("go", run_id="r", client_id="c")
+    say(held, calls=["c", "d"])
+    question = Question("bash", "execute", "/project", "Execute command: x", {"command": "x"})
+    write(lambda tx: judge_call(tx, held, question, call_id="c", allowed_tools=frozenset()))
+    asked = QuestionsAsked(({"id": "q", "type": "text", "text": "?"},))
+    write(lambda tx: begin_errand(tx, held, asked, message_id="m", call_id="d"))
+    return held
+
+
+@pytest_asyncio.fixture
+async def heard() -> AsyncIterator[list[dict[str, Any]]]:
+    """What this process's worker hears, with the writer running."""
+    messages: list[dict[str, Any]] = []
+    wakeup.listen_here(messages.append)
+    writer.start(loop=asyncio.get_running_loop())
+    yield messages
+    wakeup.stop_listening_here(messages.append)
+    await asyncio.to_thread(writer.stop)
+    await asyncio.to_thread(stop_reading)
+
+
+async def test_a_prompt_wakes_a_worker(ground: Ground, heard: list[Any]) -> None:
+    await accept.accept(ground.workspace_id, Prompt(ground.session_id, "go"))
+    assert heard == [ACCEPTED]
+
+
+async def test_a_summary_wakes_a_worker_if_there_is_something_to_summarise(
+    ground: Ground, heard: list[Any]
+) -> None:
+    await accept.summarize(ground.workspace_id, ground.session_id)
+    assert heard == []
+    held = await in_thread(ground.start)
+    await in_thread(say, held, "words")
+    await in_thread(end, held)
+    await accept.summarize(ground.workspace_id, ground.session_id)
+    assert heard == [ACCEPTED]
+
+
+async def test_an_answer_wakes_a_worker_once(ground: Ground, held: Held, heard: list[Any]) -> None:
+    given = {"request_id": "", "tool_call_id": "c", "answer": answer.Answer.ALLOW}
+    assert await answer.answer(ground.workspace_id, **given)
+    assert heard == [ACCEPTED]
+    assert not await answer.answer(ground.workspace_id, **given)
+    assert heard == [ACCEPTED]
+    assert await in_thread(PermissionRequest.objects.filter(state="allowed").exists)
+
+
+@pytest.mark.parametrize("is_dismissed", [False, True])
+async def test_answered_questions_wake_a_worker_once(
+    ground: Ground, held: Held, heard: list[Any], is_dismissed: bool
+) -> None:
+    responses = [{"request_id": "q", "text": "words"}]
+    give = (
+        partial(questions.dismiss_questions, ground.workspace_id, "")
+        if is_dismissed
+        else partial(questions.answer_questions, ground.workspace_id, "", responses)
+    )
+    assert await give()
+    assert heard == [ACCEPTED]
+    assert not await give()
+    assert heard == [ACCEPTED]
+    assert not await in_thread(QuestionBatch.objects.filter(state="pending").exists)
+
+
+async def test_a_cancel_reaches_the_worker_that_holds_the_run(
+    ground: Ground, held: Held, heard: list[Any]
+) -> None:
+    other = await in_thread(ground.new_session)
+    await cancel.cancel(ground.workspace_id, other)
+    assert heard == []  # nothing runs there
+    await cancel.cancel(ground.workspace_id, ground.session_id)
+    assert heard == [{"type": "run.cancelled", "session_id": ground.session_id, "up_to": 1}]
+
+
+async def test_a_deleted_session_reaches_the_worker_that_holds_its_run(
+    ground: Ground, held: Held, heard: list[Any]
+) -> None:
+    await deletion.delete_session(ground.workspace_id, ground.session_id)
+    assert heard == [{"type": "run.cancelled", "session_id": ground.session_id, "up_to": 1}]
+    other = await in_thread(ground.new_session)
+    await deletion.delete_session(ground.workspace_id, other)
+    assert len(heard) == 1
+    assert not await in_thread(Session.objects.filter(pk=other).exists)
+
+
+async def test_a_client_that_retires_reaches_the_worker_that_holds_its_run(
+    ground: Ground, held: Held, heard: list[Any]
+) -> None:
+    await teardown.retire("another")
+    assert heard == []
+    await teardown.retire("c")
+    assert heard == [{"type": "run.cancelled", "keys": [held.key]}]
