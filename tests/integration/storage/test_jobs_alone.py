@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import psycopg
 import pytest
+from django.db import OperationalError
 
 from tests.integration.storage.writing import append, appending, logged
 from workspaces.storage.commits import run_alone
@@ -40,3 +42,17 @@ def test_a_job_reads_and_counts_rows(workspaces: list[str]) -> None:
         return len(found), tx.execute("UPDATE workspaces_workspace SET debug = %s", [True])
 
     assert run_alone("", look)[0] == (20, 20)
+
+
+def test_a_connection_that_breaks_before_the_commit_is_no_commit(workspaces: list[str]) -> None:
+    tries: list[int] = []
+
+    def break_once(tx: Transaction) -> str:
+        tries.append(append(tx, workspaces[0], "a"))
+        if len(tries) == 1:
+            raise OperationalError("gone") from psycopg.OperationalError("the connection is lost")
+        return "done"
+
+    value, recorded = run_alone(workspaces[0], break_once)
+
+    assert (value, tries, len(recorded)) == ("done", [1, 1], 1)

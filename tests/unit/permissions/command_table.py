@@ -98,6 +98,9 @@ ASKED: dict[str, tuple[str, ...]] = {
         "git reflog --format=%G?", "git reflog --pretty '%GG'", "git log --format '%G?'",
         "git reflog --pretty=$x",
     ),
+    "a variable of the shell with a value that is not known": (
+        "PATH=$x; ls", 'PATH="$x"', "IFS=$x", "LD_PRELOAD=$(pwd)/a.so; ls", "BASH_ENV=$x; ls",
+    ),
     "unknown values in several clauses": (
         '[ "$x" = a -a -f b ]', 'test "$x" = a -o "$y" = b', '[ -f a -a "$x" -nt b ]',
     ),

@@ -4,7 +4,7 @@ import sqlite3
 
 import psycopg
 import pytest
-from django.db import DatabaseError, InterfaceError, OperationalError
+from django.db import DatabaseError, InterfaceError, OperationalError, connection
 
 from workspaces.storage.failures import Failure, failure_of, refusal_of
 
@@ -72,3 +72,19 @@ def test_clients_get_a_status_and_a_sentence(
 
 def test_a_mistake_of_ours_has_no_answer_of_its_own() -> None:
     assert refusal_of(Failure.OTHER) is None
+
+
+@pytest.mark.parametrize(
+    ("folder", "code", "expected"),
+    [
+        ("/proc", 10, Failure.FULL),  # it has no room at all
+        ("/proc", 11, Failure.OTHER),
+        ("/", 10, Failure.OTHER),
+        ("/nowhere", 10, Failure.OTHER),
+    ],
+)
+def test_an_input_error_means_a_full_disk_where_the_disk_is_full(
+    monkeypatch: pytest.MonkeyPatch, folder: str, code: int, expected: Failure
+) -> None:
+    monkeypatch.setitem(connection.settings_dict, "NAME", f"{folder}/server.sqlite3")
+    assert failure_of(of_sqlite(code)) is expected
