@@ -159,3 +159,12 @@ def test_a_reply_that_was_cut_keeps_its_words_and_its_whole_calls(ground: Ground
     assert [part["type"] for part in kept] == ["text", "tool_call", "finish"]
     assert kept[1]["data"]["id"] == "whole"
     assert list(results_of(held)) == ["whole"]
+
+
+def test_a_lease_ends_behind_its_last_millisecond(ground: Ground) -> None:
+    held = ground.start()
+    expires_at = run_of(held.key).lease_expires_at
+    assert expired_runs(expires_at) == []
+    assert rescue(held.key, expired_before=expires_at) == ""
+    assert expired_runs(expires_at + 1) == [(held.key, ground.workspace_id)]
+    assert rescue(held.key, expired_before=expires_at + 1) == "ready"

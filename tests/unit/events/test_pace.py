@@ -167,3 +167,15 @@ def test_after_a_stop_it_can_be_asked_again() -> None:
     assert len(loop.handles) == 2
     loop.handles[1].call()
     assert flushed == [1]
+
+
+def test_nobody_waits_after_a_flush_that_had_to_be_at_once() -> None:
+    loop, flushed = FakeLoop(), list[int]()
+    pace = Pace(cast(Any, loop), lambda: flushed.append(1))
+    pace.soon(0.0)
+    loop.handles[-1].call()
+    pace.soon(5.0)
+    assert loop.handles[-1].when == loop.now
+    loop.handles[-1].call()
+    pace.soon(5.0)
+    assert loop.handles[-1].when == loop.now + 5.0  # after a paced one they do
