@@ -98,6 +98,7 @@ def main() -> None:
         "--only", default="", help="only mutants whose id, path or function has this"
     )
     parser.add_argument("--minutes", type=float, default=1e9, help="try no more after so long")
+    parser.add_argument("--tests", nargs="*", help="only these tests, for a retry with new ones")
     parser.add_argument("--also", nargs="*", default=[], help="tests that were not recorded yet")
     parser.add_argument("--retry", type=Path, help="only the survivors of this earlier report")
     parser.add_argument(
@@ -181,7 +182,8 @@ def _recorded(tree: Tree, files: list[str], given: argparse.Namespace) -> Record
             return record
     print("recording which tests execute what ...", flush=True)
     recorder = Recorder(tree.folder, files, stored)
-    code, failed = tree.run(tests_of(ROOT), limit=3600, plugins=[recorder], keep_going=True)
+    tests = given.tests or tests_of(ROOT)
+    code, failed = tree.run(tests, limit=3600, plugins=[recorder], keep_going=True)
     if code != 0:
         print(
             f"some tests failed or were skipped and are left out; the first: {failed}", flush=True

@@ -6,7 +6,7 @@ READ_ONLY: dict[str, tuple[str, ...]] = {
     "looking at files": (
         "ls", "ls -la", "ls -la src *.py", "cat a.txt", "cat -- a.txt", "head -n 5 a.txt",
         "head -20 a.txt b.txt", "tail -n +3 a.txt", "wc -l *.txt", "nl a.txt", "od -c a.txt",
-        "xxd a.txt", "xxd -l 16 a.txt", "hexdump -C a.txt", "strings a.txt", "file a.txt",
+        "xxd a.txt", "xxd -l 16 a.txt", 'xxd "./$x"', "hexdump -C a.txt", "strings a.txt", "file a.txt",
         "stat a.txt", "du -sh .", "df -h", "tree -L 2", "basename /x/y.txt", "dirname /x/y.txt",
         "realpath a.txt", "readlink -f a.txt", "md5sum a.txt", "sha256sum a.txt b.txt",
         "base64 a.txt", "base64 -d b64.txt", "cmp a.txt b.txt", "diff a.txt b.txt",
@@ -101,6 +101,7 @@ ASKED: dict[str, tuple[str, ...]] = {
     "a variable of the shell with a value that is not known": (
         "PATH=$x; ls", 'PATH="$x"', "IFS=$x", "LD_PRELOAD=$(pwd)/a.so; ls", "BASH_ENV=$x; ls",
     ),
+    "a second name that is written to": ('xxd "./$x" "./$y"', "xxd a.txt $x", "xxd -l x a.txt b"),
     "unknown values in several clauses": (
         '[ "$x" = a -a -f b ]', 'test "$x" = a -o "$y" = b', '[ -f a -a "$x" -nt b ]',
     ),
