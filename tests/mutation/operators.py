@@ -130,7 +130,10 @@ class _Finder:
         yield from self._removals(node)
         for child in ast.iter_child_nodes(node):
             if isinstance(child, ast.expr) and child is not getattr(node, "annotation", None):
-                if not (self._is_constant_of_module(node) and isinstance(child, ast.Constant)):
+                if not (
+                    self._is_constant_of_module(node)
+                    and isinstance(child, ast.Constant | ast.Tuple)
+                ):
                     yield from self._expression(child)
             elif isinstance(child, ast.withitem):
                 yield from self._expression(child.context_expr)

@@ -194,3 +194,12 @@ def test_a_key_that_appears_meanwhile_is_used_and_not_replaced(key_file):
     key_file.chmod(0o600)
     token = box.seal("a")
     assert Fernet(first).decrypt(token.encode()) == b"a"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
+@pytest.mark.parametrize("owner", [1, 65_534])
+def test_it_refuses_a_key_that_belongs_to_another_user(key_file, owner):
+    SecretBox(key_file).seal("x")
+    os.chown(key_file, owner, -1)
+    with pytest.raises(SecretsUnavailable, match="belongs to another user"):
+        SecretBox(key_file).seal("x")

@@ -68,6 +68,7 @@ def test_a_late_checkpoint_changes_nothing(ground: Ground) -> None:
 
 def test_a_checkpoint_of_a_worker_that_lost_its_run_changes_nothing(ground: Ground) -> None:
     held = ground.start()
+    ground.start(session_id=ground.new_session())  # another run with the same fence
     say(held, "x", ["c"])
     write(lambda tx: rescue_run(tx, held.key, expired_before=FAR))
     again = held_by(held.key, *claim())

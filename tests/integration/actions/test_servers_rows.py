@@ -141,6 +141,9 @@ def test_a_process_that_has_not_started_it_leaves_anothers_server_alone(ground: 
     record_lsp(ground, status(LspState.STOPPED))
     record_lsp(ground, status(LspState.UNSTARTED))
     assert LanguageServer.objects.get().state == LspState.UNSTARTED
+    record_lsp(ground, status(LspState.ERROR, **RUNNING))
+    record_lsp(ground, status(LspState.UNSTARTED))
+    assert LanguageServer.objects.get().state == LspState.UNSTARTED
 
 
 def test_a_server_that_is_no_longer_configured_is_told_as_stopped(ground: Ground) -> None:

@@ -19,6 +19,7 @@ from workspaces.actions.sessions import create_session
 from workspaces.actions.workspaces import Opening, open_workspace
 from workspaces.events.hub import Hub
 from workspaces.events.live import LiveMessage
+from workspaces.events.log import PAGE
 from workspaces.events.readers import NativeReader, V1Reader, Wire
 from workspaces.events.room import Room
 from workspaces.events.subscribe import stream_native
@@ -228,4 +229,22 @@ async def test_what_comes_between_the_replay_and_the_stream_is_told_once(
 
     last = later[-1].number
     assert before[-1] < recorded[-1].number < last
+    assert numbers == list(range(1, last + 1))
+
+
+async def test_a_long_log_is_replayed_to_its_end(hub: Hub, workspace_id: str) -> None:
+    count = 3 * PAGE + 1
+
+    def fill(tx: Transaction) -> int:
+        return [tx.append(workspace_id, "x", {}) for _ in range(count)][-1]
+
+    last = run_elsewhere(workspace_id, fill)[0]
+    numbers: list[int] = []
+    stream = stream_native(hub, workspace_id, after=0, wire=Wire.WS)
+    async with asyncio.timeout(20):
+        while numbers[-1:] != [last]:
+            numbers += [item["number"] for item in orjson.loads(await anext(stream))]
+        (opened,) = orjson.loads(await anext(stream))
+    await stream.aclose()
+    assert opened["type"] == "stream.opened"
     assert numbers == list(range(1, last + 1))

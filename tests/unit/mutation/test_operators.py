@@ -78,6 +78,7 @@ def test_it_changes_conditions_of_sql(before: str, after: str) -> None:
     [
         "import a\n",
         "LIMIT = 3\n",
+        "FEW, MANY = 3, 9\n",
         '"""SELECT a FROM b WHERE c = d"""\n',
         body('"""A sentence."""'),
         body("logger.info('a %s', b)"),
