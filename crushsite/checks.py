@@ -33,7 +33,7 @@ def check_values(**_: object) -> list[CheckMessage]:
     if settings.CRUSH_LOG_LEVEL not in logging.getLevelNamesMapping():
         found.append(
             Error(
-                f"CRUSH_LOG_LEVEL is {settings.CRUSH_LOG_LEVEL!r}, which is no level.",
+                f"CRUSH_LOG_LEVEL is {settings.CRUSH_LOG_LEVEL!r}, which is not a log level.",
                 hint="Use DEBUG, INFO, WARNING or ERROR.",
                 id="crushsite.E002",
             )
@@ -50,15 +50,15 @@ def check_values(**_: object) -> list[CheckMessage]:
     if settings.CRUSH_POLL_SECONDS < 0.05:
         found.append(
             Warning(
-                "CRUSH_POLL is so short that idle workers ask the database all the time.",
-                hint="Leave it at 1 s: workers are told of new runs without it.",
+                "CRUSH_POLL is so short that idle workers query the database all the time.",
+                hint="Leave it at 1 s: workers are notified of new runs anyway.",
                 id="crushsite.W002",
             )
         )
     if settings.CRUSH_GATES:
         found.append(
             Warning(
-                "CRUSH_GATES is set: whoever writes to that folder can hold runs.",
+                "CRUSH_GATES is set: anyone who can write to that folder can hold runs.",
                 hint="It is a seam for tests; unset it.",
                 id="crushsite.W003",
             )

@@ -143,8 +143,8 @@ def check_host(host: str) -> None:
         is_loopback = False
     if not is_loopback:
         raise CommandError(
-            f"{name or host!r} is not a loopback address. Without accounts whoever can reach the "
-            "server could run commands as you: use 127.0.0.1 or a unix:// socket."
+            f"{name or host!r} is not a loopback address. The server has no accounts, so anyone "
+            "who reaches it can run commands as you: use 127.0.0.1 or a unix:// socket."
         )
 
 

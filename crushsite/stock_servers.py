@@ -39,8 +39,8 @@ from crushsite.start_errors import explained_start
 logger = logging.getLogger(__name__)
 
 NOT_LOCAL = (
-    "This server listens where other machines reach it. Without accounts whoever reaches it could"
-    " run commands as its user: bind it to 127.0.0.1."
+    "This server listens where other machines reach it. It has no accounts, so anyone who"
+    " reaches it can run commands as its user: bind it to 127.0.0.1."
 )
 
 

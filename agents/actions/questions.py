@@ -77,6 +77,6 @@ def _require_fitting(question: Mapping[str, Any] | None, response: Response) -> 
     known = {choice["id"] for choice in question.get("choices") or ()}
     unknown = next((chosen for chosen in selected if chosen not in known), None)
     if unknown is not None:
-        raise BadField(f"responses: {unknown!r:.80} is no choice of {question['id']}")
+        raise BadField(f"responses: {unknown!r:.80} is not a choice of {question['id']}")
     if question["type"] == "single_choice" and len(selected) > 1:
         raise BadField(f"responses: {question['id']} takes one choice")

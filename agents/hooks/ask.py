@@ -117,7 +117,7 @@ async def _run(
     if finished.timed_out:
         fault = f"it took longer than {hook.timeout_seconds:g} seconds and was ended"
     elif finished.stopped:
-        fault = f"it said more than {_OUTPUT_LIMIT:,} bytes"
+        fault = f"it printed more than {_OUTPUT_LIMIT:,} bytes"
     elif finished.exceeded:
         fault = finished.exceeded
     if fault:

@@ -84,7 +84,7 @@ def _split(base_url: str) -> tuple[str, str, str, str]:
         parts = urlsplit(base_url.strip())
         _ = parts.port  # refuses a port that is no number
     except ValueError:
-        raise BadRequest("bad request: base_url in crush.json is no address.") from None
+        raise BadRequest("bad request: base_url in crush.json is not a URL.") from None
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise BadRequest(
             "bad request: base_url in crush.json must begin with http:// or https:// and name a "

@@ -68,7 +68,7 @@ class AnthropicDecoder:
             return []
         event = parse_object(data)
         if event is None:
-            raise BrokenStream("The provider sent something that is no JSON object.")
+            raise BrokenStream("The provider sent something that is not a JSON object.")
         match event.get("type"):
             case "content_block_delta":
                 return self._delta(event)

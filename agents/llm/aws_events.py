@@ -38,7 +38,7 @@ class AwsEvents:
                 if data := _data(message):
                     events.append(data)
         except ParserError:
-            raise BrokenStream("The provider sent something that is no event.") from None
+            raise BrokenStream("The provider sent something that is not an event.") from None
         if self._waiting > MESSAGE_LIMIT:
             raise BrokenStream("The provider sent an event that is too large.")
         return events

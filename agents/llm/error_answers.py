@@ -128,7 +128,9 @@ def _by_status(
             f"{settings.name} redirects us away from {shown_url(settings.base_url)}; "
             f"set the final address as base_url of provider '{settings.id}' in crush.json."
         )
-    return BadRequest(f"bad request: {quote or f'the provider answered {status} and says nothing'}")
+    return BadRequest(
+        f"bad request: {quote or f'the provider answered {status} and gives no reason'}"
+    )
 
 
 def _rate_limited(settings: ProviderSettings, quote: str) -> RateLimited:

@@ -60,7 +60,7 @@ class GeminiDecoder:
         """Raises ``BrokenStream``, or the error that the provider put into its stream."""
         chunk = parse_object(data)
         if chunk is None:
-            raise BrokenStream("The provider sent something that is no JSON object.")
+            raise BrokenStream("The provider sent something that is not a JSON object.")
         if chunk.get("error"):
             raise self._error_for(chunk["error"])
         if isinstance(usage := chunk.get("usageMetadata"), dict):

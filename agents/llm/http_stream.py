@@ -149,7 +149,7 @@ async def _open(post: Post) -> aiohttp.ClientResponse:
         # Not quoted: an address may hold a key.
         raise BadRequest(
             f"bad request: base_url of provider '{post.settings.id}' in crush.json, or the proxy "
-            "in the environment, is no address."
+            "in the environment, is not a URL."
         ) from None
     except (aiohttp.ClientError, OSError):
         raise Unreachable(f"{where} ended the connection without an answer.") from None

@@ -157,9 +157,9 @@ def _summary(messages: Sequence[Message]) -> str:
         if isinstance(part, Text) and part.text.strip() and not SUMMARY.search(part.text)
     ]
     if not prompts:
-        return "Nothing was asked yet."
+        return "There is no prompt yet."
     asked = "\n".join(f"- {prompt}" for prompt in prompts[-50:])
-    return f"In this session the user asked:\n{asked}"
+    return f"The user's prompts in this session:\n{asked}"
 
 
 def _told_result(plan: Plan, result: ToolResult) -> str:

@@ -77,7 +77,7 @@ class OpenAIDecoder:
             return self._stop()
         chunk = parse_object(data)
         if chunk is None:
-            raise BrokenStream("The provider sent something that is no JSON object.")
+            raise BrokenStream("The provider sent something that is not a JSON object.")
         if chunk.get("error"):
             raise self._error_for(chunk["error"])
         choices = chunk.get("choices")

@@ -55,8 +55,8 @@ def provider_for(
             kind = settings.kind
     if kind not in WIRES:
         raise UnknownProviderKind(
-            f"Provider '{settings.id}' has the type '{settings.kind[:100]}', which is not "
-            f"spoken here. The types that work are {', '.join(KINDS[:-1])} and {KINDS[-1]}."
+            f"Provider '{settings.id}' has the type '{settings.kind[:100]}', which this "
+            f"server does not know. The types that work are {', '.join(KINDS[:-1])} and {KINDS[-1]}."
         )
     return _wire(kind, settings)(settings, env=env, silence_seconds=silence_seconds)
 

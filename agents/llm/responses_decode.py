@@ -62,7 +62,7 @@ class ResponsesDecoder:
             return []
         event = parse_object(data)
         if event is None:
-            raise BrokenStream("The provider sent something that is no JSON object.")
+            raise BrokenStream("The provider sent something that is not a JSON object.")
         match event.get("type"):
             case "response.output_text.delta":
                 return _text(event)

@@ -80,7 +80,7 @@ class Reply:
             self.hub.stream(self.held.workspace_id, delta)
 
     async def _restart(self, event: Restarted) -> None:
-        logger.info("the model's stream begins anew: %s", event.reason)
+        logger.info("the model's stream starts again: %s", event.reason)
         self.assembly.reset()
         self.hub.end(self.held.workspace_id, self.number)
         retry = Retry(event.attempt, MOST_TRIES, round(event.delay_seconds, 1), event.reason)

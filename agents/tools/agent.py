@@ -77,5 +77,5 @@ def child_outcome(end: ChildEnded) -> ToolOutcome:
         "cancelled": "The agent was cancelled by the user.",
         "interrupted": "The agent was interrupted: the server stopped in the middle of its work.",
     }.get(end.outcome, f"The agent failed: {end.error or 'no reason is known'}.")
-    said = f"\n\nWhat it had said:\n{text}" if text.strip() else ""
+    said = f"\n\nIts answer until then:\n{text}" if text.strip() else ""
     return ToolOutcome(why + said, is_error=True)

@@ -56,7 +56,7 @@ def checked_size(raw: bytes, kind: str) -> tuple[int, int]:
     except (struct.error, IndexError):
         width = height = 0
     if not width or not height:
-        raise ToolRefusal(f"The image is broken or cut off: it is no whole {kind}.")
+        raise ToolRefusal(f"The image is broken or cut off: it is not a complete {kind}.")
     if max(width, height) > MAX_IMAGE_PIXELS:
         raise ToolRefusal(
             f"The image is too large: {width:,} x {height:,} pixels; "

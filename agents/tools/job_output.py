@@ -12,7 +12,7 @@ from agents.tools.contract import Question, ToolContext, ToolOutcome, ToolRefusa
 from agents.tools.description import beside
 from agents.tools.shell.jobs import JobRefused, JobReport
 
-SHELL_ID = {"type": "string", "description": "The job's id, as bash told it."}
+SHELL_ID = {"type": "string", "description": "The job's id, from the result of bash."}
 
 
 @dataclass(frozen=True, slots=True)

@@ -82,7 +82,7 @@ async def _asked(url: str, question: Mapping[str, str]) -> Mapping[str, Any]:
                 raise RefreshRefused(f"the provider answered {answer.status}: log in again")
             body = await answer.content.read(ANSWER_LIMIT)
     except (aiohttp.ClientError, TimeoutError, ValueError):
-        raise RefreshRefused("the provider could not be asked for a new token") from None
+        raise RefreshRefused("the provider could not be reached for a new token") from None
     try:
         told = orjson.loads(body)
     except orjson.JSONDecodeError:

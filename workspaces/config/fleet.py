@@ -33,7 +33,9 @@ def _role(entry: SectionEntry) -> FleetRole:
     if endpoint and not endpoint.startswith(("ws://", "wss://")):
         entry.fail("must begin with ws:// or wss://", at="endpoint")
     elif endpoint and found_role:
-        entry.fail("cannot stand beside an endpoint: a sub-agent is in one place", at="found_role")
+        entry.fail(
+            "cannot be combined with an endpoint: a sub-agent runs in one place", at="found_role"
+        )
     if not all(character.isascii() and character.isprintable() for character in token):
         entry.fail("holds a character that no header can", at="token")
     return FleetRole(

@@ -66,7 +66,7 @@ def _matcher(written: str, key: str, problems: list[Problem]) -> str:
             raise ValueError
         re.compile(matcher)
     except (re.error, ValueError, OverflowError, RecursionError):
-        message = "is not a regular expression; the hook is asked for every tool"
+        message = "is not a regular expression; the hook runs for every tool"
         problems.append(problem_with_key(f"{key}.matcher", message))
         return ""
     return matcher

@@ -72,7 +72,7 @@ _SERVICES = (
 UNSUPPORTED: Mapping[str, str] = {
     "copilot": "GitHub Copilot needs a login that this server does not offer. Choose another"
     " provider.",
-    "hyper": "Hyper speaks a protocol of its own that this server does not speak. Choose another"
+    "hyper": "Hyper has a protocol of its own that this server does not support. Choose another"
     " provider.",
 }
 

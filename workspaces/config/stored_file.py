@@ -34,7 +34,7 @@ def change_stored_file(file: str, change: Callable[[Tree], None]) -> None:
         with _locked(file):
             parsed = parse_file(file)
             if parsed.problems:
-                raise BrokenStoredFile(f"{parsed.problems[0]}; mend or remove the file first")
+                raise BrokenStoredFile(f"{parsed.problems[0]}; correct or remove the file first")
             tree = parsed.tree
             change(tree)
             _replace(file, _encoded(tree))

@@ -60,7 +60,7 @@ def run_child(arguments: Sequence[str], engines: Mapping[str, Engine]) -> int:
     tally = Tally()
     executor = _executor(spec, engines, tally)
     if executor is None:
-        return _say("the document asks for an executor that is not spoken here", UNSUPPORTED)
+        return _say("the document names an executor that this server does not support", UNSUPPORTED)
     child = _Child(spec, executor, tally, options)
     code = asyncio.run(child.live(parent))
     if child.was_terminated:

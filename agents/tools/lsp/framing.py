@@ -61,10 +61,10 @@ def _length(header: bytes) -> int:
         if colon and name.strip().lower() == b"content-length":
             digits = value.strip()
             if found is not None or not digits.isdigit() or len(digits) > 12:
-                raise BrokenPeer("a header of it tells no length")
+                raise BrokenPeer("a header has no length")
             found = int(digits)
     if found is None:
-        raise BrokenPeer("a header of it tells no length")
+        raise BrokenPeer("a header has no length")
     if found > BODY_LIMIT:
         raise BrokenPeer(f"a message of it is larger than {BODY_LIMIT:,} bytes")
     return found

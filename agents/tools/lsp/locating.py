@@ -43,7 +43,7 @@ async def inner_path(asked: str, context: ToolContext) -> Path:
     path = await asyncio.to_thread(resolve, asked, context)
     if not is_inside(path, context.working_dir):
         raise ToolRefusal(
-            f"{path} is outside of the working directory, which language servers are not asked about."
+            f"{path} is outside of the working directory; language servers work only inside it."
         )
     return path
 

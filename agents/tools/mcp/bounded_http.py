@@ -82,7 +82,7 @@ class _Bounded(httpx2.AsyncBaseTransport):
             # Not asked for; a few bytes of it may become any number.
             await response.aclose()
             raise self._attempt.fail(
-                McpFailed("The server packs its answers, which it was asked not to.")
+                McpFailed("The server compresses its answers although the request refused that.")
             )
         if isinstance(response.stream, httpx2.AsyncByteStream):
             is_stream = response.headers.get("content-type", "").lower().startswith(_STREAM)

@@ -36,7 +36,7 @@ from agents.tools.mcp.questions import CALLED, answered
 
 T = TypeVar("T")
 _NO_ANSWER = "The server's answer does not follow the protocol."
-_UNKNOWN_VERSION = "The server speaks a version of the protocol that is not known here."
+_UNKNOWN_VERSION = "The server uses a version of the protocol that this server does not support."
 _NOT_FOUND = 404
 _SERVER_ERROR = 500
 

@@ -56,7 +56,9 @@ def _known(error: BaseException) -> McpFailed | None:
         case MCPError():
             return McpFailed(f"The server answered: {error.error.message}")
         case RuntimeError() if "protocol version" in str(error):
-            return McpFailed("The server speaks a version of the protocol that is not known here.")
+            return McpFailed(
+                "The server uses a version of the protocol that this server does not support."
+            )
         case ValidationError():
             return McpFailed("The server's answer does not follow the protocol.")
         case OSError():

@@ -101,7 +101,7 @@ class Child:
 
     def _told(self, how: str) -> str:
         said = self.said()
-        return f"{how}: {said}" if said else f"{how} and said nothing on stderr."
+        return f"{how}: {said}" if said else f"{how} and printed nothing on stderr."
 
     async def end(self) -> None:
         """Its stdin is closed, which is the word to leave; then everything of it is killed."""

@@ -19,7 +19,7 @@ class Decoder:
         """Raises ``ToolRefusal`` for an encoding that was not asked for."""
         self._encoding = encoding.strip().lower()
         if self._encoding not in ("", "identity", "gzip", "x-gzip", "deflate"):
-            raise ToolRefusal("The server's answer is packed in a way that was not asked for.")
+            raise ToolRefusal("The server's answer has a content encoding that was not requested.")
         self._inflate: zlib._Decompress | None = None
 
     @property

@@ -39,11 +39,11 @@ def checked(url: URL) -> URL:
     except ValueError:
         raise ToolRefusal("The URL's port is not a number below 65536.") from None
     if url.scheme not in ("http", "https"):
-        raise ToolRefusal(f"Only http and https are spoken, not {url.scheme or 'no scheme'}.")
+        raise ToolRefusal(f"Only http and https are supported, not {url.scheme or 'no scheme'}.")
     if url.user is not None or url.password is not None:
         raise ToolRefusal("The URL holds an account, which is not sent: leave it out.")
     if not host or "%" in host or len(host) > 253:
-        raise ToolRefusal("The URL names no host that could be asked.")
+        raise ToolRefusal("The URL has no valid host.")
     if not port:
-        raise ToolRefusal("The URL's port cannot be asked.")
+        raise ToolRefusal("The URL's port is not valid.")
     return url.with_fragment(None)

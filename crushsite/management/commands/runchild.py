@@ -19,7 +19,7 @@ from agents.fleet.child.process import add_arguments
 
 
 class Command(BaseCommand):
-    help = "Serves assignments of parents over a WebSocket; told by a document on standard input."
+    help = "Runs a sub-agent for a parent process over a WebSocket; reads its settings from a document on standard input."
     requires_system_checks = ()
 
     @override

@@ -116,7 +116,7 @@ def test_a_batch_of_another_workspace_is_not_found(ground: Ground, held: Held) -
     ("given", "sentence"),
     [
         (response("unknown", "a"), "there is no question 'unknown'"),
-        (response("q", "c"), "'c' is no choice of q"),
+        (response("q", "c"), "'c' is not a choice of q"),
         (response("q", "a", "b"), "q takes one choice"),
     ],
 )

@@ -167,6 +167,7 @@ async def test_a_snapshot_has_the_number_that_it_is_true_at(workspace: Opened) -
     assert snapshot["number"] == number
     assert snapshot["workspace"] == {
         "id": workspace.id, "path": str(workspace.path), "skip_permissions": False,
+            "permission_mode": "normal",
     }  # fmt: skip
     listed = await workspace.api.get(f"{workspace.url}/sessions")
     told = [without_empty(session) for session in listed]

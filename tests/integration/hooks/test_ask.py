@@ -104,7 +104,7 @@ async def test_cancelling_ends_all_that_runs(tmp_path: Path) -> None:
         ("no-such-command-anywhere", "it ended with exit code 127"),
         ("echo not json", "its output is not JSON"),
         ("kill -9 $$", "it ended with exit code 137"),
-        ("yes", "it said more than 1,048,576 bytes"),
+        ("yes", "it printed more than 1,048,576 bytes"),
     ],
 )
 async def test_whatever_goes_wrong_is_no_opinion(tmp_path: Path, command: str, fault: str) -> None:

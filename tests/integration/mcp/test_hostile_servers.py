@@ -361,7 +361,7 @@ async def test_a_distant_server_that_sends_without_an_end_is_cut_off(
                 body=gzip.compress(b"{}"),
                 headers={"Content-Encoding": "gzip", "Content-Type": "application/json"},
             ),
-            "packs its answers",
+            "compresses its answers",
         ),
     ],
 )

@@ -31,7 +31,7 @@ def test_a_hook_with_a_broken_matcher_guards_every_tool():
     ((hook,), problems) = hooks({"PreToolUse": [{"command": "x", "matcher": "^(bash"}]})
     assert hook.matcher == ""
     assert problems == [
-        "hooks.PreToolUse[0].matcher: is not a regular expression; the hook is asked for every tool"
+        "hooks.PreToolUse[0].matcher: is not a regular expression; the hook runs for every tool"
     ]
 
 

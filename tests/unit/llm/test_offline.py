@@ -132,7 +132,7 @@ async def test_a_prompt_about_summaries_gets_a_title_as_well() -> None:
 
 async def test_a_summary_names_the_prompts() -> None:
     asked = request(user("read a.txt"), user("ls"), user("Summarize this session."), tools=())
-    assert text_of(await say(asked)) == "In this session the user asked:\n- read a.txt\n- ls"
+    assert text_of(await say(asked)) == "The user's prompts in this session:\n- read a.txt\n- ls"
 
 
 async def test_the_same_request_has_the_same_reply() -> None:

@@ -119,7 +119,7 @@ async def test_its_end_ends_every_request(other: Other) -> None:
 
 async def test_garbage_ends_it(other: Other) -> None:
     other.writer.write(b"Content-Length: x\r\n\r\n")
-    assert await other.peer.gone == "a header of it tells no length"
+    assert await other.peer.gone == "a header has no length"
 
 
 async def test_one_that_does_not_read_is_given_up(other: Other) -> None:

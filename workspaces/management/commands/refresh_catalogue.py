@@ -25,7 +25,7 @@ from workspaces.config.model_facts import FACTS_FILE
 
 class Command(BaseCommand):
     help = (
-        "Writes the catalogue of models anew from the installed package genai-prices."
+        "Rewrites the catalogue of models from the installed package genai-prices."
         " Needs no network; a running server takes it in when it starts again."
     )
     requires_system_checks = ()

@@ -154,7 +154,7 @@ _VERBS = {
 def _only(found: list[FoundSymbol], args: ReplaceArgs, path: str) -> FoundSymbol:
     """Raises ``ToolRefusal`` unless there is exactly one."""
     if not found:
-        raise ToolRefusal(f"{path} has no symbol {args.symbol}. lsp_symbols tells which it has.")
+        raise ToolRefusal(f"{path} has no symbol {args.symbol}. lsp_symbols lists its symbols.")
     if len(found) > 1:
         places = "; ".join(
             f"{'.'.join([*item.above, item.symbol.name])} in line {item.symbol.span.start.line + 1}"
