@@ -106,6 +106,7 @@ _config_options = Options(
     flags="zl",
     long=names("global local system worktree show-origin show-scope null name-only includes"),
 )
+_CONFIG_KEY = re.compile(r"[A-Za-z][A-Za-z0-9-]*(?:\.[^\s.]+)+")
 _CONFIG_READS = names("--get --get-all --get-regexp --get-urlmatch --list -l get list")
 
 
@@ -114,6 +115,8 @@ def _config(args: tuple[Word, ...]) -> None:
     rest = list(args)
     while rest and rest[0].exact in {"--global", "--local", "--system", "--show-origin"}:
         del rest[0]
+    if len(rest) == 1 and _CONFIG_KEY.fullmatch(rest[0].exact or ""):
+        return  # with a second word it would set the key
     if not rest or rest[0].exact not in _CONFIG_READS:
         raise Doubt("It may change git's configuration.")
     _config_options.parse(rest[1:])

@@ -132,6 +132,7 @@ _VERSIONED = names(
 RULES: Mapping[str, Rule] = {
     **dict.fromkeys(_ANYTHING, anything),
     **dict.fromkeys(_VERSIONED, only("--version")),
+    "node": only("--version", "-v"),
     "java": only("-version", "--version"),
     "javac": only("-version", "--version"),
     "git": looks,

@@ -224,7 +224,8 @@ def _git(args: Sequence[Word]) -> Iterable[Word]:
         return rest
     given = {word.text for word in rest[1:]}
     keys = {text for text in given if not text.startswith("-")} - {"get", "list"}
-    gets = given & {"--get", "--get-all", "get"} and keys and all(map(_GIT_KEY.fullmatch, keys))
+    is_get = given & {"--get", "--get-all", "get"} or len(rest) == 2
+    gets = is_get and keys and all(map(_GIT_KEY.fullmatch, keys))
     if given & {"--global", "--system"} or not ("--local" in given or gets):
         raise Doubt("It shows the user's own configuration of git.")
     return []
