@@ -62,7 +62,7 @@ def _leave_open(question: Question, note: Callable[[str], None]) -> None:
     if question.is_trust:
         note(
             f"not trusted: {visible(question.path)} asks for more than a folder may do by itself.\n"
-            f"  The rest of its configuration applies. `{command_line('trust')}` there shows it.\n"
+            f"  The rest of its configuration applies. To see what it asks for, run `{command_line('trust')}` in that folder.\n"
         )
         raise LeftOpen
     if question.is_earlier:

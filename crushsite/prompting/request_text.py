@@ -67,6 +67,8 @@ def question_of(request: Mapping[str, Any], *, is_earlier: bool) -> Question:
 
 def heading_of(question: Question) -> str:
     """What the request is about, on one line."""
+    if question.is_trust:
+        return visible(f"The folder {question.path} needs your trust")
     return visible(f"{question.tool} wants to {question.action} in {question.path}")
 
 

@@ -146,7 +146,7 @@ class Telling:
             return Answered(data["batch_id"])
         elif kind == "mcp.awaited" and self._is_ours:
             names = ", ".join(data["servers"])
-            self._tell_note(f"MCP servers that still start: {names}; their tools join later")
+            self._tell_note(f"MCP servers still starting: {names}; their tools join later")
         elif kind.startswith("message.") and self._is_ours:
             self._message(kind, number, data["message"])
             if "retry" in data:

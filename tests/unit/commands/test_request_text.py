@@ -33,6 +33,11 @@ def test_a_command_is_whole() -> None:
     assert scope_of(asked) == ["s allows every such bash call in /p until the session ends"]
 
 
+def test_a_request_for_trust_names_the_folder() -> None:
+    asked = Question("q", "trust", "trust", "/p\x1b", "It would start these programs: …", {})
+    assert heading_of(asked) == "The folder /p⟨ESC⟩ needs your trust"
+
+
 def test_a_folder_cannot_hide_in_its_name() -> None:
     asked = Question("q", "bash", "execute", "/p\x1b[1A\n/q", "", {"command": "id"})
     assert heading_of(asked) == "bash wants to execute in /p⟨ESC⟩[1A⟨LF⟩/q"
