@@ -395,7 +395,7 @@ async def test_a_broken_file_stops_nothing_and_what_it_said_holds(
     line = broken[: broken.index('"small": {')].count("\n") + 1
     assert problem.startswith(f"{path / 'crush.json'}:{line}:")
     assert "comma" in problem
-    assert "holds" in problem
+    assert "last valid content applies" in problem
     assert config["models"]["large"]["provider"] == "fake"
     model.open_gate(gate)
     for run in ("running", "waiting"):
@@ -420,7 +420,7 @@ async def test_after_a_restart_with_a_broken_file_the_rest_is_used(
     (path / ".crush.json").write_text('{"options": {"debug": true}')  # never was sound
     seat = await take_seat(connect(server), path)
     config = await seat.workspace.config()
-    assert "left out" in config["problems"][0]
+    assert "the file is ignored" in config["problems"][0]
     assert await model_that_answers(seat, model) == "fake-large"
     await asyncio.to_thread(server.restart)
     again = await take_seat(connect(server), path)

@@ -227,7 +227,7 @@ async def test_an_answer_that_does_not_fit_is_refused_and_the_questions_stay(
     assert await seat.workspace.answer_questions(
         batch["id"], [{"request_id": database, "selected_ids": ["lite"]}]
     )
-    assert "SQLite" in (await result_of(seat, session))["content"]
+    assert 'User selected: ["lite"]' in (await result_of(seat, session))["content"]
 
 
 @pytest.mark.parametrize(

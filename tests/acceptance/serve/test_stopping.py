@@ -63,11 +63,14 @@ async def test_a_run_that_streams_at_the_stop_ends_exactly_once(
     await asyncio.to_thread(server.start)
     client = connect(server)
     again = await take_seat(client, path, yolo=True)
-    async with asyncio.timeout(60):
-        while (await again.workspace.agent())["is_busy"]:
-            await asyncio.sleep(0.05)
     native = await NativeSse(client.http, again.workspace.id, after=0).open()
     await native.wait_for(lambda r: r.type == "stream.opened")
+    for name in ("streaming", "between", "ahead", "behind"):
+        await native.wait_for(
+            lambda r, name=name: (
+                r.type == "run.finished" and r.body["data"]["run"]["run_id"] == name
+            )
+        )
     ended = [r.body["data"]["run"] for r in native.received if r.type == "run.finished"]
     outcomes = {run["run_id"]: run["outcome"] for run in ended}
     assert len(ended) == 4
