@@ -73,6 +73,9 @@ class Options:
                 pending = False
             elif pending and word.exact and _NUMBER.fullmatch(word.text):
                 pending = False
+            elif found and self.operands:
+                # Some versions take it for one more operand, which they write to.
+                raise Doubt("It is given an option behind a name.")
             elif word.text.startswith("--"):
                 pending = self._long(word, options)
             elif word.exact is not None:

@@ -40,10 +40,10 @@ def _dumps(args: tuple[Word, ...]) -> None:
             pending = False
             if not re.fullmatch(r"-?(0x)?[0-9a-fA-F]+", text or ""):
                 raise Doubt("It is given an option that is not understood.")
+        elif operands or text is None or not text.startswith("-"):
+            operands += 1  # behind the first, options are names of files, too
         elif text in {"-c", "-g", "-l", "-s"}:
             pending = True
-        elif text is None or not text.startswith("-"):
-            operands += 1
         elif text not in {"-p", "-ps", "-plain", "-u", "-b", "-e", "-E", "-i"}:
             raise Doubt("It is given an option that is not known to be harmless.")
     if operands > 1:

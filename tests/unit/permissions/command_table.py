@@ -166,7 +166,7 @@ ASKED: dict[str, tuple[str, ...]] = {
         "uniq -c a $x", "rg --pre sh x", "rg --pre=sh x", "rg --hostname-bin sh x", "rg -z x", "rg foo *",
         "fd -x rm", "fd --exec rm", "fd -X rm", "fd --exec-batch rm", "fd -l", "tree -o f", "tree -R",
         "date -s 12:00", "date --set=12:00", "date 010203042026", "date -us 1", "hostname evil",
-        "hostname -F f", "file -C -m f", "file -p a", "file -z a", "xxd a b", "xxd -ps a b",
+        "hostname -F f", "file -C -m f", "file -p a", "file -z a", "xxd a b", "xxd -ps a b", "xxd a -p", "xxd a -l 5", "uniq a -c", "uniq a --count",
         "xxd -r a b", "xxd -r a", "diff -l a b", "diff --paginate a b", "base64 -i a -o b",
         "strings -T x --plugin y a", "sed -i s/a/b/ f", "sed -n -i p f", "sed -ni p f",
         "sed 'w f' a", "sed -n '1w f' a", "sed 's/a/b/w f' a", "sed 's/a/b/e' a", "sed '1e rm x' a",
