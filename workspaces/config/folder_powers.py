@@ -175,6 +175,8 @@ HARMLESS_SECTIONS = frozenset({"$schema", "models", "recent_models"})
 
 COMMAND_LIMIT = 64 << 10
 SHOWN_LIMIT = 64 << 10  # characters of a question; nobody reads more before an answer
+# The file behind ``>`` or ``>>``: the command writes it. (``>(`` begins a program, ``>&`` a number.)
+_WRITTEN = re.compile(r">>?\s*[^\s'\"`;|&()<>$]+")
 _SHELL_WORD = re.compile(r"[^\s'\"`;|&()<>]+")
 _PLAIN_WORD = re.compile(r"[\w./=@%+-]*")
 _QUOTED = re.compile(r"\"([^\"\n]*)\"|'([^'\n]*)'")
@@ -277,9 +279,12 @@ class _Walk:
             }
             with_options = f" with {json.dumps(options)}" if options else ""
             words += [
-                text
-                for name in ("env", "init_options", "options")
-                for text in texts_in(entry.get(name))
+                *(f"{name}={value}" for name, value in (entry.get("env") or {}).items()),
+                *(
+                    text
+                    for name in ("init_options", "options")
+                    for text in texts_in(entry.get(name))
+                ),
             ]
             shown = f"{command}{with_env}{with_options}{off}"
             self.tell(Effect.STARTS, key, shown, entry, words)
@@ -394,8 +399,9 @@ _TOLD = frozenset({"base_url", "type", "api_key", "oauth", "extra_headers", "ext
 
 def _words_of(command: str) -> list[str]:
     """Roughly as a shell splits it: enough to find the files that it names."""
-    quoted = [one or other for one, other in _QUOTED.findall(command[:COMMAND_LIMIT])]
-    return _SHELL_WORD.findall(command[:COMMAND_LIMIT]) + [text for text in quoted if " " in text]
+    text = command[:COMMAND_LIMIT]
+    quoted = [one or other for one, other in _QUOTED.findall(text)]
+    return _SHELL_WORD.findall(_WRITTEN.sub(" ", text)) + [each for each in quoted if " " in each]
 
 
 def _only_names_options(line: str) -> bool:
@@ -403,13 +409,23 @@ def _only_names_options(line: str) -> bool:
     return line.lstrip().startswith("option ") and not any(mark in line for mark in "$`<;|&")
 
 
-def words_of_programs(powers: Iterable[Power]) -> Iterator[tuple[str, str]]:
+@dataclass(frozen=True, slots=True)
+class CommandWord:
+    """A word of a command that may name a file."""
+
+    text: str
+    base: str  # the folder that it may be relative to, beside the workspace
+    is_argument: bool  # a program's, as it is; otherwise a word of a shell's text
+
+
+def words_of_programs(powers: Iterable[Power]) -> Iterator[CommandWord]:
     """Every word of every command, also of a command line within an argument, and the folder
     that it may be relative to: a program of the folder runs where it lies."""
     for power in powers:
         base = os.path.dirname(power.file) if power.text else ""  # noqa: PTH120  as written
+        is_argument = power.key.startswith(("mcp.", "lsp."))
         for word in power.words:
-            yield word, base
+            yield CommandWord(word, base, is_argument)
             if not _PLAIN_WORD.fullmatch(word):
-                yield from ((each, base) for each in _words_of(word))
-                yield from ((each, base) for each in re.split("[:,]", word))
+                for each in (*_words_of(word), *re.split("[:,]", word)):
+                    yield CommandWord(each, base, is_argument=is_argument and each == word)

@@ -10,12 +10,12 @@ import hashlib
 import os
 import re
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 
 from workspaces.config.find import work_tree_of
-from workspaces.config.folder_powers import is_within
+from workspaces.config.folder_powers import CommandWord, is_within
 from workspaces.config.regular_file import Unreadable, read_regular_file
 
 FILES_LIMIT = 64
@@ -26,6 +26,16 @@ _SOURCED = re.compile(
     re.MULTILINE,
 )
 _SOURCED_LIMIT = 64 << 10  # longer ones are no scripts that somebody wrote
+# What programs write while they work. A command that is trusted writes such a file all the time:
+# each write would ask again.
+_DATA = (".log", ".db", ".sqlite", ".sqlite3", ".pid", ".lock", ".csv", ".jsonl", ".tmp")
+# Whatever runs files that it is given: behind these words nothing is data.
+_RUNS_FILES = re.compile(
+    r"(?:.*/)?(?:\.|source|eval|exec|env|xargs|parallel|sudo|doas|nohup|time|busybox|\w*sh|python[\w.]*|pypy\w*"
+    r"|node|nodejs|deno|bun|npx|bunx|uv|uvx|pipx|tsx|ts-node|ruby|perl|php|lua\w*|java|Rscript|make"
+    r"|awk|gawk|mawk|sed|tclsh|osascript|pwsh)"
+)
+_LOADED = re.compile(r"(?:BASH_ENV|ENV|NODE_OPTIONS|RUBYOPT|PERL\w*|PYTHON\w*|LD_\w+|DYLD_\w+)=")
 # ``$PWD/x``, ``${BASH_SOURCE%/*}/x``, and what a split at ``$(dirname "$0")/x`` leaves.
 _BEHIND_VARIABLE = re.compile(r"\$(?:\w+|\{[^}]*\})/|/")
 
@@ -36,13 +46,12 @@ class NamedFiles:
     is_complete: bool = True  # else there are more files than anyone would look through
 
 
-def folder_programs(words: Iterable[tuple[str, str]], path: str) -> NamedFiles:
-    """The files of the work tree that words of commands name, and what these source.
-
-    Each word comes with the folder that it may be relative to, beside the workspace.
-    """
+def folder_programs(words: Iterable[CommandWord], path: str) -> NamedFiles:
+    """The files of the work tree that words of commands name, and what these source."""
     root = work_tree_of(path)
-    waiting = deque(dict.fromkeys(words))
+    named = list(words)
+    data = _data_words(named)
+    waiting = deque(dict.fromkeys((each.text, each.base) for each in named))
     seen = set(waiting)
     found: dict[str, str] = {}
     while waiting and len(found) <= FILES_LIMIT and len(seen) <= NAMES_LIMIT:
@@ -50,6 +59,8 @@ def folder_programs(words: Iterable[tuple[str, str]], path: str) -> NamedFiles:
         for file in _candidates(word, dict.fromkeys((path, base or path))):
             # Almost no word names a file; links are followed for those that do.
             if file in found or not os.path.isfile(file) or not is_within(file, root):  # noqa: PTH113  pathlib's raises where it may not look
+                continue
+            if word in data and not os.access(file, os.X_OK):
                 continue
             digest, text = _read(file)
             if not digest:
@@ -61,6 +72,24 @@ def folder_programs(words: Iterable[tuple[str, str]], path: str) -> NamedFiles:
     if waiting:
         return NamedFiles(dict(list(found.items())[:FILES_LIMIT]), is_complete=False)
     return NamedFiles(found)
+
+
+def _data_words(words: Sequence[CommandWord]) -> frozenset[str]:
+    """The arguments that name files which a command writes, and that nothing here would run.
+
+    The first argument of whatever runs files is a program, however it is called: ``sh notes.log``.
+    Behind a program's own file stands data: ``node server.js --db data.db``.
+    """
+    data: set[str] = set()
+    code: set[str] = set()
+    before = ""
+    for word in words:
+        if word.text.endswith(_DATA):
+            is_run = not word.is_argument or not before or _RUNS_FILES.fullmatch(before)
+            (code if is_run or _LOADED.match(word.text) else data).add(word.text)
+        if word.is_argument and not word.text.startswith("-"):
+            before = word.text
+    return frozenset(data - code)
 
 
 def _candidates(word: str, bases: Iterable[str]) -> Iterator[str]:

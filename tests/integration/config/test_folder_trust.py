@@ -259,3 +259,53 @@ def test_a_skill_of_the_folder_can_allow_nothing(place):
     loaded = place.load(answers=ASK)
     assert loaded.trust.state is TrustState.UNNEEDED
     assert loaded.settings.allowed_tools == frozenset()
+
+
+def digest_of(place, content):
+    place.write(place.project, content)
+    return place.load(answers=TrustAnswers()).trust.powers.digest
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        {"mcp": {"m": {"command": "node", "args": ["server.js", "--db", "notes.db"]}}},
+        {"mcp": {"m": {"command": "my-server", "args": ["--log=notes.db"]}}},
+        {"mcp": {"m": {"command": "my-server", "env": {"DB_PATH": "notes.db"}}}},
+        {"hooks": {"PreToolUse": [{"command": "node hook.js >> notes.db 2>&1"}]}},
+    ],
+)
+def test_what_a_trusted_command_writes_is_not_asked_about_again(place, content):
+    place.write(place.workspace / "notes.db", "one")
+    before = digest_of(place, content)
+    place.write(place.workspace / "notes.db", "two")
+    assert digest_of(place, content) == before
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        {"mcp": {"m": {"command": "sh", "args": ["notes.db"]}}},
+        {"mcp": {"m": {"command": "/usr/bin/python3.11", "args": ["-u", "notes.db"]}}},
+        {"mcp": {"m": {"command": "sh", "args": ["-c", "cat notes.db | sh"]}}},
+        {"mcp": {"m": {"command": "my-server", "env": {"BASH_ENV": "notes.db"}}}},
+        {"mcp": {"m": {"command": "./notes.db"}}},
+        {"hooks": {"PreToolUse": [{"command": "cat notes.db | sh"}]}},
+        {"hooks": {"PreToolUse": [{"command": "echo x > notes.db; sh notes.db"}]}},
+        {"hooks": {"PreToolUse": [{"command": "sh < notes.db"}]}},
+    ],
+)
+def test_a_program_is_not_data_whatever_its_name_is(place, content):
+    place.write(place.workspace / "notes.db", "one")
+    before = digest_of(place, content)
+    place.write(place.workspace / "notes.db", "two")
+    assert digest_of(place, content) != before
+
+
+def test_an_executable_file_is_not_data(place):
+    content = {"mcp": {"m": {"command": "my-server", "args": ["--run", "notes.db"]}}}
+    file = place.write(place.workspace / "notes.db", "one")
+    file.chmod(0o755)
+    before = digest_of(place, content)
+    place.write(file, "two")
+    assert digest_of(place, content) != before
