@@ -32,6 +32,7 @@ if __name__ == "__main__":  # isolated: nothing of the project is on Python's pa
 
 from agents.tools.shell.tree_limits import (
     FILE_SIZE,
+    LIMITED,
     MEMORY,
     NO_LIMITS,
     PROCESSES,
@@ -39,6 +40,7 @@ from agents.tools.shell.tree_limits import (
     Sampler,
     TreeLimits,
     delegated_group,
+    descendants,
     drop_inspection,
     limit_file_size,
 )
@@ -51,7 +53,6 @@ LEAVE_SECONDS = 0.2  # for what a command left to end by itself: `cmd > >(tee lo
 GIVE_UP_SECONDS = 10.0  # for what cannot be killed: another user's, or stuck in the kernel
 SUPERVISOR_SECONDS = 3.0  # for the supervisors to end their commands when the server is gone
 SERVER_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
-LIMITED = b"l"  # the byte that asks for the limits
 # How a supervisor learns that the sampler found its command above a limit.
 LIMIT_SIGNALS = {MEMORY: signal.SIGUSR1, PROCESSES: signal.SIGUSR2}
 PARENT_GONE = signal.SIGALRM  # how it learns that the process that forked it is gone
@@ -120,14 +121,7 @@ def below(roots: set[int]) -> set[int]:
     children: dict[int, list[int]] = {}
     for pid, parent in parents().items():
         children.setdefault(parent, []).append(pid)
-    found: set[int] = set()
-    edge = list(roots)
-    while edge:
-        for pid in children.get(edge.pop(), ()):
-            if pid not in found:
-                found.add(pid)
-                edge.append(pid)
-    return found
+    return descendants(roots, children)
 
 
 def send_signal(pid: int, number: int) -> None:

@@ -18,7 +18,7 @@ import threading
 from collections.abc import Sequence
 from pathlib import Path
 
-from agents.tools.shell.tree_limits import TreeLimits
+from agents.tools.shell.tree_limits import LIMITED, UNLIMITED, TreeLimits
 
 _LINKER = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")  # some interpreters do not start without
 _SCRIPT = Path(__file__).with_name("supervise.py")
@@ -79,7 +79,7 @@ class Supervisor:
         """Hand over control, stdin, stdout and stderr. Never blocks; raises ``OSError``."""
         if self._socket is None:
             raise BrokenPipeError
-        socket.send_fds(self._socket, [b"l" if is_limited else b"+"], list(descriptors))
+        socket.send_fds(self._socket, [LIMITED if is_limited else UNLIMITED], list(descriptors))
 
     def close(self) -> None:
         """End it, and with it all that still runs."""

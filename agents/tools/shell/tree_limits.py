@@ -17,6 +17,8 @@ MIB = 1024 * 1024
 MEMORY = "memory"
 PROCESSES = "processes"
 FILE_SIZE = "file-size"
+LIMITED = b"l"  # the byte that asks for the limits
+UNLIMITED = b"+"
 
 _CGROUPS = "/sys/fs/cgroup"
 _CONTROLLERS = {MEMORY, "pids"}
@@ -193,6 +195,18 @@ class Usage(NamedTuple):
     processes: int  # threads count
 
 
+def descendants(roots: set[int], children: dict[int, list[int]]) -> set[int]:
+    """Every process under these, without these."""
+    found: set[int] = set()
+    edge = list(roots)
+    while edge:
+        for pid in children.get(edge.pop(), ()):
+            if pid not in found:
+                found.add(pid)
+                edge.append(pid)
+    return found
+
+
 def usage_below(roots: set[int]) -> dict[int, Usage]:
     """What lives under each of these processes; one walk over ``/proc`` for them all."""
     facts: dict[int, tuple[int, int]] = {}
@@ -207,13 +221,7 @@ def usage_below(roots: set[int]) -> dict[int, Usage]:
                 children.setdefault(int(fields[1]), []).append(int(name))
     found: dict[int, Usage] = {}
     for root in roots:
-        pids: set[int] = set()
-        edge = list(children.get(root, ()))
-        while edge:
-            pid = edge.pop()
-            if pid not in pids:
-                pids.add(pid)
-                edge.extend(children.get(pid, ()))
+        pids = descendants({root}, children)
         resident = {pid: facts[pid][0] for pid in pids}
         found[root] = Usage(resident, sum(facts[pid][1] for pid in pids))
     return found
