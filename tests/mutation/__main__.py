@@ -18,7 +18,7 @@ from tests.mutation.targets import AREAS, files_of, tests_of
 from tests.mutation.trying import Tree, Verdict, copy_tree, load_libraries
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-STAGE_SECONDS = 20.0
+STAGE_SECONDS = 30.0
 _ABOUT_DATABASES = ("workspaces/storage/", "agents/queue/")
 EQUIVALENTS = Path(__file__).with_name("equivalents.md")
 

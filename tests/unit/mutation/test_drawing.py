@@ -62,7 +62,7 @@ def test_postgresql_is_tried_last_and_only_where_databases_differ() -> None:
 def test_a_stage_has_the_quickest_tests_of_bounded_length() -> None:
     names = [f"tests/unit/b.py::{number:02}" for number in range(20)]
     record = Record(dict.fromkeys(names, 4.0), {"agents/turn/m.py": {"2": names}})
-    assert stages_for(mutant((2, 2)), record)[0] == names[:5]
+    assert stages_for(mutant((2, 2)), record)[0] == names[:7]
 
 
 def test_the_summary_counts_what_no_test_executes_as_survived() -> None:
