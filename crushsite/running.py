@@ -157,12 +157,12 @@ def run_server(host: str, shape: Shape, *, folder: Path) -> None:
 
 
 async def _serve(host: str, shape: Shape, *, folder: Path) -> None:
-    from crushsite.routing import Router, guarded  # noqa: PLC0415  after Django is set up
-    from crushsite.serving.plain_import import import_daphne_plain  # noqa: PLC0415  the same
+    from crushsite.asgi.routing import Router, guarded  # noqa: PLC0415  after Django is set up
+    from crushsite.server.plain_import import import_daphne_plain  # noqa: PLC0415  the same
 
     import_daphne_plain()
-    from crushsite.server import AsgiServer  # noqa: PLC0415  after Daphne's import
-    from crushsite.serving.endpoints import EndpointError  # noqa: PLC0415  the same
+    from crushsite.server.asgi_server import AsgiServer  # noqa: PLC0415  after Daphne's import
+    from crushsite.server.endpoints import EndpointError  # noqa: PLC0415  the same
 
     stop = StopRequest()
     stop.listen()

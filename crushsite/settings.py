@@ -39,7 +39,7 @@ INSTALLED_APPS = [
     "agents",
 ]
 
-# Only the admin passes through these; the API has a shorter way (crushsite.handler).
+# Only the admin passes through these; the API has a shorter way (crushsite.asgi.api_handler).
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
@@ -49,7 +49,7 @@ MIDDLEWARE = [
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
-    "crushsite.api_errors.OutageMiddleware",
+    "crushsite.asgi.errors.OutageMiddleware",
     "crushsite.admin_policy.ContentPolicy",
 ]
 TEMPLATES = [

@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING
 from django.conf import settings
 
 from agents.jobs.host import job_host
+from crushsite.asgi.routing import Router, guarded
 from crushsite.process import ServerProcess
-from crushsite.routing import Router, guarded
 from crushsite.running import remove_server_file, write_server_file
-from crushsite.serving.plain_import import import_daphne_plain
+from crushsite.server.plain_import import import_daphne_plain
 
 if TYPE_CHECKING:
-    from crushsite.server import AsgiServer
+    from crushsite.server.asgi_server import AsgiServer
 
 logger = logging.getLogger(__name__)
 
@@ -66,7 +66,7 @@ class PrivateServer:
 
     def _make(self) -> AsgiServer:
         import_daphne_plain()
-        from crushsite.server import AsgiServer  # noqa: PLC0415  after Daphne's import
+        from crushsite.server.asgi_server import AsgiServer  # noqa: PLC0415  after Daphne's import
 
         return AsgiServer(
             guarded(self._router, unix=True),

@@ -12,7 +12,7 @@ from tests.house.measures import Module
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("agents", "crushsite", "permissions", "workspaces")
 # The code around Daphne and Twisted may use their private names.
-SERVER_FOLDERS = ("crushsite/serving",)
+SERVER_FOLDERS = ("crushsite/server",)
 
 
 def rows(modules: Sequence[Module]) -> list[tuple[str, str, str]]:

@@ -1,7 +1,7 @@
 """The base of every endpoint: REST framework's view without a thread.
 
 Its handlers are coroutines that return finished answers. What goes wrong is
-raised; ``crushsite.api_errors`` turns it into an answer, once for all views.
+raised; ``crushsite.asgi.errors`` turns it into an answer, once for all views.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What can go wrong with what is asked of us: each with a code and a sentence.
 
-``crushsite.api_errors`` maps ``status`` to the wire once. A ``Refusal`` is the
+``crushsite.asgi.errors`` maps ``status`` to the wire once. A ``Refusal`` is the
 asker's to mend and is never logged above ``info``.
 """
 

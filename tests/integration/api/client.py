@@ -7,7 +7,7 @@ from urllib.parse import unquote
 
 import orjson
 
-from crushsite.handler import ApiHandler
+from crushsite.asgi.api_handler import ApiHandler
 
 
 @dataclass(frozen=True)

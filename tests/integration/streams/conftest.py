@@ -11,7 +11,7 @@ import pytest_asyncio
 from channels.routing import ProtocolTypeRouter, URLRouter
 from django.urls import path
 
-from crushsite.server import AsgiServer
+from crushsite.server.asgi_server import AsgiServer
 from workspaces.actions.workspaces import Opening, close_workspace, open_workspace
 from workspaces.events.hub import Hub
 from workspaces.events.types import Kind

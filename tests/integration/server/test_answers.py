@@ -6,9 +6,9 @@ import os
 import aiohttp
 import pytest
 
-from crushsite.server import AsgiServer
-from tests.integration.streams.server.app import App
-from tests.integration.streams.server.started import Start, port_of, url_of
+from crushsite.server.asgi_server import AsgiServer
+from tests.integration.server.app import App
+from tests.integration.server.started import Start, port_of, url_of
 
 
 async def test_a_failing_application_tells_nothing(

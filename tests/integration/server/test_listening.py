@@ -7,8 +7,8 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from crushsite.serving.endpoints import EndpointError, TcpEndpoint, UnixEndpoint, parse_endpoint
-from tests.integration.streams.server.started import Start, port_of, url_of
+from crushsite.server.endpoints import EndpointError, TcpEndpoint, UnixEndpoint, parse_endpoint
+from tests.integration.server.started import Start, port_of, url_of
 
 
 @pytest.mark.parametrize(

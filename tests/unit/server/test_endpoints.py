@@ -4,7 +4,7 @@ import pytest
 from django.core.management import CommandError
 
 from crushsite.running import check_host
-from crushsite.serving.endpoints import EndpointError, parse_endpoint
+from crushsite.server.endpoints import EndpointError, parse_endpoint
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crushsite.guard import MAX_BODY_BYTES, Guard
+from crushsite.asgi.guard import MAX_BODY_BYTES, Guard
 
 NOSNIFF = (b"x-content-type-options", b"nosniff")
 

@@ -10,10 +10,10 @@ from django.conf import settings
 
 from agents.api.stream_commands import COMMANDS
 from agents.fleet.child.consumer import ChildSocket
+from crushsite.asgi.api_handler import ApiHandler
+from crushsite.asgi.guard import Guard
+from crushsite.asgi.pages import LazyDjango
 from crushsite.child.server_turn import entrance_of
-from crushsite.guard import Guard
-from crushsite.handler import ApiHandler
-from crushsite.lazy_django import LazyDjango
 from crushsite.process import ServerProcess
 from permissions.pending import pending_frames
 from workspaces.streams.native_socket import NativeSocket

@@ -16,9 +16,9 @@ from autobahn.websocket.types import ConnectionDeny
 from daphne.ws_protocol import WebSocketFactory, WebSocketProtocol
 from typing_extensions import override
 
-from crushsite.serving.flow import Flow, write_now
-from crushsite.serving.http_request import error_body
-from crushsite.serving.inbox import Inbox
+from crushsite.server.backpressure import Flow, write_now
+from crushsite.server.http_request import error_body
+from crushsite.server.inbox import Inbox
 
 FAILED = 1011
 RESTARTING = 1012

@@ -9,9 +9,9 @@ import aiohttp
 import psutil
 import pytest
 
+from tests.integration.server.app import App
+from tests.integration.server.started import MEGABYTE, Start, port_of, url_of
 from tests.integration.streams.reading import narrow_socket, read_all
-from tests.integration.streams.server.app import App
-from tests.integration.streams.server.started import MEGABYTE, Start, port_of, url_of
 
 
 async def test_a_socket_is_not_read_faster_than_its_application(

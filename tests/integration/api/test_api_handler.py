@@ -12,8 +12,8 @@ import pytest
 from django.http import HttpResponse
 from django.urls import URLPattern, path
 
-from crushsite.handler import ApiHandler
-from crushsite.lazy_django import LazyDjango
+from crushsite.asgi.api_handler import ApiHandler
+from crushsite.asgi.pages import LazyDjango
 from tests.integration.api.client import Api, scope_of
 from tests.integration.api.conftest import Opened
 from workspaces.api.answers import empty_answer, json_answer

@@ -5,8 +5,8 @@ import asyncio
 import aiohttp
 import pytest
 
-from tests.integration.streams.server.app import App
-from tests.integration.streams.server.started import Start, url_of
+from tests.integration.server.app import App
+from tests.integration.server.started import Start, url_of
 
 
 async def test_a_running_request_is_finished_before_the_stop(

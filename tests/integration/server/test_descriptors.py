@@ -8,7 +8,7 @@ from collections.abc import Callable, Coroutine
 import pytest
 import uvloop
 
-from crushsite.serving.descriptors import DescriptorLoop
+from crushsite.server.descriptors import DescriptorLoop
 
 LOOPS = [asyncio.SelectorEventLoop, uvloop.new_event_loop]
 

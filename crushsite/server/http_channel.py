@@ -16,8 +16,8 @@ from twisted.python.failure import Failure
 from twisted.web import http
 from typing_extensions import override
 
-from crushsite.serving.flow import Flow
-from crushsite.serving.http_request import Request, error_body
+from crushsite.server.backpressure import Flow
+from crushsite.server.http_request import Request, error_body
 from workspaces.storage.client_ids import Connection
 
 _HTTPChannel: Any = http.HTTPChannel

@@ -6,9 +6,9 @@ from typing import Any
 import aiohttp
 import pytest_asyncio
 
-from crushsite.server import AsgiServer
-from tests.integration.streams.server.app import App
-from tests.integration.streams.server.started import Start
+from crushsite.server.asgi_server import AsgiServer
+from tests.integration.server.app import App
+from tests.integration.server.started import Start
 
 
 @pytest_asyncio.fixture

@@ -15,7 +15,7 @@ from twisted.internet import reactor as _installed
 from twisted.internet.asyncioreactor import AsyncioSelectorReactor
 from twisted.logger import LogLevel, formatEvent, globalLogBeginner
 
-from crushsite.serving.descriptors import DescriptorLoop
+from crushsite.server.descriptors import DescriptorLoop
 
 logger = logging.getLogger(__name__)
 

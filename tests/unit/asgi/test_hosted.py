@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 import pytest
 
-from crushsite.stock_servers import NOT_LOCAL, HostedServer, _is_local
+from crushsite.asgi.hosted import NOT_LOCAL, HostedServer, _is_local
 
 
 @pytest.mark.parametrize(

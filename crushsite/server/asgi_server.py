@@ -17,12 +17,12 @@ from typing import Any
 from daphne.server import Server
 from typing_extensions import override
 
-from crushsite.serving.endpoints import Endpoint, Listener, listen, parse_endpoint
-from crushsite.serving.http_channel import Channel, Factory
-from crushsite.serving.http_request import BodyBudget, Request
-from crushsite.serving.inbox import Inbox
-from crushsite.serving.reactor import reactor_in
-from crushsite.serving.websocket import Socket, SocketFactory
+from crushsite.server.endpoints import Endpoint, Listener, listen, parse_endpoint
+from crushsite.server.http_channel import Channel, Factory
+from crushsite.server.http_request import BodyBudget, Request
+from crushsite.server.inbox import Inbox
+from crushsite.server.reactor import reactor_in
+from crushsite.server.websocket import Socket, SocketFactory
 from workspaces.storage.client_ids import CONNECTION
 from workspaces.streams.pushing import PUSH
 

@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator
 import aiohttp
 import pytest
 
-from tests.integration.streams.server.app import App
-from tests.integration.streams.server.started import MEGABYTE, Start, port_of, url_of
+from tests.integration.server.app import App
+from tests.integration.server.started import MEGABYTE, Start, port_of, url_of
 
 
 async def test_a_body_up_to_the_limit_is_taken(

@@ -4,7 +4,7 @@ import psycopg
 from django.db import OperationalError
 from django.http import HttpRequest, HttpResponse
 
-from crushsite.api_errors import OutageMiddleware
+from crushsite.asgi.errors import OutageMiddleware
 from workspaces.storage.errors import StorageFull
 
 middleware = OutageMiddleware(lambda _: HttpResponse("page"))

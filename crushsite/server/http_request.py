@@ -16,10 +16,10 @@ from daphne.http_protocol import HEADER_NAME_RE, WebRequest
 from twisted.web import http
 from typing_extensions import override
 
-from crushsite.serving.flow import write_now
+from crushsite.server.backpressure import write_now
 
 if TYPE_CHECKING:
-    from crushsite.serving.http_channel import Channel
+    from crushsite.server.http_channel import Channel
 
 _NEVER_IN_VALUES = re.compile(rb"[\r\n\0]")
 

@@ -3,7 +3,7 @@
 import asyncio
 from typing import Any
 
-from tests.integration.streams.server.started import MEGABYTE
+from tests.integration.server.started import MEGABYTE
 from workspaces.streams.pushing import push_of
 
 

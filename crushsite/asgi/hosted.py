@@ -21,11 +21,11 @@ from django.conf import settings
 from django.core.management import CommandError
 
 from agents.jobs.host import job_host
-from crushsite.guard import Receive, Scope, Send
+from crushsite.asgi.guard import Receive, Scope, Send
+from crushsite.asgi.routing import Router
 from crushsite.logs import set_up_logging
 from crushsite.memory import return_large_blocks
 from crushsite.process import ServerProcess, Shape, set_process
-from crushsite.routing import Router
 from crushsite.running import (
     ensure_data_dir,
     ensure_migrated,

@@ -21,7 +21,7 @@ from django.core.handlers.asgi import ASGIRequest
 from django.http import HttpResponse
 from django.urls import get_resolver
 
-from crushsite.api_errors import answer_to
+from crushsite.asgi.errors import answer_to
 from workspaces.storage.patience import REQUEST_SECONDS, patience
 
 READING = frozenset({"GET", "HEAD"})
