@@ -39,9 +39,19 @@ class OnFolder:
         return self._is_ours and not self._works
 
     async def open(self) -> None:
-        if self._now is None or (self._may_end and not self._is_ours):
-            self._now = await self._choose()
-        await self._now.open()
+        if self._now is not None and (self._is_ours or not self._may_end):
+            await self._now.open()
+            return
+        chosen = await self._choose()
+        try:
+            await chosen.open()
+        except BaseException:
+            await chosen.close()
+            self._lock.close()
+            self._is_ours = False
+            raise
+        # Only now: an answer that is given meanwhile would reach a workspace that is not open.
+        self._now = chosen
 
     async def _choose(self) -> Conversation:
         loop = asyncio.get_running_loop()

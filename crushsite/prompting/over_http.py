@@ -149,6 +149,8 @@ class OverHttp:
         except ServerGone as error:
             raise ServerAway(f"The server is gone: {error}") from error
         except ServerRefused as refusal:
+            if refusal.status >= 500:
+                raise ServerAway(refusal.sentence) from refusal
             raise PromptRefused(refusal.sentence) from refusal
 
 

@@ -57,6 +57,8 @@ class Waiting:
         self._is_cancelled = False
         self._questions: dict[str, asyncio.Task[None]] = {}
         self._asking = asyncio.Lock()  # one question at a time
+        self._is_open = asyncio.Event()  # the workspace is, at a server that can be reached
+        self._is_open.set()
 
     async def until_end(self) -> Ended:
         """Raises ``PromptRefused`` when the server stays away or refuses."""
@@ -82,6 +84,7 @@ class Waiting:
             try:
                 if gone_since is not None:
                     await self._conversation.open()
+                    self._is_open.set()
                 async for news in self._news():
                     gone_since = None
                     if isinstance(news, Ended):
@@ -89,6 +92,7 @@ class Waiting:
             except (FeedBroken, PromptRefused) as error:
                 if gone_since is None and isinstance(error, PromptRefused):
                     raise
+                self._is_open.clear()
                 gone_since = gone_since or loop.time()
                 if loop.time() - gone_since > PATIENCE_SECONDS:
                     raise PromptRefused(
@@ -167,11 +171,13 @@ class Waiting:
     async def _give(self, answer: Callable[[], Coroutine[Any, Any, bool]]) -> None:
         """Until somebody takes it: a person's answer is not lost with a server that restarts."""
         while True:
+            await self._is_open.wait()
             try:
                 # Shielded: our own answer's event may come before the answer's answer.
                 await asyncio.shield(answer())
                 return
             except ServerAway:
                 await asyncio.sleep(AGAIN_SECONDS)
-            except PromptRefused:
-                return  # it is closed already
+            except PromptRefused as refusal:
+                self._note(f"The answer was not accepted: {refusal}\n")
+                return
