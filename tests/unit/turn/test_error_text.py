@@ -36,6 +36,22 @@ def test_a_long_statement_is_cut_and_stands_whole_in_the_details() -> None:
     assert details == text
 
 
+@pytest.mark.parametrize(
+    ("text", "title"),
+    [
+        ("x" * TITLE_CHARS, "x" * TITLE_CHARS),  # as long as a line
+        ("x" * (TITLE_CHARS + 1), "x" * (TITLE_CHARS - 1) + "…"),
+        ("one " + "x" * TITLE_CHARS, "one…"),
+        ("x" * (TITLE_CHARS - 2) + " two words", "x" * (TITLE_CHARS - 2) + "…"),
+        # White space is not counted where it is not shown.
+        ("a " * 10 + " " * TITLE_CHARS + "b", "a " * 10 + "b"),
+    ],
+)
+def test_a_title_is_cut_behind_a_word_where_it_is_longer_than_a_line(text: str, title: str) -> None:
+    details = text if title.endswith("…") else ""
+    assert split_error(text) == (title, details)
+
+
 @given(st.text() | st.lists(st.sampled_from(["a", "b: ", ". ", "\n", " ", "x" * 50])).map("".join))
 def test_the_title_is_one_short_line_and_no_word_is_lost(text: str) -> None:
     title, details = split_error(text)

@@ -86,7 +86,8 @@ def test_a_summary_is_due_where_little_is_left(tokens: int, window: int, *, expe
     ids=lambda value: getattr(value, "kind", None),
 )
 def test_every_part_has_its_size(part: Part, chars: int) -> None:
-    assert estimated_tokens([user(part)]) == chars // CHARS_A_TOKEN
+    # So many messages that a single character more or less shows.
+    assert estimated_tokens([user(part)] * CHARS_A_TOKEN) == chars
 
 
 def test_nothing_takes_no_room() -> None:
@@ -127,6 +128,25 @@ def test_the_oldest_messages_behind_the_first_are_left_out() -> None:
     assert all(message.parts == (Text(CUT),) for message in kept)
 
 
+@pytest.mark.parametrize(("spare", "kept"), [(0, ["0", "1", "2", "3"]), (-1, ["0", "2", "3"])])
+def test_a_message_is_left_out_only_where_the_cut_ones_do_not_fit(
+    spare: int, kept: list[str]
+) -> None:
+    told = [user(LONG, id=str(number)) for number in range(4)]
+    tokens = estimated_tokens([user(CUT)] * 4) + spare
+
+    assert [message.id for message in fitted(told, tokens=tokens)] == kept
+
+
+def test_no_text_is_cut_where_the_cut_ones_before_it_leave_exactly_enough_room() -> None:
+    told = [user(LONG), user(LONG), user(LONG)]
+    left = (user(CUT), user(LONG), user(LONG))
+    tokens = estimated_tokens(left)
+
+    assert fitted(told, tokens=tokens) == left
+    assert fitted(told, tokens=tokens - 1) == (user(CUT), user(CUT), user(LONG))
+
+
 @pytest.mark.parametrize("tokens", [0, 1, -5])
 def test_the_first_and_the_last_message_stay_whatever_the_room(tokens: int) -> None:
     told = [user(LONG, id=str(number)) for number in range(5)]
@@ -148,7 +168,8 @@ def test_what_it_is_given_is_left_as_it_is() -> None:
     [
         (Text(LONG), Text(CUT)),
         (Text("short"), Text("short")),
-        (Text("x" * (CUT_CHARS + 1)), Text("x" * (CUT_CHARS + 1))),  # a mark would be longer
+        (Text("x" * len(CUT)), Text("x" * len(CUT))),  # with the mark it would be no shorter
+        (Text("x" * (len(CUT) + 1)), Text(CUT)),
         (Reasoning(LONG, signature="s", started_at=5), Reasoning("", started_at=5)),
         (ToolCall("id", "write", LONG, finished=True), ToolCall("id", "write", "{}", True)),
         (ToolCall("id", "ls", '{"a":1}'), ToolCall("id", "ls", '{"a":1}')),
