@@ -18,7 +18,7 @@ def call_model(turn: Turn, *, fold: bool) -> Step:
 
 
 def summarise(turn: Turn) -> Step:
-    turn = replace(turn, phase=Phase.SUMMARISING, is_full=False, summary_step=turn.steps)
+    turn = replace(turn, phase=Phase.SUMMARISING, summary_step=turn.steps)
     return turn, (Summarise(),)
 
 

@@ -53,7 +53,7 @@ class Turn:
     trail: tuple[str, ...] = ()  # a digest for each step with calls, newest last
     is_denied: bool = False
     hands_over: bool = False
-    is_full: bool = False  # a summary is due
+    is_full: bool = False  # as last measured, it nearly fills the model's window
     is_exhausted: bool = False  # the last call did not fit: the next one is its retry
     only_summarises: bool = False
     summary_step: int = -REPLIES_BETWEEN_SUMMARIES  # how many replies there were at the last one

@@ -17,6 +17,7 @@ from agents.turn.inputs import (
     Allowed,
     Answered,
     AnswerNeeded,
+    Asked,
     Begun,
     CancelSeen,
     Denied,
@@ -102,6 +103,13 @@ SPEAKING: dict[str, Row] = {
         (SaveReply(FinishReason.TOOL_USE), Judge("A"), Judge("B")),
         Phase.TOOLS,
         {"A": J, "B": J, "c": W},
+    ),
+    "calling, two calls of which nothing is said": (
+        CALLING,
+        Replied(FinishReason.TOOL_USE, (Asked("a", "view", "{}"), Asked("b", "view", "{}"))),
+        (SaveReply(FinishReason.TOOL_USE), Judge("a")),
+        Phase.TOOLS,
+        {"a": J, "b": W},
     ),
     "calling, a parallel call behind another": (
         CALLING,
