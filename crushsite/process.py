@@ -32,7 +32,7 @@ from agents.runner.sub_agents import fleet_host
 from agents.services import Services
 from agents.tools.shell.supervisor import SUPERVISOR
 from agents.tools.shell.tree_limits import TreeLimits
-from crushsite.milestones import logging_milestones
+from crushsite.lifecycle_log import logging_lifecycle
 from crushsite.process_secrets import protect_process
 from workspaces.actions.config_watch import ConfigWatch
 from workspaces.events.hub import Hub
@@ -119,7 +119,7 @@ class ServerProcess:
         )
         limit_for_process(None)
         refuse_prompts(False)
-        publish = logging_milestones(self._publish)
+        publish = logging_lifecycle(self._publish)
         writer.start(publish=publish, loop=asyncio.get_running_loop())
         await self.hub.start()
         let_readers_set_the_pace(self.hub.patience)

@@ -8,8 +8,8 @@ from typing import Any
 from django.conf import settings
 from django.core.management import CommandError
 
-from crushsite.own_database import require_database
-from crushsite.running_server import (
+from crushsite.database import require_database
+from crushsite.server_client import (
     RunningServer,
     ServerGone,
     ServerRefused,

@@ -26,14 +26,14 @@ from crushsite.asgi.routing import Router
 from crushsite.logs import set_up_logging
 from crushsite.memory import return_large_blocks
 from crushsite.process import ServerProcess, Shape, set_process
-from crushsite.running import (
+from crushsite.scaled import require_scaled_settings
+from crushsite.serve import (
     ensure_data_dir,
     ensure_migrated,
     remove_server_file,
     sole_server,
     write_server_file,
 )
-from crushsite.scaled import require_scaled_settings
 from crushsite.start_errors import explained_start
 
 logger = logging.getLogger(__name__)

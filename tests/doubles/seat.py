@@ -9,7 +9,7 @@ import pty
 import struct
 import termios
 
-from crushsite.prompting.terminal import Terminal
+from crushsite.cli.terminal import Terminal
 
 
 class Seat:

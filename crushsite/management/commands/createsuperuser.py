@@ -7,8 +7,8 @@ from typing import Any
 from django.contrib.auth.management.commands import createsuperuser
 from typing_extensions import override
 
-from crushsite.own_database import unapplied_migrations
-from crushsite.running import ensure_data_dir, ensure_migrated, sole_server
+from crushsite.database import unapplied_migrations
+from crushsite.serve import ensure_data_dir, ensure_migrated, sole_server
 
 
 class Command(createsuperuser.Command):

@@ -10,9 +10,9 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 from typing_extensions import override
 
-from crushsite.diagnosis import diagnose
-from crushsite.findings import Level, mark
-from crushsite.tables import aligned
+from crushsite.cli.diagnosis import diagnose
+from crushsite.cli.findings import Level, mark
+from crushsite.cli.tables import aligned
 
 
 class Command(BaseCommand):

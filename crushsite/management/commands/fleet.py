@@ -12,10 +12,10 @@ from django.db import connection
 from typing_extensions import override
 
 from agents.models import RunState, SubAgent, SubAgentState
-from crushsite.cancelling import cancel_wherever_it_runs
-from crushsite.own_database import require_database
-from crushsite.running_server import find_running_server
-from crushsite.tables import aligned
+from crushsite.cli.cancelling import cancel_wherever_it_runs
+from crushsite.cli.tables import aligned
+from crushsite.database import require_database
+from crushsite.server_client import find_running_server
 from workspaces.storage.moments import as_rfc3339, now_ms
 
 LIMIT = 200

@@ -17,22 +17,22 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import connection
 from typing_extensions import override
 
+from crushsite.cli.in_process import InProcess
 from crushsite.cli.naming import command_line
+from crushsite.cli.on_folder import OnFolder
+from crushsite.cli.output import Output
+from crushsite.cli.over_http import OverHttp
+from crushsite.cli.permission_prompt import Asker, Everybody, Nobody, Person
+from crushsite.cli.prompt_run import Waiting
+from crushsite.cli.question_prompt import NobodyToAsk, PersonToAsk, Surveyor
+from crushsite.cli.safe_text import visible
+from crushsite.cli.session import Conversation, PromptRefused
+from crushsite.cli.stored_sessions import NotFound, find_stored
+from crushsite.cli.terminal import Terminal
+from crushsite.cli.terminal_output import Ended, Telling
 from crushsite.logs import set_up_logging
-from crushsite.prompting.asking import Asker, Everybody, Nobody, Person
-from crushsite.prompting.conversation import Conversation, PromptRefused
-from crushsite.prompting.in_process import InProcess
-from crushsite.prompting.on_folder import OnFolder
-from crushsite.prompting.output import Output
-from crushsite.prompting.over_http import OverHttp
-from crushsite.prompting.surveying import NobodyToAsk, PersonToAsk, Surveyor
-from crushsite.prompting.telling import Ended, Telling
-from crushsite.prompting.terminal import Terminal
-from crushsite.prompting.visible import visible
-from crushsite.prompting.waiting import Waiting
-from crushsite.running import ensure_data_dir
-from crushsite.running_server import find_running_server
-from crushsite.stored_sessions import NotFound, find_stored
+from crushsite.serve import ensure_data_dir
+from crushsite.server_client import find_running_server
 from workspaces.api.sessions import TITLE_LIMIT
 from workspaces.storage.ids import new_id
 

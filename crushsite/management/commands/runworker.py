@@ -15,14 +15,14 @@ from typing_extensions import override
 
 from agents.wakeup import CHANNEL, GROUP
 from agents.worker import NudgeConsumer
-from crushsite import event_loop
+from crushsite import runtime
 from crushsite.logs import set_up_logging
 from crushsite.memory import return_large_blocks
 from crushsite.process import ServerProcess, Shape, set_process
-from crushsite.running import ensure_data_dir
 from crushsite.scaled import require_scaled_settings
+from crushsite.serve import ensure_data_dir
+from crushsite.shutdown import StopRequest
 from crushsite.start_errors import explained_start
-from crushsite.stopping import StopRequest
 from workspaces.storage.tasks import cancel_within
 
 logger = logging.getLogger(__name__)
@@ -42,7 +42,7 @@ class Command(BaseCommand):
         ensure_data_dir()
         set_up_logging(settings.CRUSH_LOG_LEVEL)
         return_large_blocks()
-        event_loop.run(_work(options["channels"]))
+        runtime.run(_work(options["channels"]))
 
 
 async def _work(channels: list[str]) -> None:

@@ -12,7 +12,7 @@ from typing_extensions import override
 
 from crushsite.cli.naming import command_line
 from crushsite.process import Shape
-from crushsite.running import (
+from crushsite.serve import (
     DEFAULT_HOST,
     check_host,
     ensure_data_dir,

@@ -12,9 +12,9 @@ import orjson
 from django.core.management.base import BaseCommand
 from typing_extensions import override
 
-from crushsite.own_database import require_database
-from crushsite.stored_sessions import StoredSession, list_stored
-from crushsite.tables import aligned, cut
+from crushsite.cli.stored_sessions import StoredSession, list_stored
+from crushsite.cli.tables import aligned, cut
+from crushsite.database import require_database
 from workspaces.storage.moments import as_rfc3339
 
 TITLE_WIDTH = 44

@@ -11,9 +11,9 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 from typing_extensions import override
 
-from crushsite.prompting.terminal import Terminal
-from crushsite.prompting.visible import visible_lines
-from crushsite.tables import aligned
+from crushsite.cli.safe_text import visible_lines
+from crushsite.cli.tables import aligned
+from crushsite.cli.terminal import Terminal
 from crushsite.trusting import ALLOW, DENY, REVOKE, FolderTrusts
 
 QUESTION = "  trust this folder? [y]es, [n]o: "

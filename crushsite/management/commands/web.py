@@ -9,8 +9,8 @@ from django.core.management.base import BaseCommand
 from typing_extensions import override
 
 from crushsite.process import Shape
-from crushsite.running import DEFAULT_HOST, check_host, ensure_data_dir, run_server
 from crushsite.scaled import require_scaled_settings
+from crushsite.serve import DEFAULT_HOST, check_host, ensure_data_dir, run_server
 
 
 class Command(BaseCommand):

@@ -3,7 +3,7 @@
 import pytest
 from django.core.management import CommandError
 
-from crushsite.running import check_host
+from crushsite.serve import check_host
 from crushsite.server.endpoints import EndpointError, parse_endpoint
 
 

@@ -7,12 +7,12 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Any
 
 from agents.actions.answer import Answer
-from crushsite.prompting.asking import Reply
-from crushsite.prompting.conversation import FeedBroken, Item, Pending, PromptRefused, ServerAway
-from crushsite.prompting.request_text import Question
-from crushsite.prompting.surveying import NobodyToAsk
-from crushsite.prompting.telling import Ended, Telling
-from crushsite.prompting.waiting import Waiting
+from crushsite.cli.permission_prompt import Reply
+from crushsite.cli.prompt_run import Waiting
+from crushsite.cli.question_prompt import NobodyToAsk
+from crushsite.cli.request_text import Question
+from crushsite.cli.session import FeedBroken, Item, Pending, PromptRefused, ServerAway
+from crushsite.cli.terminal_output import Ended, Telling
 
 SESSION, RUN = "s-1", "r-1"
 

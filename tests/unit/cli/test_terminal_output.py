@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from crushsite.prompting.request_text import Question
-from crushsite.prompting.telling import (
+from crushsite.cli.request_text import Question
+from crushsite.cli.terminal_output import (
     Answered,
     Ended,
     Opened,

@@ -27,7 +27,7 @@ _TOLD: Mapping[str, str] = {
 }
 
 
-def logging_milestones(publish: Publish) -> Publish:
+def logging_lifecycle(publish: Publish) -> Publish:
     """Hands the events on first: nobody waits for the log."""
 
     def publish_and_log(recorded: Sequence[Recorded]) -> None:

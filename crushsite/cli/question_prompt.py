@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
-from crushsite.prompting.asking import LeftOpen, waiting_note
-from crushsite.prompting.telling import Survey, plain
-from crushsite.prompting.terminal import Terminal
+from crushsite.cli.permission_prompt import LeftOpen, waiting_note
+from crushsite.cli.terminal import Terminal
+from crushsite.cli.terminal_output import Survey, plain
 
 Response = dict[str, Any]
 YES = {"y": True, "yes": True, "n": False, "no": False}

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from django.core.management.base import OutputWrapper
 
-from crushsite.prompting.telling import plain
+from crushsite.cli.terminal_output import plain
 
 
 class Output:

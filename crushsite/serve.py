@@ -23,13 +23,13 @@ from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
 
 from agents.jobs.host import job_host
-from crushsite import event_loop
+from crushsite import runtime
 from crushsite.logs import set_up_logging
 from crushsite.memory import return_large_blocks
 from crushsite.process import ServerProcess, Shape, set_process
-from crushsite.running_server import SERVER_FILE, named_server
+from crushsite.server_client import SERVER_FILE, named_server
+from crushsite.shutdown import StopRequest
 from crushsite.start_errors import explained_start
-from crushsite.stopping import StopRequest
 from workspaces.storage.moments import as_rfc3339, now_ms
 
 DEFAULT_HOST = "tcp://127.0.0.1:22787"  # not registered by anybody
@@ -153,7 +153,7 @@ def run_server(host: str, shape: Shape, *, folder: Path) -> None:
     set_up_logging(settings.CRUSH_LOG_LEVEL)
     return_large_blocks()
     sys.setswitchinterval(0.001)  # the writer's thread gives the loop its turn back soon
-    event_loop.run(_serve(host, shape, folder=folder))
+    runtime.run(_serve(host, shape, folder=folder))
 
 
 async def _serve(host: str, shape: Shape, *, folder: Path) -> None:

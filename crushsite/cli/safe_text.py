@@ -10,7 +10,7 @@ import re
 import unicodedata
 from collections.abc import Iterator
 
-from crushsite.tables import width_of
+from crushsite.cli.tables import width_of
 
 TAB_WIDTH = 4
 LONGEST_INDENT = 40

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crushsite.prompting.visible import is_seen, visible, visible_lines, wrapped
-from crushsite.tables import width_of
+from crushsite.cli.safe_text import is_seen, visible, visible_lines, wrapped
+from crushsite.cli.tables import width_of
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,8 @@ from typing import Any
 
 import orjson
 
-from crushsite.prompting.conversation import Item, Pending
-from crushsite.prompting.request_text import TRUST_TOOL, Question, question_of
+from crushsite.cli.request_text import TRUST_TOOL, Question, question_of
+from crushsite.cli.session import Item, Pending
 
 LINE = 160
 # What a call is about, by the argument that says it.

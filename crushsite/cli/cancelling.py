@@ -6,7 +6,7 @@ from django.conf import settings
 from django.core.management.base import CommandError
 
 from agents.actions.blocking import cancel_and_wait
-from crushsite.running_server import (
+from crushsite.server_client import (
     RunningServer,
     ServerGone,
     ServerRefused,

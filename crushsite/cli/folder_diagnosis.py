@@ -14,8 +14,8 @@ from django.db import Error as DatabaseProblem
 
 from agents.llm.ending import end_connections
 from agents.runner.diagnosis import ASK_SECONDS, facts_of, unstored_folder
-from crushsite.findings import Finding, fail, ok, warn
-from crushsite.running_server import (
+from crushsite.cli.findings import Finding, fail, ok, warn
+from crushsite.server_client import (
     RunningServer,
     ServerGone,
     ServerRefused,

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from agents.tools import diffs
-from crushsite.prompting.visible import visible, visible_lines
+from crushsite.cli.safe_text import visible, visible_lines
 
 MCP_PREFIX = "mcp_"
 COMMAND_TOOL = "bash"

@@ -19,10 +19,10 @@ from agents.actions.answer import Answer
 from agents.actions.answer import answer as answer_request
 from agents.actions.questions import answer_questions, dismiss_questions
 from agents.api.prompts import queue_limits
+from crushsite.cli.held_jobs import jobs_held_by
+from crushsite.cli.private_server import PrivateServer
+from crushsite.cli.session import FeedBroken, Item, Pending, PromptRefused
 from crushsite.process import ServerProcess, Shape, set_process
-from crushsite.prompting.conversation import FeedBroken, Item, Pending, PromptRefused
-from crushsite.prompting.held_jobs import jobs_held_by
-from crushsite.prompting.private_server import PrivateServer
 from crushsite.start_errors import explained_start
 from permissions.pending import read_pending
 from workspaces.actions.sessions import create_session, rename_session

@@ -23,11 +23,11 @@ from django.db import connection
 
 from agents.tools.search import ripgrep
 from crushsite.checks import TAG
+from crushsite.cli.findings import Finding, Level, fail, ok, warn
+from crushsite.cli.folder_diagnosis import folder_findings
 from crushsite.cli.naming import command_line
-from crushsite.findings import Finding, Level, fail, ok, warn
-from crushsite.folder_diagnosis import folder_findings
-from crushsite.own_database import unapplied_migrations
-from crushsite.running_server import ServerGone, ServerRefused, named_server
+from crushsite.database import unapplied_migrations
+from crushsite.server_client import ServerGone, ServerRefused, named_server
 from workspaces.api.version import VERSION
 
 OLDEST_PYTHON = (3, 11)

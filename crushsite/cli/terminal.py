@@ -16,8 +16,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Self
 
-from crushsite.prompting.visible import wrapped
-from crushsite.tables import width_of
+from crushsite.cli.safe_text import wrapped
+from crushsite.cli.tables import width_of
 
 LINE_BYTES = 4096
 NARROW = 16  # columns: below this the margin goes

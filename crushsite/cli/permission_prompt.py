@@ -10,16 +10,16 @@ from typing import Protocol
 
 from agents.actions.answer import Answer
 from crushsite.cli.naming import command_line
-from crushsite.prompting.request_text import (
+from crushsite.cli.request_text import (
     Question,
     choices_of,
     heading_of,
     lines_of,
     scope_of,
 )
-from crushsite.prompting.telling import summary_of
-from crushsite.prompting.terminal import Terminal
-from crushsite.prompting.visible import visible
+from crushsite.cli.safe_text import visible
+from crushsite.cli.terminal import Terminal
+from crushsite.cli.terminal_output import summary_of
 
 WORDS = {
     "y": "[y]es",

@@ -13,15 +13,15 @@ import orjson
 
 from agents.actions.answer import Answer
 from agents.llm.sse_lines import SseLines
-from crushsite.prompting.conversation import (
+from crushsite.cli.held_jobs import jobs_held_by
+from crushsite.cli.session import (
     FeedBroken,
     Item,
     Pending,
     PromptRefused,
     ServerAway,
 )
-from crushsite.prompting.held_jobs import jobs_held_by
-from crushsite.running_server import (
+from crushsite.server_client import (
     RunningServer,
     ServerGone,
     ServerRefused,

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from crushsite.prompting.surveying import NobodyToAsk, PersonToAsk, answer_of
-from crushsite.prompting.telling import Survey
+from crushsite.cli.question_prompt import NobodyToAsk, PersonToAsk, answer_of
+from crushsite.cli.terminal_output import Survey
 from tests.doubles.seat import Seat
 
 CHOICES = [{"id": "a", "label": "Apples"}, {"id": "b", "label": "Pears", "description": "ripe"}]

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from crushsite.prompting.request_text import Question, heading_of, lines_of, scope_of
+from crushsite.cli.request_text import Question, heading_of, lines_of, scope_of
 
 
 def question(tool: str, action: str, about: str = "", /, **params: Any) -> Question:

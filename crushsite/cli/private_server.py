@@ -18,7 +18,7 @@ from django.conf import settings
 from agents.jobs.host import job_host
 from crushsite.asgi.routing import Router, guarded
 from crushsite.process import ServerProcess
-from crushsite.running import remove_server_file, write_server_file
+from crushsite.serve import remove_server_file, write_server_file
 from crushsite.server.plain_import import import_daphne_plain
 
 if TYPE_CHECKING:

@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from agents.actions.answer import Answer
-from crushsite.prompting.conversation import Conversation, Item, Pending, PromptRefused
-from crushsite.prompting.in_process import InProcess
-from crushsite.prompting.over_http import OverHttp
-from crushsite.running import ensure_migrated, folder_lock, held_by
-from crushsite.running_server import find_running_server
+from crushsite.cli.in_process import InProcess
+from crushsite.cli.over_http import OverHttp
+from crushsite.cli.session import Conversation, Item, Pending, PromptRefused
+from crushsite.serve import ensure_migrated, folder_lock, held_by
+from crushsite.server_client import find_running_server
 
 LOOK_SECONDS = 0.1
 PATIENCE_SECONDS = 30.0  # a process that holds the folder listens, or ends, before that

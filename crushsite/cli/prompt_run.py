@@ -7,16 +7,16 @@ from collections.abc import Callable, Coroutine
 from contextlib import aclosing, suppress
 from typing import Any, assert_never, cast
 
-from crushsite.prompting.asking import Asker, LeftOpen
-from crushsite.prompting.conversation import (
+from crushsite.cli.permission_prompt import Asker, LeftOpen
+from crushsite.cli.question_prompt import Surveyor
+from crushsite.cli.request_text import Question
+from crushsite.cli.session import (
     Conversation,
     FeedBroken,
     PromptRefused,
     ServerAway,
 )
-from crushsite.prompting.request_text import Question
-from crushsite.prompting.surveying import Surveyor
-from crushsite.prompting.telling import (
+from crushsite.cli.terminal_output import (
     Answered,
     Ended,
     Opened,

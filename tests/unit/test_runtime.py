@@ -4,7 +4,7 @@ import sys
 import pytest
 import uvloop
 
-from crushsite import event_loop
+from crushsite import runtime
 
 
 def loop_of_main() -> asyncio.AbstractEventLoop:
@@ -13,7 +13,7 @@ def loop_of_main() -> asyncio.AbstractEventLoop:
     async def main() -> None:
         found.append(asyncio.get_running_loop())
 
-    event_loop.run(main())
+    runtime.run(main())
     (loop,) = found
     assert loop.is_closed()
     return loop
@@ -34,4 +34,4 @@ def test_what_main_raises_is_the_callers() -> None:
         raise ValueError("mine")
 
     with pytest.raises(ValueError, match="mine"):
-        event_loop.run(main())
+        runtime.run(main())

@@ -1,1 +1,0 @@
-"""Prompting from a terminal: through the running server, or in this process without one."""
