@@ -127,7 +127,7 @@ def write(path: Path, text: str, form: Form, *, expected: FileMark | None) -> Fi
     try:
         content = form.encode(text)
     except UnicodeEncodeError as error:
-        letter = text[error.start]
+        letter = error.object[error.start]
         raise ToolRefusal(f"{path} is {form.encoding} text, which has no {letter!r}.") from None
     try:
         return placing.place(path, content, expected=expected)

@@ -202,3 +202,12 @@ def test_a_new_file_has_the_mode_that_the_umask_leaves(tmp_path: Path) -> None:
     finally:
         os.umask(before)
     assert stat.S_IMODE((tmp_path / "file").stat().st_mode) == 0o664
+
+
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+def test_the_letter_that_an_encoding_lacks_is_named(tmp_path: Path, newline: str) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(f"é{newline * 4}".encode("latin-1"))
+    file = textfile.read(path, max_bytes=100)
+    with pytest.raises(ToolRefusal, match="latin-1 text, which has no '漢'"):
+        textfile.write(path, f"{file.text}a漢", file.form, expected=file.mark)
