@@ -60,13 +60,11 @@ def apply(text: str, replacement: Replacement, *, newline: str = "\n") -> str:
     if old == new:
         raise ToolRefusal("old_string and new_string are the same: there is nothing to change.")
     found = text.count(old)
-    if not found and "\r\n" in text and "\n" in old:
+    if not found and "\r\n" in text:
         # Lines that end in both ways: a model sees no difference, and gives back either.
         return _apply_to_any_ends(text, replacement)
     _check_found(found, replacement)
-    # Judged before it is made: many long replacements of a short text could fill the memory.
-    if len(text) + found * (len(new) - len(old)) > MAX_TEXT_BYTES:
-        raise ToolRefusal(f"The file would be larger than {MAX_TEXT_BYTES:,} bytes.")
+    _check_size(len(text) + found * (len(new) - len(old)))
     return text.replace(old, new)
 
 
@@ -82,20 +80,25 @@ def _apply_to_any_ends(text: str, replacement: Replacement) -> str:
     old = replacement.old_string.replace("\r\n", "\n")
     new = replacement.new_string.replace("\r\n", "\n")
     plain = text.replace("\r\n", "\n")
-    found = plain.count(old)
-    _check_found(found, replacement)
-    if len(text) + found * (len(new) + new.count("\n") - len(old)) > MAX_TEXT_BYTES:
-        raise ToolRefusal(f"The file would be larger than {MAX_TEXT_BYTES:,} bytes.")
+    _check_found(plain.count(old), replacement)
+    with_returns = new.replace("\n", "\r\n")
     # Where in the copy a carriage return is missing.
     missing = [match.start() - before for before, match in enumerate(re.finditer("\r\n", text))]
     pieces, done, at = list[str](), 0, plain.find(old)
     while at >= 0:
         end = at + len(old)
         first, last = bisect_left(missing, at), bisect_left(missing, end)
-        ending = "\r\n" if last > first else "\n"
-        pieces += [text[done : at + first], new.replace("\n", ending)]
+        pieces += [text[done : at + first], with_returns if last > first else new]
         done, at = end + last, plain.find(old, end)
-    return "".join([*pieces, text[done:]])
+    pieces.append(text[done:])
+    _check_size(sum(map(len, pieces)))
+    return "".join(pieces)
+
+
+def _check_size(characters: int) -> None:
+    """The new text's, before it is made: many long replacements could fill the memory."""
+    if characters > MAX_TEXT_BYTES:
+        raise ToolRefusal(f"The file would be larger than {MAX_TEXT_BYTES:,} bytes.")
 
 
 def _check_found(found: int, replacement: Replacement) -> None:

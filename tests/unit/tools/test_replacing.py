@@ -4,6 +4,7 @@ import pytest
 
 from agents.tools import replacing
 from agents.tools.contract import ToolRefusal
+from agents.tools.limits import MAX_TEXT_BYTES
 from agents.tools.replacing import Replacement
 
 
@@ -63,3 +64,36 @@ def test_it_searches_mixed_line_ends_in_linear_time() -> None:
 
 def test_it_takes_either_line_end_for_a_file_of_carriage_returns() -> None:
     assert replacing.apply("a\nb\n", Replacement("a\r\nb", "c\rd"), newline="\r") == "c\nd\n"
+
+
+def test_in_a_file_of_plain_ends_carriage_returns_are_taken_as_given() -> None:
+    assert replacing.apply("a\nb", Replacement("a", "x\r\ny")) == "x\r\ny\nb"
+    with pytest.raises(ToolRefusal, match="not found"):
+        replacing.apply("a\nb\n", Replacement("a\r\nb", "c"))
+
+
+def test_an_exact_match_comes_before_one_with_other_line_ends() -> None:
+    edit = Replacement("a\nb", "c")
+    assert replacing.apply("a\r\nb\na\nb\n", edit) == "a\r\nb\nc\n"
+
+
+def test_what_is_replaced_and_what_replaces_it_may_differ_in_line_ends_alone() -> None:
+    assert replacing.apply("a\r\nb\n", Replacement("a\r\n", "a\n")) == "a\nb\n"
+    with pytest.raises(ToolRefusal, match="the same"):
+        replacing.apply("a\nb\n", Replacement("a\r\n", "a\n"), newline="\r\n")
+
+
+@pytest.mark.parametrize("mark", ["x", "x\ny"])
+def test_the_largest_file_may_be_made_and_nothing_larger(mark: str) -> None:
+    """With ``x\ny`` the text has the other line end, and so has what replaces it."""
+    written = mark.replace("\n", "\r\n")
+    rest = "\r\n" + "-" * (MAX_TEXT_BYTES - 3 * len(written) - 2 - 6)
+    text = written * 3 + rest
+    edit = Replacement(mark, f"{mark}12", replace_all=True)
+    after = replacing.apply(text, edit)
+    assert after == f"{written}12" * 3 + rest
+    assert len(after) == MAX_TEXT_BYTES
+    with pytest.raises(ToolRefusal, match="larger than 2,097,152 bytes"):
+        replacing.apply(text + "-", edit)
+    shorter = Replacement(mark, "", replace_all=True)
+    assert replacing.apply(text + "-" * 6, shorter) == rest + "-" * 6
