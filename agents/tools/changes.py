@@ -8,19 +8,16 @@ made.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
 
 from agents.tools import asked, diffs, textfile
-from agents.tools.contract import FileMark, Question, ToolContext, ToolRefusal
+from agents.tools.contract import Question, ToolContext, ToolRefusal
 from agents.tools.limits import MAX_TEXT_BYTES
 from agents.tools.paths import is_inside, is_kernel_path, resolve, shown
 from agents.tools.protected_files import always_asks
 from agents.tools.textfile import Form, TextFile
-
-Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,23 +46,20 @@ async def current(
     seen = await context.files.read_mark(str(path))
     if for_question and seen is None and not is_inside(path, context.working_dir):
         return path, None
-    mark = await asyncio.to_thread(_mark, path)
-    if mark is None:
-        return path, None
-    if seen is None:
-        raise ToolRefusal(
-            f"{path} has not been read in this session. View it first, so that the change fits it."
-        )
-    if seen != mark:
-        raise ToolRefusal(
-            f"{path} has changed since it was read in this session. View it again before changing it."
-        )
     try:
+        if seen is None:
+            await asyncio.to_thread(textfile.mark, path)
+            raise ToolRefusal(
+                f"{path} has not been read in this session."
+                " View it first, so that the change fits it."
+            )
         file = await asyncio.to_thread(textfile.read, path, max_bytes=MAX_TEXT_BYTES)
     except FileNotFoundError:
         return path, None
-    if file.mark != seen:
-        raise ToolRefusal(f"{path} is being changed at this moment. View it again.")
+    if seen != file.mark:
+        raise ToolRefusal(
+            f"{path} has changed since it was read in this session. View it again before changing it."
+        )
     return path, file
 
 
@@ -109,7 +103,7 @@ async def diff(change: Change, context: ToolContext) -> diffs.Diff:
 async def commit(change: Change, context: ToolContext) -> None:
     """Write the file and its version. Once begun both are done, even when cancelled."""
     asked.check(context, *_facts(change))
-    await _unbroken(lambda: _write_and_record(change, context))
+    await _unbroken(_write_and_record(change, context))
 
 
 async def judged(told: str, change: Change, context: ToolContext) -> str:
@@ -121,7 +115,7 @@ async def judged(told: str, change: Change, context: ToolContext) -> str:
 async def commit_all(planned: Sequence[Change], context: ToolContext) -> None:
     """As ``commit``, for the several files of one change, all judged before the first is written."""
     asked.check(context, *facts_of(planned))
-    await _unbroken(lambda: _write_each(planned, context))
+    await _unbroken(_write_each(planned, context))
 
 
 def facts_of(planned: Sequence[Change]) -> tuple[object, ...]:
@@ -170,26 +164,17 @@ async def _write_and_record(change: Change, context: ToolContext) -> None:
     )
 
 
-def _mark(path: Path) -> FileMark | None:
-    try:
-        return textfile.mark(path)
-    except FileNotFoundError:
-        return None
-
-
-async def _unbroken(work: Callable[[], Awaitable[Result]]) -> Result:
+async def _unbroken(work: Coroutine[None, None, None]) -> None:
     """Await it to its end; a cancel that comes meanwhile is raised after it."""
-    task = asyncio.ensure_future(work())
+    task = asyncio.ensure_future(work)
     cancelled: asyncio.CancelledError | None = None
     while not task.done():
         try:
-            await asyncio.shield(task)
+            await asyncio.wait([task])
         except asyncio.CancelledError as error:
-            if task.cancelled():
-                raise
             cancelled = error
-        except Exception:  # noqa: BLE001  raised by task.result() below
-            break
-    if cancelled is not None:
-        raise cancelled
-    return task.result()
+    try:
+        task.result()
+    finally:
+        if cancelled is not None:
+            raise cancelled
