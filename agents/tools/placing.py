@@ -17,11 +17,13 @@ from pathlib import Path
 
 from agents.tools.contract import FileMark, ToolRefusal
 
+# Python opens every descriptor so that child processes do not inherit it.
 # O_PATH: a folder that may be passed through need not be readable (/home often is not).
-_FOLDER = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_FOLDER = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW
 # NONBLOCK: opening a pipe with no writer would wait for ever.
-_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-_IN_PLACE = os.O_WRONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
+_IN_PLACE = os.O_WRONLY | os.O_NOFOLLOW | os.O_NONBLOCK
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL
 # A folder one may not write in, or a file that is itself a mount.
 _NO_REPLACING = {errno.EACCES, errno.EPERM, errno.EBUSY, errno.EXDEV}
 
@@ -35,7 +37,7 @@ def folder(path: Path, *, create: bool = False) -> Iterator[int]:
     """A descriptor of a resolved folder. Raises ``OSError``."""
     current = os.open("/", _FOLDER)
     try:
-        for name in path.parts[1:]:
+        for name in path.relative_to("/").parts:
             try:
                 inner = os.open(name, _FOLDER, dir_fd=current)
             except FileNotFoundError:
@@ -78,21 +80,15 @@ class Stage:
     def __init__(self, path: Path, *, expected: FileMark | None) -> None:
         self._path = path
         self._expected = expected
-        self._open = contextlib.ExitStack()
-        self._temporary = ""
-        try:
-            parent = self._open.enter_context(folder(path.parent, create=expected is None))
-            self._parent = parent
-            self._before = _state(path, parent)
-            self._check(self._before)
-            name = f".crush-{secrets.token_hex(8)}.tmp"
-            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-            self.descriptor = os.open(name, flags, 0o666, dir_fd=parent)
-            self._temporary = name
-            self._open.callback(os.close, self.descriptor)
-        except BaseException:
-            self.close()
-            raise
+        with contextlib.ExitStack() as held:
+            self._parent = held.enter_context(folder(path.parent, create=expected is None))
+            self._before = _state(path, self._parent)
+            _check(path, self._before, expected)
+            self._temporary = f".crush-{secrets.token_hex()}.tmp"
+            self.descriptor = os.open(self._temporary, _NEW, 0o666, dir_fd=self._parent)
+            held.callback(os.close, self.descriptor)
+            held.callback(self._remove_temporary)
+            self._open = held.pop_all()
 
     def write(self, content: bytes) -> None:
         _write_all(self.descriptor, content)
@@ -103,7 +99,7 @@ class Stage:
             _take_over(self.descriptor, self._before, self._path.name, self._parent)
             # Or a power cut could leave neither what was there nor what was to come.
             os.fsync(self.descriptor)
-            self._check(_state(self._path, self._parent))
+            _check(self._path, _state(self._path, self._parent), self._expected)
         mark = mark_of(os.fstat(self.descriptor))
         if self._before is None:
             try:
@@ -116,22 +112,15 @@ class Stage:
             os.replace(
                 self._temporary, self._path.name, src_dir_fd=self._parent, dst_dir_fd=self._parent
             )
-        self._temporary = ""
         return mark
 
     def close(self) -> None:
-        """Takes away what was not put. May be called again."""
-        if self._temporary:
-            with contextlib.suppress(OSError):
-                os.unlink(self._temporary, dir_fd=self._parent)
-            self._temporary = ""
+        """Remove the temporary file, if it still exists. Does nothing the second time."""
         self._open.close()
 
-    def _check(self, now: os.stat_result | None) -> None:
-        if (mark_of(now) if now else None) != self._expected:
-            raise ToolRefusal(
-                f"{self._path} has changed in the meantime. View it again, then retry."
-            )
+    def _remove_temporary(self) -> None:
+        with contextlib.suppress(OSError):
+            os.unlink(self._temporary, dir_fd=self._parent)
 
 
 def place(path: Path, content: bytes, *, expected: FileMark | None) -> FileMark:
@@ -150,20 +139,30 @@ def place(path: Path, content: bytes, *, expected: FileMark | None) -> FileMark:
     except OSError as error:
         if expected is None or error.errno not in _NO_REPLACING:
             raise
-        with folder(path.parent) as parent:
-            now = _state(path, parent)
-            if now is None or mark_of(now) != expected:
-                raise ToolRefusal(
-                    f"{path} has changed in the meantime. View it again, then retry."
-                ) from None
-            return _rewrite(path, content, parent)
+    return rewrite(path, content, expected=expected)
+
+
+def rewrite(path: Path, content: bytes, *, expected: FileMark) -> FileMark:
+    """Write into the file itself, where it cannot be replaced. A failure can leave it half written.
+
+    Raises ``OSError``, or ``ToolRefusal`` when the file changed.
+    """
+    with folder(path.parent) as parent:
+        descriptor = os.open(path.name, _IN_PLACE, dir_fd=parent)
+    try:
+        _check(path, os.fstat(descriptor), expected)
+        _write_all(descriptor, content)
+        os.ftruncate(descriptor, len(content))
+        return mark_of(os.fstat(descriptor))
+    finally:
+        os.close(descriptor)
 
 
 @contextlib.contextmanager
 def listed(path: Path) -> Iterator[Iterator[os.DirEntry[str]]]:
     """The entries of a resolved folder, whose own links lead nowhere. Raises ``OSError``."""
     with folder(path) as way:
-        descriptor = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=way)
+        descriptor = os.open(".", os.O_RDONLY, dir_fd=way)
     try:
         with os.scandir(descriptor) as entries:
             yield entries
@@ -181,6 +180,11 @@ def _state(path: Path, parent: int) -> os.stat_result | None:
     return status
 
 
+def _check(path: Path, now: os.stat_result | None, expected: FileMark | None) -> None:
+    if (mark_of(now) if now else None) != expected:
+        raise ToolRefusal(f"{path} has changed in the meantime. View it again, then retry.")
+
+
 def _put_new(temporary: str, name: str, parent: int) -> None:
     """Unlike a rename, a link fails if somebody made the file meanwhile."""
     try:
@@ -189,14 +193,11 @@ def _put_new(temporary: str, name: str, parent: int) -> None:
         raise
     except OSError:  # a file system without hard links
         os.rename(temporary, name, src_dir_fd=parent, dst_dir_fd=parent)
-    else:
-        os.unlink(temporary, dir_fd=parent)
 
 
 def _take_over(descriptor: int, before: os.stat_result, name: str, parent: int) -> None:
-    if (before.st_uid, before.st_gid) != (os.geteuid(), os.getegid()):
-        with contextlib.suppress(OSError):
-            os.fchown(descriptor, before.st_uid, before.st_gid)
+    with contextlib.suppress(OSError):  # only root may give a file away
+        os.fchown(descriptor, before.st_uid, before.st_gid)
     os.fchmod(descriptor, stat.S_IMODE(before.st_mode))
     if hasattr(os, "listxattr"):
         with contextlib.suppress(OSError):  # access lists and labels, where there are any
@@ -206,17 +207,6 @@ def _take_over(descriptor: int, before: os.stat_result, name: str, parent: int) 
                     os.setxattr(descriptor, attribute, os.getxattr(old, attribute))
             finally:
                 os.close(old)
-
-
-def _rewrite(path: Path, content: bytes, parent: int) -> FileMark:
-    """Into the file itself: not whole-or-nothing, for where replacing is not possible."""
-    descriptor = os.open(path.name, _IN_PLACE, dir_fd=parent)
-    try:
-        _write_all(descriptor, content)
-        os.ftruncate(descriptor, len(content))
-        return mark_of(os.fstat(descriptor))
-    finally:
-        os.close(descriptor)
 
 
 def _write_all(descriptor: int, content: bytes) -> None:
