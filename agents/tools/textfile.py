@@ -41,9 +41,7 @@ class Form:
     newline: str = "\n"  # another only when every line ends so
 
     def encode(self, text: str) -> bytes:
-        if self.newline != "\n":
-            text = text.replace("\n", self.newline)
-        return self.bom + text.encode(self.encoding)
+        return self.bom + text.replace("\n", self.newline).encode(self.encoding)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +64,6 @@ def decode(path: Path, raw: bytes, mark: FileMark) -> TextFile:
             text = raw[len(bom) :].decode(encoding)
         except UnicodeDecodeError:
             raise NotText(f"{path} is a binary file, or its {encoding} text is broken.") from None
-    elif b"\0" in raw:
-        raise NotText(f"{path} is a binary file, which cannot be shown or edited as text.")
     else:
         encoding, text = _guess(path, raw)
     if "\0" in text:
@@ -109,9 +105,10 @@ def read_bytes(path: Path, *, max_bytes: int) -> tuple[bytes, FileMark]:
                     raise ToolRefusal(
                         f"{path} is too large: {status.st_size:,} bytes; {max_bytes:,} are allowed."
                     )
-                raw = _read_all(descriptor, max_bytes)
+                with os.fdopen(descriptor, "rb", closefd=False) as file:
+                    raw = file.read(status.st_size)
                 mark = placing.mark_of(os.fstat(descriptor))
-            if mark == placing.mark_of(status) and len(raw) == mark.size:
+            if mark == placing.mark_of(status):
                 return raw, mark
     except FileNotFoundError:
         raise
@@ -144,12 +141,3 @@ def _guess(path: Path, raw: bytes) -> tuple[str, str]:
             raise NotText(f"{path} is a binary file, not text.") from None
         # Every byte has its letter in Latin-1, so what is not edited comes back as it was.
         return "latin-1", raw.decode("latin-1")
-
-
-def _read_all(descriptor: int, max_bytes: int) -> bytes:
-    chunks: list[bytes] = []
-    size = 0
-    while size <= max_bytes and (chunk := os.read(descriptor, 1 << 20)):
-        chunks.append(chunk)
-        size += len(chunk)
-    return b"".join(chunks)

@@ -6,9 +6,10 @@ import asyncio
 import base64
 import difflib
 import os
+from bisect import bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import accumulate, islice
 from pathlib import Path
 from typing import Any
 
@@ -26,8 +27,8 @@ _NAMES_LOOKED_AT = 2_000
 @dataclass(frozen=True, slots=True)
 class ViewArgs:
     file_path: str
-    offset: int = 0
-    limit: int = limits.VIEW_LINES
+    offset: int
+    limit: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,14 +137,11 @@ def _numbered(path: Path, text: str, args: ViewArgs) -> ToolOutcome:
         raise ToolRefusal(
             f"{path} has {total:,} lines; an offset of {args.offset:,} is past its end."
         )
-    shown: list[str] = []
-    size = 0
-    for line in lines[args.offset : args.offset + args.limit]:
-        cut = limits.cut_line(line.removesuffix("\r"), limits.VIEW_LINE_CHARS)
-        size += len(cut)
-        if shown and size > limits.VIEW_CHARS:
-            break
-        shown.append(cut)
+    cut = [
+        limits.cut_line(line.removesuffix("\r"), limits.VIEW_LINE_CHARS)
+        for line in lines[args.offset : args.offset + args.limit]
+    ]
+    shown = cut[: bisect_right(list(accumulate(map(len, cut))), limits.VIEW_CHARS)]
     last = args.offset + len(shown)
     numbered = "\n".join(f"{n:>6}|{line}" for n, line in enumerate(shown, start=args.offset + 1))
     content = f"<file>\n{numbered}\n</file>" if shown else f"{path} is empty."
@@ -161,7 +159,7 @@ def _suggested(path: Path) -> str:
         return " Its folder does not exist either."
     asked = path.name.lower()
     by_lower = {name.lower(): name for name in sorted(names)}
-    close = difflib.get_close_matches(asked, by_lower, n=3, cutoff=0.6)
+    close = difflib.get_close_matches(asked, by_lower)
     close += [
         n
         for n in by_lower
