@@ -18,12 +18,7 @@ from agents.tools.view import View
 from agents.tools.write import Write, WriteArgs
 from tests.doubles.ledger import MemoryFileLedger
 from tests.doubles.tool_context import Desk, make_desk
-from tests.integration.tools.calling import ask, call
-
-
-async def view(desk: Desk, path: object) -> None:
-    await View().run(View().parse({"file_path": str(path)}), desk.context)
-
+from tests.integration.tools.calling import ask, call, view
 
 EVERY = [
     (Edit(), {"old_string": "one", "new_string": "two"}),
@@ -462,17 +457,6 @@ async def test_before_permission_nothing_tells_whether_an_outside_file_exists(
     else:
         there.mkdir()
     assert await answer() == missing
-
-
-async def test_an_outside_file_that_exists_is_not_overwritten_unread(
-    desk: Desk, tmp_path: Path
-) -> None:
-    there = tmp_path / "outside"
-    there.write_text("one")
-    assert await ask(Write(), desk, file_path=str(there), content="two") is not None
-    with pytest.raises(ToolRefusal, match="has not been read"):
-        await call(Write(), desk, file_path=str(there), content="two")
-    assert there.read_text() == "one"
 
 
 async def test_a_question_says_which_files_it_is_about_and_whether_it_always_asks(

@@ -1,3 +1,4 @@
+import os
 from pathlib import Path
 
 import pytest
@@ -37,6 +38,42 @@ def test_it_takes_no_neighbour_for_inside() -> None:
 def test_it_refuses_what_no_disk_takes(tmp_path: Path, path: str) -> None:
     with pytest.raises(ToolRefusal):
         resolve(path, make_desk(tmp_path).context)
+
+
+def test_it_takes_the_longest_names_that_a_disk_takes(tmp_path: Path) -> None:
+    context = make_desk(tmp_path).context
+    assert resolve("a" * 255, context).name == "a" * 255
+    longest = "/" + "a/" * 2_047 + "a"
+    assert len(longest) == 4_096
+    assert str(resolve(longest, context)) == longest
+    for path in (longest + "a", "é" * 128, "a/" + "b" * 256 + "/c"):
+        with pytest.raises(ToolRefusal, match="too long"):
+            resolve(path, context)
+
+
+def test_a_tilde_stands_for_home_only_at_the_beginning(tmp_path: Path) -> None:
+    context = make_desk(tmp_path / "work", env={"HOME": "/home/me"}).context
+    assert resolve("~", context) == Path("/home/me")
+    assert resolve("~/a", context) == Path("/home/me/a")
+    for name in ("~other/a", "a~", "~a"):
+        assert resolve(name, context) == context.working_dir / name
+
+
+@pytest.mark.parametrize("home", ["", "relative"])
+def test_a_tilde_without_a_home_is_a_name(tmp_path: Path, home: str) -> None:
+    context = make_desk(tmp_path, env={"HOME": home}).context
+    assert resolve("~/a", context) == context.working_dir / "~" / "a"
+
+
+def test_it_refuses_a_link_to_a_name_that_is_not_text(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(os.fsdecode(b"\xff"))
+    with pytest.raises(ToolRefusal, match="not UTF-8 text"):
+        resolve("link", make_desk(tmp_path).context)
+
+
+def test_the_working_folder_itself_is_shown_as_a_dot(tmp_path: Path) -> None:
+    context = make_desk(tmp_path).context
+    assert shown(context.working_dir, context) == "."
 
 
 def test_it_survives_a_loop_of_links(tmp_path: Path) -> None:

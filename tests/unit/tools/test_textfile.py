@@ -125,6 +125,8 @@ def test_it_waits_for_no_pipe(tmp_path: Path) -> None:
 @pytest.mark.parametrize("path", ["/proc/self/environ", "/dev/zero", "/sys/kernel/notes"])
 def test_it_touches_nothing_of_the_kernels(path: str) -> None:
     with pytest.raises(ToolRefusal, match="not a file on a disk"):
+        textfile.mark(Path(path))
+    with pytest.raises(ToolRefusal, match="not a file on a disk"):
         textfile.read(Path(path), max_bytes=LIMIT)
     with pytest.raises(ToolRefusal, match="not a file on a disk"):
         textfile.write(Path(path), "x", Form(), expected=None)
@@ -134,8 +136,15 @@ def test_it_refuses_folders_and_what_is_too_large(tmp_path: Path) -> None:
     with pytest.raises(ToolRefusal, match="is a directory"):
         textfile.read(tmp_path, max_bytes=LIMIT)
     (tmp_path / "file").write_text("12345")
+    assert textfile.read(tmp_path / "file", max_bytes=5).text == "12345"
     with pytest.raises(ToolRefusal, match="5 bytes; 4 are allowed"):
         textfile.read(tmp_path / "file", max_bytes=4)
+
+
+def test_it_refuses_the_uppermost_folder() -> None:
+    for look in (textfile.mark, lambda path: textfile.read(path, max_bytes=LIMIT)):
+        with pytest.raises(ToolRefusal, match="/ is a directory"):
+            look(Path("/"))
 
 
 def test_a_change_that_comes_while_content_is_gathered_is_not_lost(tmp_path: Path) -> None:

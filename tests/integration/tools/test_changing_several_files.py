@@ -1,0 +1,73 @@
+"""One change to several files, as a rename makes it: all are checked, then written in order."""
+
+from pathlib import Path
+
+import pytest
+
+from agents.tools import asked, changes, textfile
+from agents.tools.changes import Change
+from agents.tools.contract import ToolRefusal
+from tests.doubles.tool_context import Desk
+
+NAMES = ("a", "b", "c")
+
+
+@pytest.fixture
+def planned(root: Path) -> list[Change]:
+    for name in NAMES:
+        (root / name).write_text(f"old {name}\n")
+    return [
+        Change(root / name, textfile.read(root / name, max_bytes=100), f"new {name}\n")
+        for name in NAMES
+    ]
+
+
+def contents(root: Path) -> list[str]:
+    return [(root / name).read_text() for name in NAMES]
+
+
+async def test_all_are_written_and_recorded(desk: Desk, root: Path, planned: list[Change]) -> None:
+    asked.remember(desk.context, *changes.facts_of(planned))
+    await changes.commit_all(planned, desk.context)
+    assert contents(root) == ["new a\n", "new b\n", "new c\n"]
+    assert desk.files.versions == [
+        (str(root / name), f"old {name}\n", f"new {name}\n") for name in NAMES
+    ]
+
+
+async def test_a_failure_names_the_files_that_were_changed_before(
+    desk: Desk, root: Path, planned: list[Change]
+) -> None:
+    (root / "c").write_text("theirs\n")
+    with pytest.raises(ToolRefusal, match=r"c has changed .* Changed before it were: a, b\.$"):
+        await changes.commit_all(planned, desk.context)
+    assert contents(root) == ["new a\n", "new b\n", "theirs\n"]
+    assert [Path(version[0]).name for version in desk.files.versions] == ["a", "b"]
+
+
+async def test_nothing_is_changed_when_the_first_fails(
+    desk: Desk, root: Path, planned: list[Change]
+) -> None:
+    (root / "a").write_text("theirs\n")
+    with pytest.raises(ToolRefusal, match=r"a has changed in the meantime\. .* retry\.$"):
+        await changes.commit_all(planned, desk.context)
+    assert contents(root) == ["theirs\n", "old b\n", "old c\n"]
+
+
+@pytest.mark.parametrize("change", ["content", "more files", "other file"])
+async def test_nothing_is_changed_that_the_question_was_not_about(
+    change: str, desk: Desk, root: Path, planned: list[Change]
+) -> None:
+    answered = planned[:2]
+    asked.remember(desk.context, *changes.facts_of(answered))
+    if change == "content":
+        (root / "b").write_text("theirs, and longer\n")
+        answered = [planned[0], Change(root / "b", textfile.read(root / "b", max_bytes=100), "x")]
+    elif change == "more files":
+        answered = planned
+    else:
+        answered = [planned[0], planned[2]]
+    before = contents(root)
+    with pytest.raises(ToolRefusal, match="leads elsewhere or the file has changed"):
+        await changes.commit_all(answered, desk.context)
+    assert contents(root) == before
