@@ -166,7 +166,7 @@ def accept_prompt(
         _require_room(tx, prompt, limits)
     if kind is RunKind.PROMPT:
         client_id = client_id or only_client(tx, workspace_id)
-    if prompt.run_id is not None and client_id:
+    if prompt.run_id is not None:
         # Its client left while the prompt was on its way: nobody waits for the run.
         require_unretired(tx, client_id)
     attached = store_attached(tx.cursor, workspace_id, prompt.attached_parts(), now=tx.now)

@@ -112,10 +112,7 @@ def withdraw_runs(tx: Transaction, client_id: str) -> list[int]:
     for key, workspace_id in taken:
         tx.lock(workspace_id)
         # A worker may claim or end it at this moment: only behind the update its state is known.
-        tx.execute(
-            "UPDATE agents_run SET is_withdrawn = %s WHERE id = %s AND state <> 'finished'",
-            [True, key],
-        )
+        tx.execute("UPDATE agents_run SET is_withdrawn = %s WHERE id = %s", [True, key])
         for run in read_runs(tx, "r.id = %s AND r.state <> 'finished'", [key]):
             if run.state == RunState.RUNNING:
                 held.append(key)

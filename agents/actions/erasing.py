@@ -24,11 +24,6 @@ def erase_if_marked(tx: Transaction, workspace_id: str, session_id: str) -> None
             [session_id],
         )
         tx.execute(
-            "UPDATE agents_run SET folded_into_id = NULL WHERE folded_into_id IN"
-            " (SELECT id FROM agents_run WHERE session_id = %s)",
-            [session_id],
-        )
-        tx.execute(
             "DELETE FROM agents_subagent WHERE run_id IN"
             " (SELECT id FROM agents_run WHERE session_id = %s)",
             [session_id],

@@ -28,7 +28,6 @@ class Recorded:
 
 def record_status(tx: Transaction, workspace_id: str, status: ServerStatus) -> None:
     """Nothing is told when nothing differs from what is written."""
-    tx.lock(workspace_id)
     row = LanguageServer.objects.filter(workspace_id=workspace_id, name=status.name).first()
     if row is None:
         row = LanguageServer(workspace_id=workspace_id, name=status.name, state=-1)

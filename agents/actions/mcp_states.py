@@ -26,7 +26,6 @@ class Recorded:
 
 def record_server(tx: Transaction, workspace_id: str, view: View, change: Change) -> None:
     """Nothing of a workspace that has closed meanwhile: its clients are gone."""
-    tx.lock(workspace_id)
     if not Workspace.objects.filter(pk=workspace_id, is_open=True).exists():
         return
     McpServer.objects.update_or_create(
@@ -61,9 +60,8 @@ def facts_of(view: View) -> dict[str, Any]:
     return told | {name: count for name, count in counts.items() if count and is_up}
 
 
-def drop_servers(tx: Transaction, workspace_id: str, names: Collection[str] | None) -> None:
+def drop_servers(_: Transaction, workspace_id: str, names: Collection[str] | None) -> None:
     """``None``: all of them."""
-    tx.lock(workspace_id)
     rows = McpServer.objects.filter(workspace_id=workspace_id)
     (rows if names is None else rows.filter(name__in=names)).delete()
 

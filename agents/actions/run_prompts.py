@@ -10,9 +10,9 @@ from workspaces.events.types import Kind
 from workspaces.storage.transaction import Transaction
 
 
-def store_prompt(tx: Transaction, run: RunRow, *, run_key: int | None = None) -> str:
-    """The user message of a run; returns its id."""
-    message = messages.create_message(
+def store_prompt(tx: Transaction, run: RunRow, *, run_key: int | None = None) -> None:
+    """Stores the user message of a run."""
+    messages.create_message(
         tx,
         run.workspace_id,
         run.session_id,
@@ -20,18 +20,16 @@ def store_prompt(tx: Transaction, run: RunRow, *, run_key: int | None = None) ->
         parts=run.user_parts(tx),
         run_key=run_key or run.key,
     )
-    return str(message["id"])
 
 
-def fold_prompts(tx: Transaction, run: RunRow, *, queued_only: bool = False) -> bool:
-    """Takes the queued prompts without a ``run_id`` into this run."""
+def fold_prompts(tx: Transaction, run: RunRow) -> list[str]:
+    """Takes the queued prompts without a ``run_id`` into this run; returns their texts."""
     waiting = read_runs(
         tx,
         "r.session_id = %s AND r.state = 'accepted' AND r.run_id IS NULL AND r.kind = 'prompt'",
         [run.session_id],
     )
-    taken = [other for other in waiting if other.was_queued or not queued_only]
-    for other in taken:
+    for other in waiting:
         store_prompt(tx, other, run_key=run.key)
         tx.execute(
             "UPDATE agents_run SET state = 'finished', outcome = %s, folded_into_id = %s,"
@@ -40,4 +38,4 @@ def fold_prompts(tx: Transaction, run: RunRow, *, queued_only: bool = False) -> 
         )
         folded = run_wire(other, folded_into=run.key)
         tx.append(run.workspace_id, Kind.RUN_FOLDED, {"run": folded}, session_id=run.session_id)
-    return bool(taken)
+    return [other.prompt for other in waiting]

@@ -55,7 +55,6 @@ def finish_command(tx: Transaction, job: JobRow, *, output: str, exit_code: int)
 
 def settle_lost(tx: Transaction, workspace_id: str, job_id: str) -> None:
     """Its server died: a user's command is finished with what was kept of its output."""
-    tx.lock(workspace_id)
     if not lose_job(tx, job_id) or not _is_open(tx, job_id):
         return
     rows = tx.fetch("SELECT parts FROM workspaces_message WHERE id = %s", [job_id])

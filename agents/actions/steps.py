@@ -7,7 +7,7 @@ says so, and the runner then ends the run as cancelled: no cancel is ever late.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection
 
 import orjson
 
@@ -61,7 +61,7 @@ def begin_run(tx: Transaction, held: Held) -> RunRow | None:
     tx.append(run.workspace_id, Kind.RUN_STARTED, {"run": run_wire(run)}, session_id=run.session_id)
     if run.was_queued and run.run_id is None and run.kind == RunKind.PROMPT:
         # What waited with it and asks for no turn of its own goes along.
-        fold_prompts(tx, run, queued_only=True)
+        fold_prompts(tx, run)
     return run
 
 
@@ -121,7 +121,7 @@ def _write_said(tx: Transaction, run: RunRow, step: Step) -> None:
     give_results(tx, run, refusals)
     done = {result.tool_call_id for result in step.results} | set(step.refusals)
     if run.open_calls & done:
-        _mark_open(tx, run, sorted(run.open_calls - done))
+        _mark_open(tx, run, run.open_calls - done)
     if step.end is None and step.reply is not None:  # its usage
         tell_session(tx, run.workspace_id, run.session_id)
 
@@ -159,7 +159,7 @@ def _finish(tx: Transaction, reason: FinishReason, end: End) -> Finish:
     return Finish(reason, as_seconds(tx.now), title, details)
 
 
-def _mark_open(tx: Transaction, run: RunRow, call_ids: Sequence[str]) -> None:
+def _mark_open(tx: Transaction, run: RunRow, call_ids: Collection[str]) -> None:
     tx.execute(
         "UPDATE agents_run SET open_calls = %s WHERE id = %s",
         [orjson.dumps(list(call_ids)).decode(), run.key],
@@ -206,7 +206,7 @@ def _waiting(tx: Transaction, run: RunRow) -> list[str]:
 
 
 def _start_reply(tx: Transaction, run: RunRow, start: ReplyStart) -> Written:
-    folded = fold_prompts(tx, run) if start.fold else False
+    folded = start.fold and bool(fold_prompts(tx, run))
     number, message = messages.start_message(
         tx,
         run.workspace_id,

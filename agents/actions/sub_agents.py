@@ -7,7 +7,6 @@ import orjson
 from agents.actions.errands import ANSWER
 from agents.actions.holding import Held, hold
 from agents.actions.run_prompts import fold_prompts
-from agents.actions.run_rows import read_runs
 from agents.actions.step import Step, Written
 from agents.actions.steps import write_step
 from agents.models import SubAgent, SubAgentState
@@ -54,10 +53,4 @@ def end_sub_agent(
 
 def take_prompts(tx: Transaction, held: Held) -> list[str]:
     """The prompts that wait in its session without a run of their own: they steer it."""
-    run = hold(tx, held)
-    waiting = read_runs(
-        tx,
-        "r.session_id = %s AND r.state = 'accepted' AND r.run_id IS NULL AND r.kind = 'prompt'",
-        [run.session_id],
-    )
-    return [other.prompt for other in waiting] if waiting and fold_prompts(tx, run) else []
+    return fold_prompts(tx, hold(tx, held))

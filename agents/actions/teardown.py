@@ -33,7 +33,7 @@ async def retire(client_id: str) -> None:
 
 def retire_everywhere(tx: Transaction, client_id: str) -> list[int]:
     """Returns the keys of the runs that a worker must abort."""
-    workspaces = sorted(claims.retire_client(tx, client_id))
+    workspaces = claims.retire_client(tx, client_id)
     held = withdraw_runs(tx, client_id)
     for workspace_id in workspaces:
         close_if_left(tx, workspace_id)
@@ -46,7 +46,7 @@ async def sweep() -> None:
 
 
 def sweep_lapsed(tx: Transaction) -> None:
-    for workspace_id in sorted(claims.drop_lapsed_claims(tx)):
+    for workspace_id in claims.drop_lapsed_claims(tx):
         close_if_left(tx, workspace_id)
 
 

@@ -125,6 +125,7 @@ def set_current_session(
 
 
 def _drop(tx: Transaction, claims: Iterable[ClientClaim]) -> list[str]:
+    """Returns the workspaces in the order of their ids, in which all jobs lock them."""
     workspaces: dict[str, set[str]] = {}
     for claim in sorted(claims, key=lambda claim: claim.workspace_id):
         claim.delete()
