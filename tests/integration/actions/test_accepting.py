@@ -138,14 +138,16 @@ def test_an_accepted_prompt_makes_its_session_busy_and_is_told(ground: Ground) -
     assert len(ground.events("session.updated")) == told + 1
     ground.accept()
     assert len(ground.events("session.updated")) == told + 1  # it was busy before
+    numbers = [event["run"]["accept_number"] for event in ground.events("run.accepted")]
+    assert numbers == [1, 2]
 
 
 def test_a_summary_needs_a_conversation(ground: Ground) -> None:
-    assert not write(lambda tx: accept_summary(tx, ground.workspace_id, ground.session_id))
+    assert write(lambda tx: accept_summary(tx, ground.workspace_id, ground.session_id)) is False
     held = ground.start()
     say(held, "words")
     end(held)
-    assert write(lambda tx: accept_summary(tx, ground.workspace_id, ground.session_id))
+    assert write(lambda tx: accept_summary(tx, ground.workspace_id, ground.session_id)) is True
     assert Run.objects.get(state="accepted").kind == "summary"
 
 

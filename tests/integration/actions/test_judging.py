@@ -95,7 +95,7 @@ def test_an_answer_is_for_one_call(ground: Ground, held: Held) -> None:
 def test_the_first_answer_wins(ground: Ground, held: Held) -> None:
     judge(held)
     assert answer(ground, Answer.DENY)
-    assert not answer(ground, Answer.ALLOW)
+    assert answer(ground, Answer.ALLOW) is False
     assert judge(held) is Verdict.DENIED
 
 

@@ -18,9 +18,9 @@ from agents.actions.holding import Held
 from agents.actions.judging import judge_call
 from agents.tools.contract import Question, QuestionsAsked
 from permissions.models import PermissionRequest, QuestionBatch
-from tests.integration.actions.ground import Ground, end, say, write
+from tests.integration.actions.ground import Ground, end, run_of, say, write
 from tests.integration.storage.writing import in_thread
-from workspaces.models import Session
+from workspaces.models import Session, TrustRequest, Workspace
 from workspaces.storage.reader import stop_reading
 from workspaces.storage.writer import writer
 
@@ -122,3 +122,35 @@ async def test_a_client_that_retires_reaches_the_worker_that_holds_its_run(
     assert heard == []
     await teardown.retire("c")
     assert heard == [{"type": "run.cancelled", "keys": [held.key]}]
+
+
+async def test_clearing_the_queue_wakes_nobody(
+    ground: Ground, held: Held, heard: list[Any]
+) -> None:
+    queued = await in_thread(ground.accept, "waits")
+    await cancel.clear_queue(ground.workspace_id, ground.session_id)
+    assert heard == []
+    assert (await in_thread(run_of, queued)).outcome == "cancelled"
+
+
+@pytest.mark.parametrize("given", answer.Answer)
+@pytest.mark.parametrize("by", ["request_id", "tool_call_id"])
+async def test_an_answer_about_a_folders_trust_makes_its_configuration_count(
+    ground: Ground, heard: list[Any], given: answer.Answer, by: str
+) -> None:
+    path = (await in_thread(Workspace.objects.get)).path
+    request = TrustRequest(path=path, digest="d", description="?", params={}, asked_at=1)
+    await in_thread(request.save)
+    ids = {"request_id": request.pk, "tool_call_id": f"trust-{request.pk}"}
+    named = {"request_id": "", by: ids[by]}
+
+    assert await answer.answer(ground.workspace_id, answer=given, **named)
+    assert not await answer.answer(ground.workspace_id, answer=given, **named)
+
+    is_allowed = given is not answer.Answer.DENY
+    answered = (await in_thread(TrustRequest.objects.get)).state
+    assert answered == ("allowed" if is_allowed else "denied")
+    (resolved,) = await in_thread(ground.events, "permission.resolved")
+    assert resolved["granted"] is is_allowed
+    assert len(await in_thread(ground.events, "config.changed")) == 1
+    assert heard == []  # no run waits for it

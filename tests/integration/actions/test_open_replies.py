@@ -12,7 +12,7 @@ from agents.actions.hooked_calls import HOOKS, keep_hooked
 from agents.actions.open_reply import Checkpoint, Retry, restart_reply, save_checkpoints
 from agents.actions.rescue import rescue_run
 from agents.actions.step import ReplyStart, ReplyWrite
-from agents.models import RunKind
+from agents.models import Run, RunKind
 from agents.turn.effects import End, Outcome
 from tests.integration.actions.ground import (
     Ground,
@@ -253,3 +253,27 @@ def test_a_run_that_ends_before_its_reply_was_begun_finishes_no_message(ground: 
     assert ground.events("message.finished") == []
     (created,) = Message.objects.filter(run_key=held.key, role="assistant")
     assert run_of(held.key).message_id == created.pk
+
+
+def test_what_hooks_said_of_one_run_is_not_another_ones(ground: Ground) -> None:
+    held, other = ground.start(), ground.start(session_id=ground.new_session())
+    message_id, others_id = say(held, calls=["a"]), say(other, calls=["a"])
+    rewritten = ToolCall("a", "bash", '{"command": "safe"}', finished=True)
+    write(lambda tx: keep_hooked(tx, other, {"a": {}}, message_id=others_id, rewritten=None))
+
+    given: dict[str, Any] = {"message_id": message_id, "rewritten": rewritten}
+    write(lambda tx: keep_hooked(tx, held, {"a": {"decision": "deny"}}, **given))
+
+    assert orjson.loads(run_of(other.key).errand)[HOOKS] == {"a": {}}
+    assert "safe" not in Message.objects.get(pk=others_id).parts
+    assert "safe" in Message.objects.get(pk=message_id).parts
+    (updated,) = ground.events("message.updated")
+    assert updated["message"]["id"] == message_id
+
+
+def test_what_hooks_said_leaves_the_rest_of_a_runs_errand(ground: Ground) -> None:
+    held = ground.start()
+    message_id = say(held, calls=["a"])
+    Run.objects.filter(pk=held.key).update(errand='{"role":"reader"}')
+    write(lambda tx: keep_hooked(tx, held, {"a": {}}, message_id=message_id, rewritten=None))
+    assert orjson.loads(run_of(held.key).errand) == {"role": "reader", HOOKS: {"a": {}}}

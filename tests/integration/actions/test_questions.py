@@ -71,8 +71,8 @@ def test_a_batch_is_shown_and_waited_for(ground: Ground, held: Held) -> None:
 def test_the_first_answer_wins(ground: Ground, held: Held) -> None:
     batch_id = ask(held, question("q"))
     assert answer(ground, batch_id, response("q", "a"))
-    assert not answer(ground, batch_id, response("q", "b"))
-    assert not dismiss(ground, batch_id)
+    assert answer(ground, batch_id, response("q", "b")) is False
+    assert dismiss(ground, batch_id) is False
     assert QuestionBatch.objects.get().responses == [response("q", "a")]
 
 
@@ -92,7 +92,7 @@ def test_a_batch_without_its_id_is_found_by_a_question(ground: Ground, held: Hel
     assert answer(ground, "", response("q2", "a"))
     assert QuestionBatch.objects.get(pk=first).state == "pending"
     assert QuestionBatch.objects.get(pk=second).state == "answered"
-    assert not answer(ground, "", response("unknown"))
+    assert answer(ground, "", response("unknown")) is False
 
 
 def test_without_an_id_the_oldest_batch_is_dismissed(ground: Ground, held: Held) -> None:
@@ -149,3 +149,50 @@ def test_the_end_of_a_run_withdraws_its_questions(ground: Ground, held: Held) ->
     end(held)
     assert QuestionBatch.objects.get().state == "withdrawn"
     assert ground.events("question.resolved")[0]["state"] == "withdrawn"
+
+
+def test_without_an_id_a_batch_that_is_over_stands_in_nobodys_way(
+    ground: Ground, held: Held
+) -> None:
+    """A tool that asks the same again uses the same names."""
+    first = ask(held, question("q"))
+    assert answer(ground, first, response("q", "a"))
+    second = ask(held, question("q"), call_id="d")
+    QuestionBatch.objects.filter(pk=first).update(asked_at=1)
+
+    assert answer(ground, "", response("q", "b"))
+
+    assert QuestionBatch.objects.get(pk=second).responses == [response("q", "b")]
+    assert QuestionBatch.objects.get(pk=first).responses == [response("q", "a")]
+
+
+def test_without_an_id_the_oldest_of_the_open_batches_is_dismissed(
+    ground: Ground, held: Held
+) -> None:
+    first, second = ask(held, question("q1")), ask(held, question("q2"), call_id="d")
+    QuestionBatch.objects.filter(pk=first).update(asked_at=1)
+    assert dismiss(ground)
+    assert dismiss(ground)
+    assert not dismiss(ground)
+    assert QuestionBatch.objects.get(pk=second).state == "dismissed"
+
+
+def test_every_response_of_an_answer_must_fit(ground: Ground, held: Held) -> None:
+    batch_id = ask(held, question("q1"), question("q2"))
+    for given in (response("q2", "c"), response("q3", "a")):
+        for named in (batch_id, ""):
+            with pytest.raises(BadField):
+                answer(ground, named, response("q1", "a"), given)
+    assert QuestionBatch.objects.get().state == "pending"
+    assert answer(ground, "", response("q1", "a"), response("q2", "b"))
+
+
+def test_the_answers_of_one_run_let_no_other_go_on(ground: Ground, held: Held) -> None:
+    other = ground.start(session_id=ground.new_session())
+    say(other, calls=["x"])
+    ask(other, question("q2"), call_id="x")
+    step(other, parks=True)
+    batch_id = ask(held, question("q1"))
+    step(held, parks=True)
+    assert answer(ground, batch_id, response("q1", "a"))
+    assert (run_of(held.key).state, run_of(other.key).state) == ("ready", "parked")

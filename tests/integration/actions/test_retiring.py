@@ -8,9 +8,22 @@ import pytest
 
 from agents.actions.accept import Prompt, accept_prompt
 from agents.actions.teardown import retire_everywhere
+from agents.models import RunKind
 from agents.queue.queries import busy_sessions, cancelled_running
 from agents.turn.effects import Outcome
-from tests.integration.actions.ground import Ground, begin, claim, end, held_by, run_of, say, write
+from agents.turn.notes import CANCELLED_RESULT
+from tests.integration.actions.ground import (
+    Ground,
+    begin,
+    claim,
+    end,
+    held_by,
+    results_of,
+    run_of,
+    say,
+    step,
+    write,
+)
 from workspaces.models import ClientClaim, Workspace
 from workspaces.storage.errors import ClientRetired
 
@@ -117,3 +130,36 @@ def test_an_only_client_needs_not_say_who_it_is(ground: Ground) -> None:
     assert busy_sessions(ground.workspace_id) != []
     ClientClaim.objects.filter(client_id="c").update(current_session_id=other)
     assert busy_sessions(ground.workspace_id) == []
+
+
+def test_a_run_of_its_own_that_waits_for_an_answer_ends(ground: Ground) -> None:
+    attach(ground, "tui")
+    key = accept(ground, "mine", client_id="c", run_id="r")
+    held = begin(held_by(key, *claim()))
+    say(held, calls=["a"])
+    step(held, parks=True)
+    behind = accept(ground, "behind", client_id="tui", run_id="2")
+
+    assert retire("c") == []
+
+    assert run_of(key).outcome == "cancelled"
+    assert results_of(held) == {"a": (CANCELLED_RESULT, True)}
+    assert [one.key for one in claim()] == [behind]
+
+
+def test_a_late_prompt_without_a_run_id_of_a_client_that_left_is_accepted(ground: Ground) -> None:
+    """Nobody waits for its end, so it may go on without its client."""
+    attach(ground, "tui")
+    retire("c")
+    key = accept(ground, "late", client_id="c")
+    assert run_of(key).state == "accepted"
+
+
+def test_a_summary_belongs_to_no_client(ground: Ground) -> None:
+    other = ground.new_session()
+    first = ground.start(session_id=other)
+    say(first, "words")
+    end(first)
+    key = ground.accept("", session_id=other, kind=RunKind.SUMMARY)
+    assert run_of(key).client_id == ""
+    assert busy_sessions(ground.workspace_id, "c") == []

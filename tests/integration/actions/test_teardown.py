@@ -91,8 +91,13 @@ def test_a_claim_of_another_workspace_holds_only_that_one(ground: Ground) -> Non
     release(ground, "c")
     assert not is_open(ground)
     assert is_open(other)
-    assert not write(lambda tx: close_if_left(tx, other.workspace_id))
-    assert not write(lambda tx: close_if_left(tx, ground.workspace_id))  # it is closed already
+    assert write(lambda tx: close_if_left(tx, other.workspace_id)) is False
+    release(other, "c")
+    assert write(lambda tx: close_if_left(tx, ground.workspace_id)) is False  # it is closed already
+    ClientClaim.objects.all().delete()
+    third = open_ground("/third")
+    ClientClaim.objects.all().delete()
+    assert write(lambda tx: close_if_left(tx, third.workspace_id)) is True
 
 
 def test_a_retired_client_leaves_every_workspace_and_comes_back_to_none(ground: Ground) -> None:

@@ -1,0 +1,79 @@
+"""A job waits for another server's job in the same workspace, and builds on what that one wrote.
+
+Only on PostgreSQL: SQLite has one writer at a time.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from django.db import connection, transaction
+
+from agents.actions.teardown_rule import close_if_left
+from tests.integration.actions.ground import Ground
+from tests.integration.databases import POSTGRESQL, Databases
+from workspaces.actions.claims import claim_workspace
+from workspaces.models import ClientClaim, Workspace
+from workspaces.storage.commits import run_alone
+from workspaces.storage.statements import statements
+from workspaces.storage.transaction import Counters, Transaction
+
+Job = Callable[[Transaction], Any]
+WAITS = (
+    "SELECT COUNT(*) FROM pg_stat_activity"
+    " WHERE wait_event_type = 'Lock' AND datname = current_database()"
+)
+
+
+@pytest.fixture
+def database(databases: Databases) -> Iterator[str]:
+    with databases.get(POSTGRESQL).use():
+        yield POSTGRESQL
+
+
+def write_behind(ground: Ground, earlier: Job, job: Job) -> None:
+    """``job`` begins while ``earlier`` has written and has not committed yet."""
+    failures: list[Exception] = []
+
+    def work() -> None:
+        try:
+            run_alone("", job)
+        except Exception as failure:
+            failures.append(failure)
+        finally:
+            connection.close()
+
+    thread = threading.Thread(target=work)
+    with transaction.atomic(), statements() as cursor:
+        tx = Transaction(cursor, Counters(connection.vendor))
+        tx.lock(ground.workspace_id)
+        earlier(tx)
+        thread.start()
+        until = time.monotonic() + 20
+        while thread.is_alive() and not _somebody_waits():
+            assert time.monotonic() < until
+            time.sleep(0.005)
+    thread.join(20)
+    assert not thread.is_alive()
+    assert failures == []
+
+
+def _somebody_waits() -> bool:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_stat_clear_snapshot()")
+        cursor.execute(WAITS)
+        return bool(cursor.fetchone()[0])
+
+
+def test_a_workspace_that_a_client_just_opens_is_not_closed(ground: Ground) -> None:
+    ClientClaim.objects.all().delete()
+    write_behind(
+        ground,
+        lambda tx: claim_workspace(tx, ground.workspace_id, "d", grace_seconds=60),
+        lambda tx: close_if_left(tx, ground.workspace_id),
+    )
+    assert Workspace.objects.get(pk=ground.workspace_id).is_open
