@@ -43,6 +43,8 @@ _JQ_REACHES_OUT = re.compile(r"import|include|env|ENV|input_filename|modulemeta|
 _GIT_KEY = re.compile(
     r"(?:user|core|branch|remote|init|pull|push|merge|diff|fetch|rebase|commit|color|alias|submodule)\..*"
 )
+_DOTS = re.compile(r"[.*?]*\.[.*?]*(?:\[.*)?")  # may be replaced by dots alone
+_NO_DOT = re.compile(r"\[[!^]\.\]")
 _HARMLESS_FILES = frozenset({"-", "/dev/null", "/dev/stdin"})
 _NOT_A_NAME = frozenset("?#$!@*-0123456789")
 
@@ -100,7 +102,7 @@ class Reads:
         parts = {text, text.lstrip("@"), *_behind_each(text, "=")}
         if text.startswith("-") and not text.startswith("--"):
             # A value may stand directly behind a letter: ``-f/etc/x``, ``-nf../x``.
-            parts |= {text[start:] for start in range(2, min(len(text), 12))}
+            parts |= {text[start:] for start in range(2, len(text))}
         if any(part.startswith("~") for part in parts):
             raise Doubt(_UNKNOWN)
         self.paths |= {part for part in parts if part} - _HARMLESS_FILES
@@ -109,8 +111,10 @@ class Reads:
         # Braces are replaced before names are matched: ``{a,/etc}/*``.
         if re.search(r"[{,]\.?\.?/|\{[^}]*/|\.\.\}|^~|[=,{:]~", pattern):
             raise Doubt(_UNKNOWN)
-        self.patterns.add(pattern)
-        self.patterns |= {part for part in _behind_each(pattern, "=") if part}
+        found = {part for part in (pattern, *_behind_each(pattern, "=")) if part}
+        if any(_may_become_parent(name) for part in found for name in part.split("/")):
+            raise Doubt(_UNKNOWN)
+        self.patterns |= found
 
     def _enter(self, args: Sequence[Word]) -> None:
         if len(args) != 1 or args[0].exact is None or args[0].text.startswith(("-", "~")):
@@ -122,6 +126,17 @@ class Reads:
         if not rest or any(word.exact is None for word in rest):
             self.shows_environment = True
         self.variables |= {word.text for word in rest if word.exact}
+
+
+def _may_become_parent(name: str) -> bool:
+    """Whether one name of a path, with marks in it, may be replaced by ``..``.
+
+    Many shells match ``.*`` with it; braces may build it: ``.{.,x}``.
+    """
+    if name in {".", ".."} or name.startswith(("*", "?", "[")):
+        return False  # a mark at the beginning of a name matches no dot
+    pieces = re.split("[{},]", _NO_DOT.sub("x", name))
+    return any(_DOTS.fullmatch(piece) for piece in pieces)
 
 
 def _behind_each(text: str, mark: str) -> list[str]:

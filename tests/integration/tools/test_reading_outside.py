@@ -51,6 +51,7 @@ async def asks(desk: Desk, command: str) -> bool:
         "for f in *.txt; do echo \"$f\"; done", "timeout 5 cat a.txt", "find . -name '*.txt' | xargs -n 1 basename", "echo *.txt",
         "test -d src", "du -sh .", "tree -L 2", "stat a.txt", "md5sum a.txt", "cat -", "printf '%s\\n' a", "ps aux", "df -h /",
         "diff clean clean/deep", "diff --no-dereference src clean", "strings a.txt", "strings -n 8 clean/*", 'echo "${x:-*}"', "echo ${x:-none}",
+        "ls .g*", "ls .[!.]*", "ls -d .[^.]*", "cat ./*.txt", "cat clean/*.{txt,py}", "cat {a,b}.txt", "cat clean/../*.txt", "cat {a.txt,b.txt}",
         "env", "printenv HOME", "echo $?", "cat /dev/null", "ls missing", "echo \"$x\"",
     ],
 )  # fmt: skip
@@ -87,6 +88,9 @@ async def test_inside_it_does_not_ask(command: str, root: Path) -> None:
         "git config --get http.https://x.extraheader", "git config --get http.x.extraheader core.y", "git config --get-regexp .", "cat 'src/leaf.txt'", "cat src/lea\\f.txt",
         "echo ${x:-/etc/*}", "printf '%s' ${x:-../*}", "strings @a.txt", "strings *", "strings -- @a.txt", "xargs strings < a.txt",
         "diff src clean", "diff src/ clean", "diff -q clean src", "diff s* clean", "diff src a.txt", "diff -- clean src",
+        "cat {..,src}/outside/secret.txt", "cat .{.,x}/outside/secret.txt", "cat {.,a}./outside/secret.txt", "cat .{a,}./outside/secret.txt", "ls {..,src}",
+        "cat .*/outside/secret.txt", "ls .*", "ls .?", "ls src/.[.]", "echo .[a-z.]*", "grep --file=.*/outside/secret.txt x a.txt", "cat src/.*/.*/outside/secret.txt",
+        "grep -nnnnnnnnnnnnnnf/etc/shadow a.txt", "grep -f.{.,a}/outside/secret.txt x a.txt",
         "git blame ../x", "comm a.txt /etc/passwd", "cat @/etc/x --a=/etc/y", "tail -n 5 /var/log/syslog", "ls -d /etc", "ps e", "ps axe",
     ],
 )  # fmt: skip
