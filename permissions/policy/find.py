@@ -33,9 +33,9 @@ def only_looks(args: tuple[Word, ...]) -> None:
             if text is None or not text.startswith("-") or _LESS_THAN.fullmatch(text):
                 continue
             raise Doubt("It is given a value that looks like an option.")
-        if text is not None and text in _VALUED:
+        if text in _VALUED:
             pending = True
-        elif text is not None and text in _ALONE:
+        elif text in _ALONE:
             continue
         elif not word.is_operand:
             raise Doubt(f"It is given {word.text}, which is not known to only look."[:200])

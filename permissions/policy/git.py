@@ -84,7 +84,7 @@ def _tag(args: tuple[Word, ...]) -> None:
 def _stash(args: tuple[Word, ...]) -> None:
     if not args or args[0].exact not in {"list", "show"}:
         raise Doubt("It changes the stash.")
-    _looks_at_history(args[1:])
+    _looks_at_history(args)
 
 
 def _reflog(args: tuple[Word, ...]) -> None:

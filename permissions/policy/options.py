@@ -44,7 +44,7 @@ class Options:
     flags: str = ""
     valued: str = ""
     long: frozenset[str] = frozenset()
-    long_valued: frozenset[str] = frozenset()  # take the next word when there is no ``=``
+    long_valued: frozenset[str] = frozenset()  # of these: take the next word when there is no ``=``
     operands: int | None = None
     operand: re.Pattern[str] | None = None
 
@@ -89,19 +89,18 @@ class Options:
         # ``--name="$value"`` is one word; without quotes its value may become several.
         if word.exact is None and not (equals and word.shape is Shape.ONE):
             raise Doubt("It is given a word that may turn into an option.")
-        if name not in self.long and name not in self.long_valued:
+        if name not in self.long:
             raise Doubt(f"It is given --{name}, which is not known to be harmless."[:200])
         options.add(name)
         return name in self.long_valued and not equals
 
     def _short(self, text: str, options: set[str]) -> bool:
         for place, letter in enumerate(text[1:], start=2):
+            options.add(letter)
             if letter in self.valued:
-                options.add(letter)
                 return place == len(text)
             if letter not in self.flags:
                 raise Doubt(f"It is given {text}, which is not known to be harmless."[:200])
-            options.add(letter)
         return False
 
 

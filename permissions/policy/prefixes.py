@@ -126,8 +126,8 @@ def xargs(args: tuple[Word, ...], judge: Judge) -> None:
             raise Doubt(f"It is given {text[:60]}, which is not known to be harmless.")
     if not rest:
         return
-    arguments = (LOOSE,) * len(rest[1:]) if replaces else rest[1:]
-    judge((rest[0], *arguments, LOOSE))
+    # A placeholder may stand in any argument: then none of them is known.
+    judge((rest[0], LOOSE) if replaces else (*rest, LOOSE))
 
 
 READ = Options(flags="rs", valued="d", operand=_LOCAL)

@@ -67,14 +67,12 @@ def is_protected(path: str, *, workspace: str = "/", more: Collection[str] = ())
     whole, home = _parts(path), _parts(workspace)
     if any(whole[: len(place)] == place for place in map(_parts, more) if len(place) > 1):
         return True
-    above = max(0, len(home) - 1) if whole[: len(home)] == home else 0
-    parts = whole[above:]
-    if parts and parts[-1] in _NAMES:
-        return True
+    parts = whole[len(home) - 1 :] if whole[: len(home)] == home else whole
     return (
         ".git" in whole
+        or not _NAMES.isdisjoint(parts[-1:])
         or not _FOLDERS.isdisjoint(parts)
-        or not _PAIRS.isdisjoint(itertools.pairwise(whole[max(0, above - 1) :]))
+        or not _PAIRS.isdisjoint(itertools.pairwise(whole[-len(parts) - 1 :]))
     )
 
 
