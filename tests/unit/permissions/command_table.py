@@ -89,6 +89,35 @@ READ_ONLY: dict[str, tuple[str, ...]] = {
         "find . -name '*.txt' | xargs grep foo", "find . -print0 | xargs -0 wc -l", "\"ls\" -l", "\\ls",
         "ls | xargs -I{} echo 'have {}'", "l''s", "ls | xargs -n 1 basename", "ls | xargs",
     ),
+    "conditions that evaluate nothing": (
+        "'[' -f a.txt ']'", "[ -f a.txt -a -f b.txt ] && ls", "[ ] || true", "test || true", '[ "$x" -eq 1 ] || true',
+        'test "$x" -lt 5 || true', "test -f a.txt -o || true", "test ! -f nope", "[[ -1 -le 2 ]]", "[[ ! a == b ]]",
+    ),
+    "expressions of find with a value": (
+        "find -name '*.py'", "find . -name s*", 'find . -name "$x"', 'find . -newer "./$x"', "find . -mtime -7d -o -size +1",
+        "find . -type f -name -7", "find -H . -maxdepth 1 ! -name a.txt",
+    ),
+    "parts of git with a value": (
+        "git branch --format '%(refname)'", "git branch --sort committerdate", "git branch --merged HEAD", "git log src/*",
+        "git stash show", "git stash list --oneline", "git remote get-url", "git config user.name", "git config --global user.email",
+        "git config --local core.bare", "git worktree list --porcelain", "git worktree list -v", "git for-each-ref --count=3",
+        "git for-each-ref --sort refname --format '%(refname)'", "git ls-files src/*", "git symbolic-ref HEAD", "git symbolic-ref --short HEAD",
+        "git count-objects -v", "git -P log -1", "git --no-pager --literal-pathspecs log", "git -v", "git --no-pager", 'git log --format=%h "./$x"',
+    ),
+    "options with a value": (
+        'base64 "./$x"', "sort -- -delete", 'uniq -f "1$x" a.txt', "sort a.txt -r", 'rg --glob="$x" foo', "date --date yesterday +%F",
+        "date -dyesterday +%F", "date -d -1day +%F", "uniq -f1 a.txt", "sort -t , -k 2 a.txt", "sort --key 1 a.txt", "uniq - < a.txt",
+        "xxd -l 0x10 a.txt", "xxd -s -4 a.txt", "xxd -p a.txt", "printf '%%n\n'", "printf '%%%s\n' n",
+    ),
+    "prefixes and their options": (
+        "LC_ALL=C; sort a.txt", "timeout --preserve-status 5 ls", "timeout -s KILL 5 ls", "timeout -k 1 -s TERM 5.5s ls", "nice ls", "nice -n -5 ls",
+        "stdbuf -o0 -e0 -iL ls", "stdbuf ls", "stdbuf -o64K ls", "command -V ls", "command -v", "env LANG=C", "env LANG=C LC_ALL=C ls",
+        "ls | xargs -n1 basename", "ls | xargs -P 2 -n 1 basename", "ls | xargs -P4 echo", "ls | xargs -d '\\n' echo", "ls | xargs -d, echo",
+        "ls | xargs -0r wc", "ls | xargs --null --no-run-if-empty wc", "ls | xargs -t echo", "ls | xargs -L 1 echo", "ls | xargs -I % echo %",
+        "ls | xargs -I@ echo @", "ls | xargs -I {} -n 1 echo {}", "xargs -n 1", "read -r line < a.txt", "read -d x line < a.txt", "read -s a B < a.txt",
+        "CLICOLOR=1 CLICOLOR_FORCE=0 FORCE_COLOR=1 COLUMNS=80 LINES=20 ls", "GIT_OPTIONAL_LOCKS=0 git status", "PAGER= git log -1",
+        "PAGER=cat git log -1", "TZ=UTC date", "LC_CTYPE=C.utf8 ls",
+    ),
     "nothing at all": ("", "  \n", "# only a remark"),
 }  # fmt: skip
 
@@ -104,6 +133,38 @@ ASKED: dict[str, tuple[str, ...]] = {
     "a second name that is written to": ('xxd "./$x" "./$y"', "xxd a.txt $x", "xxd -l x a.txt b"),
     "unknown values in several clauses": (
         '[ "$x" = a -a -f b ]', 'test "$x" = a -o "$y" = b', '[ -f a -a "$x" -nt b ]',
+    ),
+    "conditions that may evaluate code": (
+        "'['", "'[' -f a.txt", "env '['", "test a =~ b", "[ ! -v 'a[$(rm x)]' ]", "test ! -v 'a[$(rm x)]'", "test -f a b", "test a foo b", "test 1 foo 2",
+        "test a -o -v 'a[$(rm x)]'", "[[ ! -v 'a[$(rm x)]' ]]", "[[ a -eq b ]]", "[[ 1 -eq 'a[$(rm x)]' ]]", "[[ 1 foo 2 ]]", "test ! a b", "[[ -v x ]]",
+    ),
+    "values of find that may be expressions": (
+        "find . -name $y", "find . -name -print", "find . -newer -print", "find . -name -7 -delete", "find . -name a*,-delete {-delete,}",
+    ),
+    "formats and options behind the parts of git": (
+        'git log --format="$x"', 'git log --pretty "$x"', "git branch --format='%(signature)'", "git branch --sort=signature", "git tag --format='%(signature)'",
+        "git tag --sort '%(signature)'", "git stash list --output=f", "git stash show --ext-diff", "git stash drop", "git reflog --format='%GG'",
+        "git reflog --output=f", "git reflog show --ext-diff", "git remote get-url --push", "git remote get-url --push origin", "git remote get-url origin evil",
+        "git remote prune", "git config", "git config --global", 'git config "$x"', "git config --get --unset a.b", "git config --get --unset", "git config a",
+        "git config --list --edit", "git worktree", "git worktree prune", "git worktree list x", "git worktree list --expire=now", "git for-each-ref --shell",
+        "git for-each-ref '--format=%(signature:key)'", "git count-objects x", "git symbolic-ref -d HEAD", "git symbolic-ref HEAD x", "git --bare log",
+        "git -P -c a.b=c log", 'git "$x"', 'git log --format=%h "$x"', "git cat-file --textconv HEAD:a",
+    ),
+    "options that may be misread": (
+        'read "x$y"', "date -5", 'date -d "-1$x"', "date -d -1day 010203042026", 'rg --files"$x"', "date --date=now 010203042026", "date --utc 010203042026",
+        "date -dnow 010203042026", "date -u 010203042026", "date -d now -s 1", "uniq -f1 a b", "uniq -f 1 a b", "base64 a b", "sort --nosuch a.txt", "hostname -s evil",
+        "xxd ./*.txt", 'xxd "$x"', 'xxd -l "./$x" a', "xxd -l 16 a b", "printf", "printf '%5ln' a", "printf '%%%n' a", "printf '%ln' a", 'printf -- "$x"', "read -p x y", "read -rp x y", "java", "java x",
+        "java -version x", 'python3 "$x"',
+    ),
+    "prefixes that may run more": (
+        "PATH=. read x", "LD_PRELOAD=a.so read x", 'LANG="$x" ls', 'env LANG="C$x" ls', "env LANG=C$x ls", "env -", 'env "$x"', "timeout", "timeout -k", "timeout -s", "timeout $x ls",
+        'timeout "$x" ls', "timeout 5x ls", "timeout -k $x 5 ls", "timeout -v 5 ls", "nice -n", "nice -n x ls", 'nice -n "$x" ls', "nice -n 5", "nice", "stdbuf", "stdbuf -oL",
+        'stdbuf "$x" ls', "stdbuf -o x ls", "command", "time -p", "ls | xargs -n", "ls | xargs -I", "ls | xargs -n $x ls", 'ls | xargs -n "$x" ls', "ls | xargs --arg-file=f cat",
+        "ls | xargs -I{} printf {}", "ls | xargs -I {} printf {}", "ls | xargs -I{} {}", "ls | xargs -o ls", "ls | xargs -I{}x ls", "ls | xargs -p ls", "ls | xargs printf",
+        "ls | xargs uniq", 'ls | xargs "$x"', "NO_COLOR=a/b ls", "COLUMNS='x y' ls", "TZ= date", "TZ=../x date", "GIT_OPTIONAL_LOCKS= git status", "PAGER=less git log",
+        "GIT_PAGER='cat x' git log", "LANGUAGE=$x ls", "LC_ALL=C.UTF-8x ls", "XLANG=C ls",
+        "EDITOR=cat git log", "LD_BIND_NOW=0 ls", "nice -x 5 ls", "env LANG=C rm ls", "timeout --foreground rm 5 ls", "timeout -k 1 rm 5 ls", "timeout 5 rm ls", "nice -n 5 rm ls",
+        "stdbuf -oL rm ls", "time -p rm ls", "ls | xargs -n 1 rm ls", "ls | xargs -0 rm ls", "ls | xargs -I{} rm ls", "ls | xargs -I {} rm ls", "xargs rm ls", "/bin/rm ls",
     ),
     "writers": (
         "rm a.txt", "mv a b", "cp a b", "touch f", "mkdir d", "chmod +x f", "ln -s a b", "tee f",

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from permissions.policy.commands import is_read_only, judge
+from permissions.policy.prefixes import is_known_locale
 from tests.unit.permissions.command_table import ASKED, READ_ONLY
 
 READS = [command for group in READ_ONLY.values() for command in group]
@@ -72,6 +73,59 @@ def test_it_says_which_programs_run():
     assert judge("git log | xargs -n 1 /usr/bin/wc; cd x").programs == set()
     assert judge("ls | xargs -n 1 /usr/bin/wc; cd x").programs == {"ls", "xargs", "wc", "cd"}
     assert judge("$(git diff)").programs == set()
+
+
+@pytest.mark.parametrize(
+    ("command", "reason"),
+    [
+        ("cd x; git log", "It uses git in another folder."),
+        ('"" x', "It runs a program whose name is computed."),
+        ("env -i ls", "It changes the environment of what it runs."),
+        ("nice -n 5", "It runs a program whose name is computed."),
+        ("timeout x ls", "Its time limit is not understood."),
+        ("PATH=. ls", "It sets PATH, which may change what runs."),
+        ("ls | xargs -n", "It is given -n, which is not known to be harmless."),
+        ("find . -exec ls", "It is given -exec, which is not known to only look."),
+        ("sort -o f", "It is given -o, which is not known to be harmless."),
+        ("ls > f", "It redirects output into a file."),
+        ("cat < /dev/udp/x/1", "It reads from the network."),
+        ("ls &", "It leaves a command running in the background."),
+    ],
+)  # fmt: skip
+def test_it_says_what_it_asks_about(command, reason):
+    assert judge(command).reason == reason
+
+
+def test_it_cuts_long_names_in_what_it_says():
+    name = "x" * 150
+    assert judge(f"find . -{name}{name}").reason == f"It is given -{name}{name}"[:200]
+    assert judge(f"sort --{name}{name}").reason == f"It is given --{name}{name}"[:200]
+    assert judge(f"sort -o{name}{name}").reason == f"It is given -o{name}{name}"[:200]
+    assert judge(name).reason == f"It runs '{name[:60]}', which is not known to only read."
+    assert judge(f"X{name}= ls").reason == f"It sets X{name[:59]}, which may change what runs."
+    assert judge(f"for X{name} in a; do ls; done").reason == judge(f"X{name}= ls").reason
+    long_option = judge(f"ls | xargs -{name}")
+    assert long_option.reason == f"It is given -{name[:59]}, which is not known to be harmless."
+
+
+def test_a_command_as_a_yes_or_no():
+    assert is_read_only("ls") is True
+    assert is_read_only("rm x") is False
+
+
+@pytest.mark.parametrize(
+    ("env", "known"),
+    [
+        ({}, True),
+        ({"PATH": "/x", "LANG": "de_DE.UTF-8"}, True),
+        ({"LANG": "C", "LC_ALL": ""}, True),
+        ({"LANG": "zh_CN.GBK"}, False),
+        ({"LANG": "C", "LC_CTYPE": "ja_JP.SJIS", "LC_TIME": "C"}, False),
+        ({"LANG": "/tmp/x"}, False),
+    ],
+)  # fmt: skip
+def test_only_locales_whose_text_is_read_as_judged_are_known(env, known):
+    assert is_known_locale(env) is known
 
 
 def test_it_names_what_it_does_not_know():

@@ -67,6 +67,11 @@ def test_a_tool_that_carries_a_colon_in_its_name_does_not_borrow_anothers_leave(
     assert outcome(question, allowed=["mcp_a"]) is Outcome.ASK
 
 
+def test_a_grant_says_no_where_it_does_not_cover():
+    assert replace(GRANT, session_id="s2").covers(QUESTION, "/home/a/x.py") is False
+    assert GRANT.covers(QUESTION, "/home/a/x.py/b") is False
+
+
 FILE = replace(QUESTION, path="/home/a", files=("/home/a/x.py",))
 
 

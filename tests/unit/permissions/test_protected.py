@@ -41,7 +41,24 @@ def test_folders_above_the_workspace_do_not_count_apart_from_git() -> None:
     assert is_protected("/u/.ssh/config", workspace="/u/.ssh/w")
     assert is_protected("/u/.crush/x", workspace="/u/.crush")
     assert is_protected("/u/.claude/skills/x/SKILL.md", workspace="/u/.claude/skills")
+    assert not is_protected("/.claude/skills/w/a.py", workspace="/.claude/skills/w")
+    assert is_protected("/u/.crush/x", workspace="/")
+    assert is_protected("/.crush", workspace="/")
+    assert not is_protected("/", workspace="/")
+    assert is_protected("/u/.config/git/config", workspace="/w/deep/down")
     assert is_protected("/w/.git/modules/x/hooks/y", workspace="/w/.git/modules/x")
+
+
+def test_only_the_last_name_of_a_path_is_a_files() -> None:
+    assert not is_protected("/w/mise.toml/x", workspace="/w")
+    assert not is_protected("/w/.bashrc/a/b", workspace="/w")
+
+
+def test_more_protected_folders_are_named_from_the_root() -> None:
+    assert is_protected("/own/x", workspace="/w", more=["/own"])
+    assert is_protected("/own", workspace="/w", more=["/other", "/own"])
+    assert not is_protected("/w/own/x", workspace="/w", more=["/own"])
+    assert not is_protected("/own", workspace="/w", more=["/own/x"])
 
 
 def test_a_folder_covers_what_lies_in_it() -> None:
