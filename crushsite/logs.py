@@ -1,19 +1,27 @@
-"""Logging: one line a record, ``key=value`` for what it concerns, to standard error."""
+"""Logging to standard error: one line a record, ``key=value`` for what it concerns.
+
+Also the lines about what was committed: workspaces that open and close, runs that begin and end.
+They are made from events, so each is a fact, written once, without prompts, words or paths.
+"""
 
 from __future__ import annotations
 
 import errno
 import logging
 import logging.config
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
+from typing import TypeAlias
 
 from django.core.exceptions import ImproperlyConfigured
 from typing_extensions import override
 
+from workspaces.events.types import Kind
 from workspaces.storage.errors import DatabaseLocked, DatabaseUnreachable, StorageFull
 from workspaces.storage.failures import Failure, failure_of
 from workspaces.storage.log_throttle import LogThrottle
 from workspaces.storage.outage import one_line, outage
+from workspaces.storage.transaction import Recorded
 
 CONCERNS = ("workspace", "session", "run", "client")
 VALUE_CHARS = 200
@@ -128,4 +136,46 @@ def set_up_logging(level: str) -> None:
                 for name in ("crushsite", "agents", "permissions", "workspaces")
             },
         }
+    )
+
+
+logger = logging.getLogger(__name__)
+
+Publish: TypeAlias = Callable[[Sequence[Recorded]], None]
+
+_LIFECYCLE: Mapping[str, str] = {
+    Kind.WORKSPACE_OPENED: "workspace opened",
+    Kind.WORKSPACE_CLOSED: "workspace closed",
+    Kind.RUN_STARTED: "run started",
+    Kind.RUN_PARKED: "run waits for an answer",
+    Kind.RUN_RESUMED: "run goes on",
+    Kind.RUN_FINISHED: "run finished",
+}
+
+
+def logging_lifecycle(publish: Publish) -> Publish:
+    """Hands the events on first: nobody waits for the log."""
+
+    def publish_and_log(recorded: Sequence[Recorded]) -> None:
+        publish(recorded)
+        for event in recorded:
+            what = _LIFECYCLE.get(event.kind)
+            if what is not None:
+                _log(what, event)
+
+    return publish_and_log
+
+
+def _log(what: str, event: Recorded) -> None:
+    run = event.payload.get("run", {})
+    outcome = run.get("outcome", "")
+    logger.info(
+        "%s%s",
+        what,
+        f": {outcome}" if outcome else "",
+        extra={
+            "workspace": event.workspace_id,
+            "session": event.session_id,
+            "run": run.get("run_id") or run.get("key", ""),
+        },
     )

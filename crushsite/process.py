@@ -32,8 +32,8 @@ from agents.runner.sub_agents import fleet_host
 from agents.services import Services
 from agents.tools.shell.supervisor import SUPERVISOR
 from agents.tools.shell.tree_limits import TreeLimits
-from crushsite.lifecycle_log import logging_lifecycle
-from crushsite.process_secrets import protect_process
+from crushsite.logs import logging_lifecycle
+from crushsite.runtime import protect_process
 from workspaces.actions.config_watch import ConfigWatch
 from workspaces.events.hub import Hub
 from workspaces.events.types import Kind

@@ -9,7 +9,7 @@ from __future__ import annotations
 from django.utils.functional import SimpleLazyObject
 
 from crushsite import env
-from crushsite.secret_key import read_or_create_secret_key
+from crushsite.env import read_or_create_secret_key
 
 DATA_DIR = env.data_dir()
 DATABASE_URL = env.read_text("DATABASE_URL")
@@ -50,7 +50,7 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "crushsite.asgi.errors.OutageMiddleware",
-    "crushsite.admin_policy.ContentPolicy",
+    "crushsite.admin.ContentPolicy",
 ]
 TEMPLATES = [
     {

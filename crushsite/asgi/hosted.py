@@ -23,18 +23,16 @@ from django.core.management import CommandError
 from agents.jobs.host import job_host
 from crushsite.asgi.guard import Receive, Scope, Send
 from crushsite.asgi.routing import Router
-from crushsite.logs import set_up_logging
-from crushsite.memory import return_large_blocks
-from crushsite.process import ServerProcess, Shape, set_process
-from crushsite.scaled import require_scaled_settings
-from crushsite.serve import (
+from crushsite.data_folder import (
     ensure_data_dir,
-    ensure_migrated,
     remove_server_file,
     sole_server,
     write_server_file,
 )
-from crushsite.start_errors import explained_start
+from crushsite.database import ensure_migrated, explained_start, require_scaled_settings
+from crushsite.logs import set_up_logging
+from crushsite.process import ServerProcess, Shape, set_process
+from crushsite.runtime import return_large_blocks
 
 logger = logging.getLogger(__name__)
 

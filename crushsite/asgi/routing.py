@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any, cast
 
+from asgiref.typing import ASGIReceiveCallable, ASGISendCallable, HTTPScope
 from django.conf import settings
+from django.core.handlers.asgi import ASGIHandler
+from django.utils.module_loading import autodiscover_modules
 
 from agents.api.stream_commands import COMMANDS
 from agents.fleet.child.consumer import ChildSocket
 from crushsite.asgi.api_handler import ApiHandler
 from crushsite.asgi.guard import Guard
-from crushsite.asgi.pages import LazyDjango
 from crushsite.child.server_turn import entrance_of
 from crushsite.process import ServerProcess
 from permissions.pending import pending_frames
@@ -72,3 +75,29 @@ def _with_id(scope: Scope, match: re.Match[str]) -> Scope:
 
 def guarded(router: Router, *, unix: bool) -> Application:
     return Guard(router, unix=unix, max_body_bytes=settings.CRUSH_MAX_BODY_BYTES)
+
+
+class LazyDjango:
+    """Everything beside the API, by Django's own handler, loaded at the first such request.
+
+    The admin and what it needs take 30 MB, and most people use a server without it.
+    """
+
+    def __init__(self) -> None:
+        self._handler: Any = None
+        self._loading = asyncio.Lock()
+
+    async def __call__(
+        self, scope: HTTPScope, receive: ASGIReceiveCallable, send: ASGISendCallable
+    ) -> None:
+        if self._handler is None:
+            async with self._loading:
+                if self._handler is None:
+                    self._handler = await asyncio.to_thread(_load)
+        await self._handler(scope, receive, send)
+
+
+def _load() -> ASGIHandler:
+    # Before any URL is resolved: the admin's addresses are those of what is registered.
+    autodiscover_modules("admin")
+    return ASGIHandler()

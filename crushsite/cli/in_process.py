@@ -1,29 +1,37 @@
-"""A conversation without a server: this process does what one would do.
+"""A session without a server: this process does what a server would do.
 
-Whoever makes one that is alone holds the data folder's lock while it lasts. Where several
-processes share the data, the workers elsewhere do the work.
+The caller of one that is alone holds the data folder's lock meanwhile. Where several processes
+share the data, the workers elsewhere do the work. A second prompt on the folder finds this
+process by the server file and uses its socket file like any server.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
+import os
+import shutil
+import tempfile
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing, contextmanager, suppress
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import orjson
+from django.conf import settings
 
 from agents.actions import accept, cancel, teardown
 from agents.actions.answer import Answer
 from agents.actions.answer import answer as answer_request
 from agents.actions.questions import answer_questions, dismiss_questions
 from agents.api.prompts import queue_limits
-from crushsite.cli.held_jobs import jobs_held_by
-from crushsite.cli.private_server import PrivateServer
-from crushsite.cli.session import FeedBroken, Item, Pending, PromptRefused
+from agents.jobs.host import job_host
+from crushsite.asgi.routing import Router, guarded
+from crushsite.cli.session import FeedBroken, Item, Pending, PromptRefused, jobs_held_by
+from crushsite.data_folder import remove_server_file, write_server_file
+from crushsite.database import explained_start
 from crushsite.process import ServerProcess, Shape, set_process
-from crushsite.start_errors import explained_start
+from crushsite.server.plain_import import import_daphne_plain
 from permissions.pending import read_pending
 from workspaces.actions.sessions import create_session, rename_session
 from workspaces.actions.trust import keep_trust_request
@@ -39,6 +47,9 @@ from workspaces.storage.errors import Refusal
 from workspaces.storage.ids import new_id
 from workspaces.storage.reader import read
 from workspaces.streams.attachments import Attachment
+
+if TYPE_CHECKING:
+    from crushsite.server.asgi_server import AsgiServer
 
 IDLE_LOOK_SECONDS = 0.05
 
@@ -170,3 +181,61 @@ def _told() -> Iterator[None]:
         yield
     except Refusal as refusal:
         raise PromptRefused(refusal.sentence) from refusal
+
+
+logger = logging.getLogger(__name__)
+
+SOCKET = "prompt.sock"
+LONGEST_PATH = 100  # what the kernel takes for a socket's address, and a few bytes less
+
+
+class PrivateServer:
+    """A socket file for other commands of this user, from ``start`` to ``stop``, each called once."""
+
+    def __init__(self, process: ServerProcess, folder: Path) -> None:
+        self._folder = folder
+        self._router = Router(process)
+        self._server: AsgiServer | None = None
+        self._other_folder = ""  # made for a socket where the data folder's path is too long
+        self._starting: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Returns at once: the first prompt does not wait for what only a second one needs."""
+        self._starting = asyncio.create_task(self._start())
+
+    async def stop(self) -> None:
+        """Before the process stops."""
+        if self._starting is not None:
+            await asyncio.wait([self._starting])
+        remove_server_file(self._folder)
+        if self._server is not None:
+            await self._server.stop()
+        await job_host().end_users_commands()  # requests wait for them
+        await self._router.api.finish()
+        if self._other_folder:
+            shutil.rmtree(self._other_folder, ignore_errors=True)
+
+    async def _start(self) -> None:
+        try:
+            self._server = await asyncio.to_thread(self._make)
+            (endpoint,) = await self._server.start()
+            write_server_file(self._folder, str(endpoint), is_temporary=True)
+        except Exception:
+            logger.exception("a second prompt must wait for this one: nothing listens for it")
+
+    def _make(self) -> AsgiServer:
+        import_daphne_plain()
+        from crushsite.server.asgi_server import AsgiServer  # noqa: PLC0415  after Daphne's import
+
+        return AsgiServer(
+            guarded(self._router, unix=True),
+            endpoints=[f"unix://{self._socket()}"],
+            body_limit=settings.CRUSH_MAX_BODY_BYTES,
+        )
+
+    def _socket(self) -> Path:
+        path = self._folder.resolve() / SOCKET
+        if len(os.fsencode(path)) <= LONGEST_PATH:
+            return path
+        self._other_folder = tempfile.mkdtemp(prefix="crush-")  # for this user alone
+        return Path(self._other_folder) / SOCKET

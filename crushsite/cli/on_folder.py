@@ -16,7 +16,8 @@ from agents.actions.answer import Answer
 from crushsite.cli.in_process import InProcess
 from crushsite.cli.over_http import OverHttp
 from crushsite.cli.session import Conversation, Item, Pending, PromptRefused
-from crushsite.serve import ensure_migrated, folder_lock, held_by
+from crushsite.data_folder import folder_lock, held_by
+from crushsite.database import ensure_migrated
 from crushsite.server_client import find_running_server
 
 LOOK_SECONDS = 0.1

@@ -13,13 +13,13 @@ import orjson
 
 from agents.actions.answer import Answer
 from agents.llm.sse_lines import SseLines
-from crushsite.cli.held_jobs import jobs_held_by
 from crushsite.cli.session import (
     FeedBroken,
     Item,
     Pending,
     PromptRefused,
     ServerAway,
+    jobs_held_by,
 )
 from crushsite.server_client import (
     RunningServer,

@@ -1,7 +1,7 @@
-"""What a prompt on a terminal needs of a server, wherever that runs.
+"""What a prompt on a terminal needs of a server, wherever that server runs.
 
-``over_http`` and ``in_process`` implement it. An item of the feed is what the
-native stream sends: an event as an object, words as an array.
+``over_http`` and ``in_process`` implement it. An item of the feed is what the native stream
+sends: an event as an object, words as an array.
 """
 
 from __future__ import annotations
@@ -10,7 +10,12 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
+from django.db import DatabaseError, connection
+
 from agents.actions.answer import Answer
+from agents.models import Job, JobState, Run, RunState
+from workspaces.models import ClientClaim
+from workspaces.storage.moments import now_ms
 
 Item: TypeAlias = Mapping[str, Any] | Sequence[Any]
 
@@ -75,3 +80,22 @@ class Conversation(Protocol):
 
     async def close(self) -> None:
         """Lets the workspace go. Never raises; callable without ``open``."""
+
+
+def jobs_held_by(workspace_id: str, client_id: str) -> list[str]:
+    """The client's background commands, oldest first; none where another client or a run keeps the workspace open.
+
+    Synchronous. Reads the database directly, as other commands do: jobs are no part of the interface.
+    """
+    try:
+        others = ClientClaim.objects.filter(workspace_id=workspace_id, expires_at__gt=now_ms())
+        working = (RunState.ACCEPTED, RunState.RUNNING, RunState.READY)
+        runs = Run.objects.filter(workspace_id=workspace_id, state__in=working)
+        if others.exclude(client_id=client_id).exists() or runs.exists():
+            return []
+        jobs = Job.objects.filter(workspace_id=workspace_id, state=JobState.RUNNING)
+        return list(jobs.order_by("started_at").values_list("command", flat=True))
+    except DatabaseError:
+        return []  # it is news about the end, not a reason to fail
+    finally:
+        connection.close()

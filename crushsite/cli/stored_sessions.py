@@ -1,15 +1,27 @@
-"""The sessions of all workspaces, open or closed, as commands list and find them.
+"""The sessions of all workspaces, open or closed, as commands list, find and cancel them.
 
-Reads the database directly, also beside a running server: it shows closed
-workspaces to nobody, and reading takes nothing from it.
+Reads the database directly, also beside a running server: the server shows closed workspaces to
+nobody, and reading disturbs it in nothing. Cancelling goes through the server where one runs.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from django.conf import settings
+from django.core.management.base import CommandError
+
+from agents.actions.blocking import cancel_and_wait
 from crushsite.cli.naming import command_line
+from crushsite.server_client import (
+    RunningServer,
+    ServerGone,
+    ServerRefused,
+    find_running_server,
+    in_path,
+)
 from workspaces.models import Session
+from workspaces.storage.errors import Refusal
 
 SHORTEST_BEGINNING = 4  # of an id that stands for the whole
 
@@ -70,3 +82,32 @@ def _stored(row: Session) -> StoredSession:
         row.cost,
         row.updated_at,
     )
+
+
+NOT_FOUND = 404
+
+
+def cancel_wherever_it_runs(workspace_id: str, session_id: str) -> int | None:
+    """How many prompts were cancelled, ``None`` where the server did it. Raises ``CommandError``."""
+    server = find_running_server(settings.DATA_DIR)
+    if server is not None and _cancelled_by(server, workspace_id, session_id):
+        return None
+    try:
+        return cancel_and_wait(workspace_id, session_id)
+    except Refusal as refusal:
+        raise CommandError(refusal.sentence) from refusal
+
+
+def _cancelled_by(server: RunningServer, workspace_id: str, session_id: str) -> bool:
+    """``False`` for a closed workspace: the server knows it no more, and what is parked there waits."""
+    workspace, session = in_path(workspace_id), in_path(session_id)
+    path = f"/v1/workspaces/{workspace}/agent/sessions/{session}/cancel"
+    try:
+        server.call("POST", path)
+    except ServerRefused as refusal:
+        if refusal.status == NOT_FOUND:
+            return False
+        raise CommandError(refusal.sentence) from refusal
+    except ServerGone as error:
+        raise CommandError(f"The server is gone: {error}") from error
+    return True

@@ -1,18 +1,19 @@
-"""What of a workspace's events belongs on the terminal of somebody who waits for one run.
+"""What appears on the terminal of a person who waits for one run.
 
-Folds the native feed: words go out as they come, each once, also when the feed
-was cut and goes on from its cursor. Pure but for the two writers it is given:
-answers go to one, everything about them to the other, so that a pipe gets the
-answer alone.
+Folds the native feed: each word is printed once as it comes, also when the feed was cut and goes
+on from its cursor. The answer goes to standard output, everything about it to standard error, so
+that a pipe gets the answer alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 import orjson
+from django.core.management.base import OutputWrapper
 
 from crushsite.cli.request_text import TRUST_TOOL, Question, question_of
 from crushsite.cli.session import Item, Pending
@@ -287,3 +288,40 @@ def _line(text: str) -> str:
 def plain(text: str) -> str:
     """A model's words on a terminal are words: no escape may move its cursor or name its window."""
     return "".join(c if c.isprintable() or c in "\n\t" else "�" for c in text)
+
+
+class Output:
+    def __init__(self, out: OutputWrapper, err: OutputWrapper) -> None:
+        self._out = out
+        self._err = err
+        self._held: list[Callable[[], None]] | None = None
+
+    def say(self, text: str) -> None:
+        """Words of the answer."""
+        self._print(lambda: _write(self._out, plain(text) if self._out.isatty() else text))
+
+    def note(self, text: str) -> None:
+        """Words about it."""
+        self._print(lambda: _write(self._err, text))
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Keeps everything back until the end, in order. Not nested."""
+        self._held = []
+        try:
+            yield
+        finally:
+            held, self._held = self._held, None
+            for printing in held:
+                printing()
+
+    def _print(self, printing: Callable[[], None]) -> None:
+        if self._held is None:
+            printing()
+        else:
+            self._held.append(printing)
+
+
+def _write(to: OutputWrapper, text: str) -> None:
+    to.write(text, style_func=str, ending="")  # no alarm: it is not an error
+    to.flush()

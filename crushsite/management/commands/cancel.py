@@ -9,8 +9,7 @@ from django.core.management.base import BaseCommand, CommandError
 from typing_extensions import override
 
 from agents.models import Run, RunState
-from crushsite.cli.cancelling import cancel_wherever_it_runs
-from crushsite.cli.stored_sessions import NotFound, find_stored
+from crushsite.cli.stored_sessions import NotFound, cancel_wherever_it_runs, find_stored
 from crushsite.database import require_database
 
 

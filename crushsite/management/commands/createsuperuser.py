@@ -7,8 +7,8 @@ from typing import Any
 from django.contrib.auth.management.commands import createsuperuser
 from typing_extensions import override
 
-from crushsite.database import unapplied_migrations
-from crushsite.serve import ensure_data_dir, ensure_migrated, sole_server
+from crushsite.data_folder import ensure_data_dir, sole_server
+from crushsite.database import ensure_migrated, unapplied_migrations
 
 
 class Command(createsuperuser.Command):

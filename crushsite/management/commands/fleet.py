@@ -12,7 +12,7 @@ from django.db import connection
 from typing_extensions import override
 
 from agents.models import RunState, SubAgent, SubAgentState
-from crushsite.cli.cancelling import cancel_wherever_it_runs
+from crushsite.cli.stored_sessions import cancel_wherever_it_runs
 from crushsite.cli.tables import aligned
 from crushsite.database import require_database
 from crushsite.server_client import find_running_server

@@ -20,7 +20,6 @@ from typing_extensions import override
 from crushsite.cli.in_process import InProcess
 from crushsite.cli.naming import command_line
 from crushsite.cli.on_folder import OnFolder
-from crushsite.cli.output import Output
 from crushsite.cli.over_http import OverHttp
 from crushsite.cli.permission_prompt import Asker, Everybody, Nobody, Person
 from crushsite.cli.prompt_run import Waiting
@@ -29,9 +28,9 @@ from crushsite.cli.safe_text import visible
 from crushsite.cli.session import Conversation, PromptRefused
 from crushsite.cli.stored_sessions import NotFound, find_stored
 from crushsite.cli.terminal import Terminal
-from crushsite.cli.terminal_output import Ended, Telling
+from crushsite.cli.terminal_output import Ended, Output, Telling
+from crushsite.data_folder import ensure_data_dir
 from crushsite.logs import set_up_logging
-from crushsite.serve import ensure_data_dir
 from crushsite.server_client import find_running_server
 from workspaces.api.sessions import TITLE_LIMIT
 from workspaces.storage.ids import new_id

@@ -16,13 +16,12 @@ from typing_extensions import override
 from agents.wakeup import CHANNEL, GROUP
 from agents.worker import NudgeConsumer
 from crushsite import runtime
+from crushsite.data_folder import ensure_data_dir
+from crushsite.database import explained_start, require_scaled_settings
 from crushsite.logs import set_up_logging
-from crushsite.memory import return_large_blocks
 from crushsite.process import ServerProcess, Shape, set_process
-from crushsite.scaled import require_scaled_settings
-from crushsite.serve import ensure_data_dir
+from crushsite.runtime import return_large_blocks
 from crushsite.shutdown import StopRequest
-from crushsite.start_errors import explained_start
 from workspaces.storage.tasks import cancel_within
 
 logger = logging.getLogger(__name__)

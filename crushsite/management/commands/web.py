@@ -8,9 +8,10 @@ from typing import Any
 from django.core.management.base import BaseCommand
 from typing_extensions import override
 
+from crushsite.data_folder import ensure_data_dir
+from crushsite.database import require_scaled_settings
 from crushsite.process import Shape
-from crushsite.scaled import require_scaled_settings
-from crushsite.serve import DEFAULT_HOST, check_host, ensure_data_dir, run_server
+from crushsite.serve import DEFAULT_HOST, check_host, run_server
 
 
 class Command(BaseCommand):

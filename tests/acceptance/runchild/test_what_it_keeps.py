@@ -8,7 +8,7 @@ from pathlib import Path
 
 import psutil
 
-from crushsite.child import database
+from crushsite.child import own_turn
 from tests.acceptance.harness.environment import ROOT, server_environment
 from tests.acceptance.harness.model import ScriptedModel
 from tests.acceptance.runchild.turns import KEY, TOKEN, Spawn, bash, last_request
@@ -100,7 +100,7 @@ def test_the_tables_made_from_the_models_are_those_of_the_migrations(tmp_path: P
             timeout=60,
         )
         assert done.returncode == 0, done.stderr.decode()
-        rows = sqlite3.connect(folder / database.DATABASE)
+        rows = sqlite3.connect(folder / own_turn.DATABASE)
         try:
             found = rows.execute("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL")
             ours = ("workspaces_", "permissions_", "agents_")
@@ -110,7 +110,7 @@ def test_the_tables_made_from_the_models_are_those_of_the_migrations(tmp_path: P
 
     quick = schema(
         "quick",
-        "import sys; from pathlib import Path; from crushsite.child.database import set_up_in;"
+        "import sys; from pathlib import Path; from crushsite.child.own_turn import set_up_in;"
         " set_up_in(Path(sys.argv[1]))",
     )
     migrated = schema(

@@ -7,7 +7,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.utils.module_loading import autodiscover_modules
 
-from crushsite.sign_in import FREE_FAILURES, THROTTLE
+from crushsite.admin import FREE_FAILURES, THROTTLE
 from tests.integration.admin.conftest import Place
 from tests.integration.admin.test_pages import address
 from workspaces.models import Session

@@ -13,7 +13,7 @@ from django.http import HttpResponse
 from django.urls import URLPattern, path
 
 from crushsite.asgi.api_handler import ApiHandler
-from crushsite.asgi.pages import LazyDjango
+from crushsite.asgi.routing import LazyDjango
 from tests.integration.api.client import Api, scope_of
 from tests.integration.api.conftest import Opened
 from workspaces.api.answers import empty_answer, json_answer

@@ -11,9 +11,9 @@ import pytest
 from django.core.management.base import OutputWrapper
 
 from agents.actions.answer import Answer
-from crushsite.cli.output import Output
 from crushsite.cli.permission_prompt import Everybody, LeftOpen, Nobody, Person, Reply
 from crushsite.cli.request_text import Question
+from crushsite.cli.terminal_output import Output
 from tests.doubles.seat import Seat
 
 QUESTION = Question("q", "bash", "execute", "/p", "Make a file", {"command": "touch x\x1b[2J"})

@@ -1,6 +1,6 @@
 """Failed sign-ins slow down."""
 
-from crushsite.sign_in import FORGET_SECONDS, FREE_FAILURES, KEYS_KEPT, LONGEST_SECONDS, Throttle
+from crushsite.admin import FORGET_SECONDS, FREE_FAILURES, KEYS_KEPT, LONGEST_SECONDS, Throttle
 
 
 class Clock:
