@@ -1,14 +1,14 @@
 """Work in Django's admin, and what can be done there: cancel it, release a workspace.
 
-The actions are the API's own. Streams belong to the process, so whoever mounts
-the admin gives ``WorkspaceAdmin`` the way to end a released client's.
+The actions are the API's own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from datetime import timedelta
 
+from asgiref.sync import async_to_sync
 from django.contrib import admin, messages
 from django.db.models import QuerySet
 from django.http import HttpRequest
@@ -33,6 +33,7 @@ from workspaces.admin_pages import (
 from workspaces.models import Session, Workspace
 from workspaces.storage.errors import Refusal
 from workspaces.storage.moments import now_ms
+from workspaces.streams.attachments import close_streams
 
 __all__ = ["RunAdmin", "SessionAdmin", "SubAgentAdmin", "WorkspaceAdmin", "admin_services"]
 
@@ -50,8 +51,6 @@ class WorkspaceAdmin(WorkspacePages):
         rows_of("permissions.permissionrequest", "workspace", "permission requests"),
         rows_of("permissions.questionbatch", "workspace", "question batches"),
     ]
-    # Ends the open streams of these clients in a workspace.
-    close_streams: Callable[[str, Iterable[str]], None] | None = None
 
     @admin.action(description="Release from all clients", permissions=["act"])
     def release(self, request: HttpRequest, queryset: QuerySet[Workspace]) -> None:
@@ -61,11 +60,16 @@ class WorkspaceAdmin(WorkspacePages):
             except Refusal as refusal:
                 self.message_user(request, f"{workspace}: {refusal.sentence}", messages.WARNING)
                 continue
-            if self.close_streams is not None:
-                self.close_streams(workspace.pk, clients)
+            # Streams belong to the event loop, and the admin works in a thread.
+            async_to_sync(_close_streams)(workspace.pk, clients)
             now = "closed" if is_closed else "open until its work has ended"
             said = f"{workspace}: released from {_counted(len(clients), 'client')}, {now}."
             self.message_user(request, said, messages.SUCCESS)
+
+
+async def _close_streams(workspace_id: str, client_ids: Iterable[str]) -> None:
+    for client_id in client_ids:
+        close_streams(client_id, workspace_id)
 
 
 @admin.register(Session)

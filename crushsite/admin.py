@@ -8,12 +8,10 @@ from __future__ import annotations
 import math
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterable
-from contextlib import suppress
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from asgiref.sync import async_to_sync
 from django.contrib import admin
 from django.contrib.admin.forms import AdminAuthenticationForm
 from django.core.exceptions import ValidationError
@@ -21,20 +19,6 @@ from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.utils.deprecation import MiddlewareMixin
 from typing_extensions import override
-
-from agents.admin import WorkspaceAdmin
-from crushsite.process import process
-from workspaces.storage.errors import ShuttingDown
-
-
-def _close_streams(workspace_id: str, client_ids: Iterable[str]) -> None:
-    async def close() -> None:  # streams belong to the loop, and the admin works in a thread
-        for client_id in client_ids:
-            process().attachments.close_client(client_id, workspace_id)
-
-    with suppress(ShuttingDown):  # a process without a server holds no streams
-        async_to_sync(close)()
-
 
 FREE_FAILURES = 5  # a person mistypes
 LONGEST_SECONDS = 300.0
@@ -139,4 +123,3 @@ class ContentPolicy(MiddlewareMixin):
 
 admin.site.login_form = ThrottledSignIn
 admin.site.site_header = admin.site.site_title = "Crush server"
-WorkspaceAdmin.close_streams = staticmethod(_close_streams)

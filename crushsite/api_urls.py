@@ -5,7 +5,6 @@ Paths are tried in order, so what clients poll comes first.
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import TypeAlias
 
 from django.urls import URLPattern, URLResolver, include, path
@@ -57,18 +56,12 @@ from workspaces.api.skills import ReadSkillView, SkillsView
 from workspaces.api.snapshot import SnapshotView
 from workspaces.api.trust import TrustView
 from workspaces.api.workspaces import CurrentSessionView, WorkspacesView
-from workspaces.storage.errors import ShuttingDown
 
 Routes: TypeAlias = list[URLPattern | URLResolver]
 
 
 async def _control(command: str) -> None:
     await process().control(command)
-
-
-def _close_streams(client_id: str, workspace_id: str | None) -> None:
-    with suppress(ShuttingDown):  # a process without a server holds no streams
-        process().attachments.close_client(client_id, workspace_id)
 
 
 _session_work: Routes = [
@@ -141,9 +134,9 @@ _workspace: Routes = [
 
 urlpatterns: Routes = [
     path("v1/workspaces/<str:workspace_id>/", include(_workspace)),
-    path("v1/workspaces/<str:workspace_id>", WorkspaceView.as_view(close_streams=_close_streams)),
+    path("v1/workspaces/<str:workspace_id>", WorkspaceView.as_view()),
     path("v1/workspaces", WorkspacesView.as_view()),
-    path("v1/clients/<str:client_id>", ClientView.as_view(close_streams=_close_streams)),
+    path("v1/clients/<str:client_id>", ClientView.as_view()),
     path("v1/health", HealthView.as_view()),
     path("v1/version", VersionView.as_view()),
     path("v1/config", ServerConfigView.as_view()),

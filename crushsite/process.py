@@ -11,6 +11,7 @@ import gc
 import importlib
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,7 +36,9 @@ from agents.tools.shell.tree_limits import TreeLimits
 from crushsite.logs import logging_lifecycle
 from crushsite.runtime import protect_process
 from workspaces.actions.config_watch import ConfigWatch
+from workspaces.config.cache import configs
 from workspaces.events.hub import Hub
+from workspaces.events.outputs import listen_to_output, stop_listening_to_output
 from workspaces.events.types import Kind
 from workspaces.models import Workspace
 from workspaces.skills.watch import skill_watch
@@ -47,7 +50,7 @@ from workspaces.storage.reader import read, stop_reading
 from workspaces.storage.tasks import cancel_within, wait_for_all
 from workspaces.storage.transaction import Recorded, Transaction
 from workspaces.storage.writer import writer
-from workspaces.streams.attachments import Attachments
+from workspaces.streams.attachments import Attachments, close_streams_by, stop_closing_streams_by
 
 logger = logging.getLogger(__name__)
 
@@ -108,6 +111,7 @@ class ServerProcess:
         )
         self._on_exit = on_exit
         self._is_drained = False
+        self._wiring = ExitStack()
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def start(self) -> None:
@@ -119,10 +123,8 @@ class ServerProcess:
         )
         limit_for_process(None)
         refuse_prompts(False)
-        publish = logging_lifecycle(self._publish)
-        writer.start(publish=publish, loop=asyncio.get_running_loop())
+        self.wire()
         await self.hub.start()
-        let_readers_set_the_pace(self.hub.patience)
         await job_host().start(server_mark=self.instance_id, is_alone=self.shape.is_alone)
         if self.shape.is_alone:
             with patience(REQUEST_SECONDS):  # whoever starts it wants to know what is wrong
@@ -131,7 +133,6 @@ class ServerProcess:
         mcp_host().server_mark = self.instance_id
         self.services.start()  # also where clients alone start language servers
         if self.shape.works:
-            wakeup.listen_here(self.pool.hear)
             self.config_watch.start()
             settling = settle_left(is_alone=self.shape.is_alone)
             self._spawn(self._trying("settling language servers", settling))
@@ -146,6 +147,27 @@ class ServerProcess:
         gc.collect()
         gc.freeze()
         gc.set_threshold(50_000, 20, 50)
+
+    def wire(self) -> None:
+        """The one list of who listens to what in this process. ``stop`` undoes it."""
+        # The writer's commits: readers' rooms, services, the worker (`_publish`) and the log.
+        publish = logging_lifecycle(self._publish)
+        writer.start(publish=publish, loop=asyncio.get_running_loop())
+        # What commands print while they run: readers' rooms.
+        listen_to_output(self.hub.output)
+        self._wiring.callback(stop_listening_to_output, self.hub.output)
+        # How long readers wait for words anyway: the reading of model streams.
+        let_readers_set_the_pace(self.hub.patience)
+        # Clients that are released or retired: their streams here.
+        close_streams_by(self.attachments.close_client)
+        self._wiring.callback(stop_closing_streams_by, self.attachments.close_client)
+        if self.shape.works:
+            # Nudges for accepted and cancelled runs: the worker, without the channel layer.
+            wakeup.listen_here(self.pool.hear)
+            self._wiring.callback(wakeup.stop_listening_here, self.pool.hear)
+            # A changed configuration that the cache has found: the watch, which announces it.
+            configs().on_untold = self.config_watch.wake
+            self._wiring.callback(setattr, configs(), "on_untold", None)
 
     def waits_for(self) -> list[str]:
         """What a drain would wait for, in words."""
@@ -171,12 +193,12 @@ class ServerProcess:
         if not self._is_drained:
             await self.drain(seconds=BRIEF_DRAIN_SECONDS)
         self.is_stopping = True
-        wakeup.stop_listening_here(self.pool.hear)
         await cancel_within(self._tasks, seconds=STOPPING_SECONDS)
         if self.shape.works:
             await self.pool.stop()
         await self.services.stop()
         await job_host().stop()
+        self._wiring.close()
         await self.hub.stop()
         await end_connections()
         await asyncio.to_thread(writer.stop)

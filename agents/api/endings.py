@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TypeAlias
-
 from django.http import HttpResponse
 
 from agents.actions.deletion import delete_session
@@ -15,6 +12,7 @@ from workspaces.api.api_view import ApiView
 from workspaces.queries.workspaces import require_open
 from workspaces.storage.client_ids import client_id_of
 from workspaces.storage.reader import read
+from workspaces.streams.attachments import close_streams
 
 
 class SessionView(sessions.SessionView):
@@ -24,27 +22,17 @@ class SessionView(sessions.SessionView):
         return empty_answer()
 
 
-# Ends the streams of a client that has left, of one workspace or of all.
-CloseStreams: TypeAlias = Callable[[str, str | None], None]
-
-
 class WorkspaceView(workspaces.WorkspaceView):
-    close_streams: CloseStreams | None = None
-
     async def delete(self, workspace_id: str) -> HttpResponse:
         client_id = client_id_of(self.query("client_id"))
         await release(workspace_id, client_id)
-        if self.close_streams is not None:
-            self.close_streams(client_id, workspace_id)
+        close_streams(client_id, workspace_id)
         return empty_answer()
 
 
 class ClientView(ApiView):
-    close_streams: CloseStreams | None = None
-
     async def delete(self, client_id: str) -> HttpResponse:
         client_id = client_id_of(client_id)
         await retire(client_id)
-        if self.close_streams is not None:
-            self.close_streams(client_id, None)
+        close_streams(client_id)
         return empty_answer()

@@ -47,16 +47,18 @@ class ConfigWatch:
         self._refused_at: float | None = None
 
     def start(self) -> None:
-        configs().on_untold = self._wake.set
         self._task = asyncio.create_task(self._run(), name="config-watch")
 
     async def stop(self) -> None:
-        configs().on_untold = None
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
         if self._watch is not None:
             await asyncio.to_thread(self._watch.stop)
+
+    def wake(self) -> None:
+        """Looks at once. The cache of configurations calls it for a change that it has found."""
+        self._wake.set()
 
     # -- what a process tells its services
 

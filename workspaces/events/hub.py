@@ -13,7 +13,6 @@ from collections.abc import Sequence
 
 from workspaces.events import log
 from workspaces.events.live import Applied, LiveMessage
-from workspaces.events.outputs import listen_to_output, stop_listening_to_output
 from workspaces.events.readers import NativeReader, V1Reader
 from workspaces.events.relay import Relay
 from workspaces.events.room import PROMPT_SECONDS, UNREAD_SECONDS, Room
@@ -51,13 +50,11 @@ class Hub:
 
     async def start(self) -> None:
         await self._relay.start()
-        listen_to_output(self.output)
         self._tasks = [asyncio.create_task(self._beat(), name="hub-heartbeat")]
         if self._relay.is_needed:
             self._tasks.append(asyncio.create_task(self._poll(), name="hub-poll"))
 
     async def stop(self) -> None:
-        stop_listening_to_output(self.output)
         tasks = [*self._tasks, *self._repairs.values(), *self._priming.values()]
         for task in tasks:
             task.cancel()

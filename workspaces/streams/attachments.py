@@ -11,7 +11,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Coroutine
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 from workspaces.actions import claims
 from workspaces.models import ClientClaim
@@ -24,6 +24,24 @@ from workspaces.storage.writer import Writer
 logger = logging.getLogger(__name__)
 
 Key = tuple[str, str]  # workspace, client
+CloseStreams: TypeAlias = Callable[[str, str | None], object]
+
+_closers: list[CloseStreams] = []
+
+
+def close_streams(client_id: str, workspace_id: str | None = None) -> None:
+    """Ends the streams that this process holds open for a client, of one workspace or of all."""
+    for close in _closers:
+        close(client_id, workspace_id)
+
+
+def close_streams_by(close: CloseStreams) -> None:
+    _closers.append(close)
+
+
+def stop_closing_streams_by(close: CloseStreams) -> None:
+    if close in _closers:
+        _closers.remove(close)
 
 
 class Attachment:

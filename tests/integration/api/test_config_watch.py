@@ -11,6 +11,7 @@ import pytest_asyncio
 from tests.integration.api.conftest import Opened
 from workspaces.actions import config_watch
 from workspaces.actions.config_watch import ConfigWatch
+from workspaces.config.cache import configs
 from workspaces.config.file_watch import CannotWatch
 from workspaces.models import Event
 from workspaces.storage.reader import read
@@ -27,11 +28,13 @@ async def start(workspace: Opened) -> AsyncIterator[Start]:
     started: list[ConfigWatch] = []
 
     def begin(watch: ConfigWatch) -> ConfigWatch:
+        configs().on_untold = watch.wake
         watch.start()
         started.append(watch)
         return watch
 
     yield begin
+    configs().on_untold = None
     for watch in started:
         await watch.stop()
 

@@ -1,0 +1,29 @@
+"""Who listens to what in a process is written in one place, `ServerProcess.wire`."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+PACKAGES = ("agents", "crushsite", "permissions", "workspaces")
+REGISTRATIONS = (
+    r"\bwriter\.start\(",
+    r"\blisten_to_output\(",
+    r"\blet_readers_set_the_pace\(",
+    r"\bclose_streams_by\(",
+    r"\blisten_here\(",
+    r"\.on_untold = ",
+)
+
+
+@pytest.mark.parametrize("registration", REGISTRATIONS)
+def test_it_is_registered_by_the_process_alone(registration: str) -> None:
+    users = {
+        str(path.relative_to(ROOT))
+        for package in PACKAGES
+        for path in (ROOT / package).rglob("*.py")
+        for line in path.read_text(encoding="utf-8").splitlines()
+        if re.search(registration, line) and not line.lstrip().startswith(("def ", "import "))
+    }
+    assert users == {"crushsite/process.py"}
