@@ -34,9 +34,11 @@ class Hub:
         *,
         poll_seconds: float = POLL_SECONDS,
         heartbeat_seconds: float = HEARTBEAT_SECONDS,
+        linger_seconds: float = LINGER_SECONDS,
     ) -> None:
         self._poll_seconds = poll_seconds
         self._heartbeat_seconds = heartbeat_seconds
+        self._linger_seconds = linger_seconds
         self._rooms: dict[str, Room] = {}
         self._priming: dict[str, asyncio.Task[Room]] = {}
         self._producers: dict[str, dict[int, LiveMessage]] = {}
@@ -134,7 +136,7 @@ class Hub:
     def leave(self, room: Room, reader: NativeReader | V1Reader) -> None:
         room.leave(reader)
         if room.is_empty:
-            asyncio.get_running_loop().call_later(LINGER_SECONDS, self._drop_if_empty, room)
+            asyncio.get_running_loop().call_later(self._linger_seconds, self._drop_if_empty, room)
 
     async def _prime(self, workspace_id: str) -> Room:
         room = Room(
@@ -149,8 +151,7 @@ class Hub:
             await self._relay.join(workspace_id)
             snapshot = await read(log.read_snapshot, workspace_id)
         except BaseException:
-            if self._rooms.get(workspace_id) is room:
-                del self._rooms[workspace_id]
+            self._rooms.pop(workspace_id, None)
             await self._relay.leave(workspace_id)
             raise
         room.prime(snapshot.last_number, snapshot.live)

@@ -40,9 +40,9 @@ class LivePart:
         self._json = None
 
     def text(self) -> str:
-        if len(self._chunks) > 1:
+        if len(self._chunks) != 1:
             self._chunks = ["".join(self._chunks)]
-        return self._chunks[0] if self._chunks else ""
+        return self._chunks[0]
 
     def to_wire(self) -> dict[str, Any]:
         if self.header == "reasoning":
@@ -150,10 +150,9 @@ class LiveMessage:
         """``to_wire`` as JSON, of which only what has grown is encoded anew."""
         if self._head is None:
             rest = {key: value for key, value in self.message.items() if key != "parts"}
-            self._head = orjson.dumps(rest)[:-1]
-        comma = b"," if len(self._head) > 1 else b""
+            self._head = orjson.dumps({**rest, "parts": []})[:-2]  # without the closing brackets
         parts = b",".join([part.json() for part in self.parts])
-        return b'%b%b"parts":[%b]}' % (self._head, comma, parts)
+        return b"%b%b]}" % (self._head, parts)
 
 
 def _part_from_wire(raw: Mapping[str, Any]) -> LivePart:

@@ -28,7 +28,7 @@ class NativeOutbox:
 
     def __init__(self) -> None:
         self.readers: set[NativeReader] = set()
-        self.interval = WORDS_SECONDS
+        self._set_intervals()
         self._items: list[Item] = []
         self._outputs: dict[tuple[str, str], Output] = {}  # the newest of what runs, not told yet
         loop = asyncio.get_running_loop()
@@ -45,7 +45,7 @@ class NativeOutbox:
 
     def add_output(self, output: Output) -> None:
         self._outputs[output.message_id, output.call_id] = output
-        self._output_pace.soon(OUTPUT_SECONDS + len(self.readers) * 0.0003)
+        self._output_pace.soon(self.output_interval)
 
     def end_outputs(self, message: Mapping[str, Any]) -> None:
         """What was told while a tool or a command ran must not follow its end."""
@@ -67,7 +67,7 @@ class NativeOutbox:
 
     def flush(self) -> None:
         items, self._items = self._items, []
-        if not items or not self.readers:
+        if not items:
             return
         number = max((i.number for i in items if isinstance(i, Recorded)), default=0)
         wires = {reader.wire for reader in self.readers}
@@ -78,8 +78,6 @@ class NativeOutbox:
 
     def flush_outputs(self) -> None:
         outputs, self._outputs = self._outputs, {}
-        if not outputs or not self.readers:
-            return
         self.flush()  # what began before
         wires = {reader.wire for reader in self.readers}
         for key, output in outputs.items():
@@ -92,19 +90,17 @@ class NativeOutbox:
         """From now on the reader gets what comes; what came before is not for it."""
         self.flush()
         self.readers.add(reader)
-        self._set_interval()
+        self._set_intervals()
 
     def leave(self, reader: NativeReader) -> None:
         self.readers.discard(reader)
-        self._set_interval()
+        self._set_intervals()
 
-    def _set_interval(self) -> None:
+    def _set_intervals(self) -> None:
         # A write to a socket costs about 0.03 ms: leave half of the time to the rest.
-        self.interval = min(0.25, WORDS_SECONDS + len(self.readers) * 0.00006)
-
-    def stop(self) -> None:
-        self._pace.stop()
-        self._output_pace.stop()
+        readers = len(self.readers)
+        self.interval = min(0.25, WORDS_SECONDS + readers * 0.00006)
+        self.output_interval = OUTPUT_SECONDS + readers * 0.0003
 
 
 def progress_of(live: LiveMessage) -> dict[str, Any]:

@@ -22,7 +22,6 @@ class OpenMessages(dict[int, LiveMessage]):
 
     def begin(self, rows: Mapping[int, LiveMessage]) -> None:
         """As the database has them."""
-        self.clear()
         self.update({number: self._producers.get(number, row) for number, row in rows.items()})
 
     def adopt(self, live: LiveMessage) -> None:

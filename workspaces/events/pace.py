@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Callable
 
 
@@ -20,16 +21,17 @@ class Pace:
         self._loop = loop
         self._flush = flush
         self._handle: asyncio.Handle | None = None
-        self._interval = 0.0  # the shortest that was asked for since the last flush
+        # The shortest that anybody wants since the last flush.
+        self._interval = math.inf
         self._last = 0.0  # the last paced flush
         self._is_paced = False
 
     def soon(self, interval: float) -> None:
         if interval > 0:
             self._is_paced = True
+        if interval >= self._interval:
+            return
         if self._handle is not None:
-            if interval >= self._interval:
-                return
             self._handle.cancel()
         self._interval = interval
         due = self._last + interval
@@ -38,13 +40,8 @@ class Pace:
         else:
             self._handle = self._loop.call_at(due, self._run)
 
-    def stop(self) -> None:
-        if self._handle is not None:
-            self._handle.cancel()
-            self._handle = None
-
     def _run(self) -> None:
-        self._handle = None
+        self._interval = math.inf
         if self._is_paced:
             self._last = self._loop.time()
             self._is_paced = False

@@ -20,7 +20,7 @@ from workspaces.events.outputs import ended_by
 if TYPE_CHECKING:
     from workspaces.events.v1_outbox import V1Outbox
 
-QUEUE_LIMIT_BYTES = 1024 * 1024
+QUEUE_LIMIT_BYTES = 1_048_576
 
 
 class Wire(Enum):
@@ -33,7 +33,6 @@ class NativeReader:
 
     def __init__(self, wire: Wire, *, limit: int = QUEUE_LIMIT_BYTES) -> None:
         self.wire = wire
-        self.sent_number = 0  # the newest event handed to the socket: the cursor to resume at
         self.overflowed = False
         self.closed = False
         self._limit = limit
@@ -55,7 +54,7 @@ class NativeReader:
 
     def offer(self, chunk: bytes, number: int) -> None:
         """``number`` is the newest event in the chunk, 0 if it holds only deltas."""
-        if self.overflowed or self.closed:
+        if self.closed:
             return
         self._queue.append((chunk, number))
         self._size += len(chunk)
@@ -63,7 +62,6 @@ class NativeReader:
             self.overflowed = True
             self._queue.clear()
             self._outputs.clear()
-            self._size = 0
         self._wake.set()
 
     def beat(self) -> None:

@@ -26,7 +26,7 @@ from workspaces.storage.transaction import Recorded
 logger = logging.getLogger(__name__)
 
 FLUSH_SECONDS = 0.002
-MESSAGE_LIMIT = 256 * 1024
+MESSAGE_LIMIT = 262_144
 # How long one word to the layer may take: a silent Redis must hold up nobody.
 LAYER_SECONDS = 1.0
 STARTING_SECONDS = 5.0

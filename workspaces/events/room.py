@@ -55,7 +55,7 @@ class Room:
     def passed(self, delta: Delta) -> None:
         """Passes on a delta that its open message has taken in."""
         live = self.live.get(delta.number)
-        if live is None or not self.primed:
+        if live is None:
             return
         if self.native.readers:
             self.native.add_words(delta)
@@ -198,7 +198,5 @@ class Room:
             self.v1.leave(reader)
 
     def close(self) -> None:
-        self.native.stop()
-        self.v1.stop()
         for reader in self.readers():
             self.leave(reader)

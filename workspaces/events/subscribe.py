@@ -43,16 +43,16 @@ async def stream_native(
         async for chunk, number in _replay(workspace_id, sent, joined, wire):
             yield chunk
             sent = number
-        reader.sent_number = joined
+        sent = joined
         yield _opening(wire, joined, open_messages)
         chunk, open_messages = b"", []
         while True:
             for chunk, number in await reader.take():
                 yield chunk
-                reader.sent_number = number or reader.sent_number
+                sent = number or sent
             chunk = b""  # a large one is not held until the next one comes
             if reader.overflowed:
-                yield _one(wire, StreamOnly.RESUME, {"after": reader.sent_number})
+                yield _one(wire, StreamOnly.RESUME, {"after": sent})
                 return
             if reader.closed:
                 return

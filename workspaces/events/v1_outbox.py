@@ -105,6 +105,3 @@ class V1Outbox:
         self.interval = min(0.5, WORDS_SECONDS + readers * 0.00006)
         self.long_interval = max(self.interval, LONG_SECONDS)
         self.short_size = min(SHORT_SIZE, ALL_SHORT_SIZE // max(readers, 1))
-
-    def stop(self) -> None:
-        self._pace.stop()

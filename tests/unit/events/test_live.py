@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import random
 from itertools import pairwise
 from typing import Any
 
+import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -177,6 +179,43 @@ def test_a_change_forgets_the_encoded_state_and_a_repeat_keeps_it() -> None:
     live.apply(Delta(NUMBER, 0, 1, "b"))
     assert live.encoded is None
 
+    for delta in (Delta(NUMBER, 0, 1, "bc"), Delta(NUMBER, 1, 0, "opens", "text")):
+        live.encoded = b"ab"
+        assert live.apply(delta)[0] is Applied.NEW
+        assert live.encoded is None
+
+
+def test_the_size_counts_every_character_once() -> None:
+    live = row(wire("text", "abc"), wire("reasoning", "de"))
+    assert live.size == 5
+
+    for delta in (
+        Delta(NUMBER, 1, 2, "f"),
+        Delta(NUMBER, 1, 2, "fg"),
+        Delta(NUMBER, 2, 0, "hij", "text"),
+        Delta(NUMBER, 2, 0, "hij", "text"),
+    ):
+        live.apply(delta)
+
+    assert live.size == sum(map(len, texts(live))) == 10
+
+
+def test_as_json_a_message_has_each_of_its_fields_once() -> None:
+    live = LiveMessage(
+        NUMBER, {"id": "m", "parts": [wire("text", "a"), wire("reasoning", "b")], "model": "x"}
+    )
+    for text in ("b", "c"):
+        live.apply(Delta(NUMBER, 1, live.parts[1].length, text))
+        pairs = []
+
+        def note(found: list[tuple[str, Any]], into: list[Any] = pairs) -> dict[str, Any]:
+            into.append([name for name, _ in found])
+            return dict(found)
+
+        assert json.loads(live.json(), object_pairs_hook=note) == live.to_wire()
+        assert sorted(pairs[-1]) == ["id", "model", "parts"]
+    assert orjson.loads(LiveMessage(NUMBER, {}).json()) == {"parts": []}
+
 
 @pytest.mark.parametrize(
     "part",
@@ -222,6 +261,7 @@ def test_a_message_covers_another_when_it_has_every_word() -> None:
     assert more.covers(more)
     assert not less.covers(more)
     assert not row(wire("text", "a"), wire("text", "x")).covers(less)
+    assert not less.covers(row(wire("text", "ab"), wire("text", "")))
 
 
 @given(drafts, pick)
@@ -250,6 +290,12 @@ def test_joining_does_not_hide_what_was_lost_or_repeated(
         at_once.apply(delta)
 
     assert at_once.to_wire() == one_by_one.to_wire()
+
+
+def test_a_header_is_not_lost_behind_an_empty_delta() -> None:
+    deltas = [Delta(1, 0, 0, ""), Delta(1, 0, 0, "a", "reasoning")]
+
+    assert coalesced(deltas) == deltas
 
 
 def test_words_of_two_messages_or_parts_are_not_joined() -> None:

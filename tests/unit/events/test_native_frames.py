@@ -90,6 +90,19 @@ def test_words_that_differ_from_the_deltas_come_whole() -> None:
     assert orjson.loads(brief.payload_json)["message"]["parts"] == parts
 
 
+def test_a_part_without_words_and_one_of_another_type_come_as_they_are() -> None:
+    parts = [
+        {"type": "text", "data": {"text": ""}},
+        {"type": "finish", "data": {"reason": "canceled", "time": 1}},
+    ]
+    known = [{"type": "text", "data": {"text": ""}}, {"type": "text", "data": {"text": "dropped"}}]
+    live = LiveMessage(3, {"id": "m", "parts": known})
+
+    brief = native_frames.without_known_words(event(7, {"message": {"parts": parts}}), live)
+
+    assert orjson.loads(brief.payload_json)["message"]["parts"] == parts
+
+
 def test_an_sse_event_carries_its_cursor() -> None:
     (block,) = blocks(native_frames.sse_event(event(7)))
 

@@ -24,6 +24,18 @@ async def test_who_joins_is_given_the_open_messages_and_what_follows() -> None:
     assert (await played.told(early))[1:] == [[1, 0, 0, "ab", "text"], [1, 0, 2, "c"]]
 
 
+async def test_a_message_that_was_open_before_the_room_goes_on_from_its_row() -> None:
+    played = Played(last_number=None)
+    played.room.prime(4, {3: LiveMessage(3, message("ab"))})
+    reader = NativeReader(Wire.WS)
+
+    (progress,) = played.room.join_native(reader)
+    played.room.stream(words(3, 2, "c"))
+
+    assert progress == {"number": 3, "message": message("ab")}
+    assert await played.told(reader) == [[3, 0, 2, "c"]]
+
+
 async def test_each_wire_is_told_in_its_own_form() -> None:
     played = Played()
     ws = played.native()
@@ -44,23 +56,20 @@ async def test_each_wire_is_told_in_its_own_form() -> None:
     assert len(await played.told(ws)) == 3
 
 
-async def test_a_reader_that_overflows_resumes_at_what_it_was_handed() -> None:
+async def test_a_reader_that_overflows_gets_nothing_more() -> None:
     played = Played()
     reader = played.native(limit=2_000)
     for number in range(1, 4):
         played.room.publish(event(number))
         played.room.native.flush()
-    for _, number in await reader.take():
-        reader.sent_number = number or reader.sent_number
+    assert [number for _, number in await reader.take()] == [1, 2, 3]
 
     for number in range(4, 104):
         played.room.publish(event(number))
         played.room.native.flush()
 
     assert reader.overflowed
-    assert await reader.take() == []
-    assert reader.sent_number == 3
-    assert reader._size == 0  # it costs nothing more
+    assert await reader.take() == []  # it costs nothing more
 
 
 async def test_a_chunk_of_words_does_not_move_the_cursor() -> None:
@@ -72,6 +81,19 @@ async def test_a_chunk_of_words_does_not_move_the_cursor() -> None:
     played.room.native.flush()
 
     assert [number for _, number in await reader.take()] == [1, 0]
+
+
+async def test_a_queue_overflows_only_above_its_limit() -> None:
+    reader = NativeReader(Wire.WS, limit=10)
+
+    reader.offer(b"x" * 10, 1)
+    assert not reader.overflowed
+    assert await reader.take() == [(b"x" * 10, 1)]
+
+    reader.offer(b"x" * 10, 2)
+    assert not reader.overflowed  # what was taken does not count
+    reader.offer(b"x", 3)
+    assert reader.overflowed
 
 
 async def test_one_slow_reader_does_not_keep_the_others_waiting() -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import orjson
 
 from tests.unit.events.played import Played, event, message, started
 from workspaces.events import outputs
-from workspaces.events.readers import NativeReader
+from workspaces.events.readers import NativeReader, Wire
 from workspaces.events.types import Kind, Output
 
 
@@ -87,6 +88,62 @@ async def test_a_command_is_begun_before_it_is_told_of() -> None:
     assert [item["type"] for item in items] == ["message.started", "tool.output"]
 
 
+async def test_nothing_is_told_of_a_command_after_its_end() -> None:
+    played = Played()
+    reader = played.native()
+    played.room.publish(event(1, Kind.MESSAGE_STARTED, message=command_message("")))
+    played.room.native.flush()
+    played.room.output(output("offered", call=""))
+    played.room.output(output("of a tool", message_id="m"))
+    played.room.native.flush_outputs()
+
+    played.room.publish(event(2, Kind.MESSAGE_FINISHED, message=command_message("all")))
+
+    assert texts(await taken(played, reader)) == ["of a tool"]
+
+
+async def test_output_reaches_a_reader_of_server_sent_events() -> None:
+    played = Played()
+    reader = NativeReader(Wire.SSE)
+    played.room.join_native(reader)
+    taking = asyncio.create_task(reader.take())
+    await asyncio.sleep(0)
+
+    played.room.output(output("so far"))
+    played.room.native.flush_outputs()
+
+    ((chunk, number),) = await asyncio.wait_for(taking, 10)
+    event_line, data_line, *_ = chunk.decode().split("\n")
+    assert event_line == "event: tool.output"
+    assert orjson.loads(data_line.removeprefix("data: "))["data"]["text"] == "so far"
+    assert number == 0  # it does not move the cursor
+
+
+async def test_output_goes_out_by_itself() -> None:
+    played = Played()
+    reader = played.native()
+    played.room.output(output("so far"))
+
+    async with asyncio.timeout(10):
+        ((chunk, _),) = await reader.take()
+
+    assert b"so far" in chunk
+
+
+async def test_each_change_of_a_command_is_shown_to_whoever_sees_whole_messages() -> None:
+    played = Played()
+    v1 = played.v1()
+    played.room.publish(event(1, Kind.MESSAGE_STARTED, message=command_message("")))
+    shown = []
+    for text in ("a", "ab"):
+        played.room.output(output(text, call=""))
+        told = await played.told_v1(v1)
+        shown.append(told[-1]["payload"]["payload"]["parts"][0]["data"]["output"])
+
+    assert shown == ["a", "ab"]
+    assert played.room.live[1].size == 2
+
+
 async def test_a_users_command_grows_for_whoever_sees_whole_messages() -> None:
     played = Played()
     v1 = played.v1()
@@ -128,6 +185,24 @@ def test_telling_reaches_whoever_listens_and_nobody_else() -> None:
         outputs.stop_listening_to_output(listen)
     outputs.tell_output("w", output("after"))
     assert heard == [("w", output("now"))]
+
+
+async def test_a_reader_that_overflows_loses_the_output_that_waits() -> None:
+    reader = NativeReader(Wire.WS, limit=10)
+    reader.offer_output(("m", "c"), b"output")
+
+    reader.offer(b"x" * 11, 1)
+
+    assert await reader.take() == []
+
+
+async def test_nothing_is_told_to_a_reader_that_is_closed() -> None:
+    reader = NativeReader(Wire.WS)
+    reader.close()
+
+    reader.offer_output(("m", "c"), b"output")
+
+    assert await reader.take() == []
 
 
 async def test_nothing_is_told_to_a_reader_that_must_come_back() -> None:

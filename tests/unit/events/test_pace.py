@@ -147,26 +147,16 @@ def test_a_flush_that_fails_does_not_stop_the_next(paced: Paced) -> None:
     assert [handle.when for handle in paced.loop.handles] == [100.1]
 
 
-def test_nothing_is_flushed_after_a_stop(paced: Paced) -> None:
-    paced.pace.soon(0.1)
-    paced.pace.stop()
-    paced.pace.stop()
+def test_a_flush_at_once_does_not_delay_the_next_one(paced: Paced) -> None:
+    paced.pace.soon(0.5)
+    paced.loop.pass_to(100.4)
+    paced.pace.soon(0)
+    paced.loop.pass_to(100.4)
 
-    paced.loop.pass_to(101.0)
+    paced.pace.soon(0.5)
+    paced.loop.pass_to(102.0)
 
-    assert paced.flushes == []
-
-
-def test_after_a_stop_it_can_be_asked_again() -> None:
-    loop, flushed = FakeLoop(), list[int]()
-    pace = Pace(cast(Any, loop), lambda: flushed.append(1))
-    pace.soon(0.0)
-    pace.stop()
-    assert loop.handles[0].is_cancelled
-    pace.soon(0.0)
-    assert len(loop.handles) == 2
-    loop.handles[1].call()
-    assert flushed == [1]
+    assert paced.flushes == [100.0, 100.4, 100.5]
 
 
 def test_nobody_waits_after_a_flush_that_had_to_be_at_once() -> None:
