@@ -40,7 +40,9 @@ class TcpProxy:
         self._is_refusing = False
         self._commits_to_cut = 0
         self._cut = Cut.ANSWER
+        self._refuses_after_cut = False
         self.cut_commits = 0
+        self.refused_connections = 0
         threading.Thread(target=self._accept, name="proxy", daemon=True).start()
 
     def set_mode(self, mode: Mode) -> None:
@@ -55,10 +57,14 @@ class TcpProxy:
             for link in links:
                 link.close()
 
-    def cut_next_commits(self, count: int, cut: Cut = Cut.ANSWER) -> None:
+    def cut_next_commits(
+        self, count: int, cut: Cut = Cut.ANSWER, *, then_refuse: bool = False
+    ) -> None:
+        """``then_refuse``: from the first cut on no new connection is taken."""
         with self._lock:
             self._commits_to_cut = count
             self._cut = cut
+            self._refuses_after_cut = then_refuse
 
     def close(self) -> None:
         self.set_mode(Mode.REFUSE)
@@ -79,6 +85,7 @@ class TcpProxy:
                 return None
             self._commits_to_cut -= 1
             self.cut_commits += 1
+            self._is_refusing = self._is_refusing or self._refuses_after_cut
             return self._cut
 
     def forget(self, link: "_Link") -> None:
@@ -93,6 +100,7 @@ class TcpProxy:
                 return
             if self._is_refusing:
                 client.close()
+                self.refused_connections += 1
                 continue
             try:
                 server = socket.create_connection(self._target, timeout=10)

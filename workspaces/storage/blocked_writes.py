@@ -89,7 +89,7 @@ class BlockedWrites:
         self.everything: Blocked | None = None  # set while the database takes nothing
 
     def __bool__(self) -> bool:
-        return self.everything is not None or bool(self._lanes)
+        return self.is_everything_blocked or bool(self._lanes)
 
     @property
     def is_everything_blocked(self) -> bool:

@@ -77,7 +77,7 @@ def commit(
             attempt.values.append(job(step))
             attempt.recorded += step.recorded
         attempt.position = len(jobs)
-        store_events(cursor, attempt.recorded, counters)
+        store_events(cursor, attempt.recorded)
         _identify(attempt, counters, cursor)
         attempt.is_commit_sent = True
 
@@ -116,12 +116,14 @@ def look_up_fate(attempt: Attempt) -> Fate:
     return Fate.COMMITTED if status is None else Fate(status)
 
 
-def run_alone(workspace_id: str, job: Job[T]) -> tuple[T, list[Recorded]]:
+def run_alone(
+    workspace_id: str, job: Job[T], *, seconds: float = REQUEST_SECONDS
+) -> tuple[T, list[Recorded]]:
     """One job in a transaction of its own, in this thread.
 
-    Waits for a locked row or a lost connection as long as a request would.
+    Waits for a locked row or a lost connection for so many seconds.
     """
-    until = time.monotonic() + REQUEST_SECONDS
+    until = time.monotonic() + seconds
     backoff = Backoff()
     for tries in itertools.count(1):
         attempt = Attempt()
@@ -136,7 +138,6 @@ def run_alone(workspace_id: str, job: Job[T]) -> tuple[T, list[Recorded]]:
             elif failure is Failure.OTHER or failure is Failure.FULL:
                 if tries >= RETRIES:
                     raise
-                connection.close_if_unusable_or_obsolete()
                 continue
             if time.monotonic() >= until:
                 raise

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import shutil
 import sqlite3
+from collections.abc import Mapping
 from enum import Enum
 from pathlib import Path
 
@@ -37,7 +38,15 @@ _FULL_STATES = {"53100"}
 
 _SQLITE_BUSY, _SQLITE_LOCKED, _SQLITE_IOERR, _SQLITE_FULL, _SQLITE_CANTOPEN = 5, 6, 10, 13, 14
 # Below this, SQLite reports an input/output error when its side files cannot grow.
-_FREE_BYTES_NEEDED = 1024 * 1024
+_FREE_BYTES_NEEDED = 1_048_576
+
+
+# What waiting or free space can cure: the client may try again.
+REFUSALS: Mapping[Failure, type[Refusal]] = {
+    Failure.UNREACHABLE: DatabaseUnreachable,
+    Failure.LOCKED: DatabaseLocked,
+    Failure.FULL: StorageFull,
+}
 
 
 def failure_of(error: BaseException) -> Failure:
@@ -46,25 +55,18 @@ def failure_of(error: BaseException) -> Failure:
     cause = error.__cause__
     if isinstance(cause, sqlite3.Error):
         return _of_sqlite(cause)
-    if cause is not None and type(cause).__module__.startswith("psycopg"):
+    if type(cause).__module__.startswith("psycopg"):
         return _of_postgres(cause)
     return Failure.LOCKED if "database is locked" in str(error) else Failure.OTHER
 
 
 def refusal_of(failure: Failure) -> Refusal | None:
     """What a client is answered; ``None`` where the failure is the server's own mistake."""
-    match failure:
-        case Failure.UNREACHABLE:
-            return DatabaseUnreachable()
-        case Failure.LOCKED:
-            return DatabaseLocked()
-        case Failure.FULL:
-            return StorageFull()
-        case Failure.OTHER:
-            return None
+    kind = REFUSALS.get(failure)
+    return None if kind is None else kind()
 
 
-def _of_postgres(cause: BaseException) -> Failure:
+def _of_postgres(cause: object) -> Failure:
     state: str | None = getattr(cause, "sqlstate", None)
     if state is None:
         # Without a state the server has not answered: psycopg's own error about the connection.
@@ -77,7 +79,7 @@ def _of_postgres(cause: BaseException) -> Failure:
     return Failure.FULL if state in _FULL_STATES else Failure.OTHER
 
 
-def _is_timeout(cause: BaseException) -> bool:
+def _is_timeout(cause: object) -> bool:
     return type(cause).__name__ == "ConnectionTimeout"
 
 

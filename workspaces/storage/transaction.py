@@ -129,7 +129,7 @@ class Transaction:
         return list(self.cursor.fetchall())
 
 
-def store_events(cursor: Statements, recorded: Sequence[Recorded], counters: Counters) -> None:
+def store_events(cursor: Statements, recorded: Sequence[Recorded]) -> None:
     """Writes a batch's events and counters, just before its commit."""
     if not recorded:
         return
@@ -153,4 +153,3 @@ def store_events(cursor: Statements, recorded: Sequence[Recorded], counters: Cou
         "UPDATE workspaces_workspace SET last_event = %s WHERE id = %s",
         [(number, workspace_id) for workspace_id, number in newest.items()],
     )
-    counters.last.update(newest)

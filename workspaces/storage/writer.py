@@ -41,7 +41,7 @@ from workspaces.storage.errors import (
     Refusal,
     ShuttingDown,
 )
-from workspaces.storage.failures import Failure, failure_of, refusal_of
+from workspaces.storage.failures import REFUSALS, Failure, failure_of
 from workspaces.storage.outage import outage
 from workspaces.storage.patience import REQUEST_SECONDS, deadline
 from workspaces.storage.waiting_requests import HANGS_SECONDS, WaitingRequests
@@ -185,7 +185,6 @@ class Writer:
                 )
             except BaseException as error:  # noqa: BLE001  sorted below; the thread must live
                 if self._is_worth_a_try(error, batch, tries):
-                    connection.close_if_unusable_or_obsolete()
                     continue
                 self._failed(batch, attempt, error)
             else:
@@ -269,7 +268,7 @@ class Writer:
         if failure is Failure.FULL:
             outage.report(error)
             if write.until is not None:  # room is not made within a request's patience
-                answer_error(write, _refusal(failure))
+                answer_error(write, REFUSALS[failure]())
                 return
         self._blocked.block_lane(write.lane, [write], failure)
 
@@ -324,7 +323,7 @@ class Writer:
         kept = []
         for write in writes:
             if write.is_overdue:
-                answer_error(write, _refusal(group.failure))
+                answer_error(write, REFUSALS[group.failure]())
             else:
                 kept.append(write)
         return kept
@@ -343,10 +342,6 @@ class Writer:
             for write in group.writes:
                 answer_error(write, ShuttingDown())
         self._blocked = BlockedWrites()
-
-
-def _refusal(failure: Failure) -> Refusal:
-    return refusal_of(failure) or DatabaseUnreachable()
 
 
 writer = Writer()

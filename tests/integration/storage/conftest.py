@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from django.db import DEFAULT_DB_ALIAS, connections
 
+from tests.doubles.tcp_proxy import TcpProxy
 from tests.integration.storage.writing import Gate, NewWriter
 from workspaces.models import Workspace
 from workspaces.storage.writer import Writer
@@ -40,3 +42,14 @@ def gate() -> Iterator[Gate]:
     gate = Gate()
     yield gate
     gate.opened.set()
+
+
+@pytest.fixture
+def proxy(database: str) -> Iterator[TcpProxy]:
+    """New connections of this process lead through it."""
+    before = connections.settings[DEFAULT_DB_ALIAS]
+    proxy = TcpProxy("127.0.0.1", int(before["PORT"]))
+    connections.settings[DEFAULT_DB_ALIAS] = {**before, "PORT": str(proxy.port)}
+    yield proxy
+    connections.settings[DEFAULT_DB_ALIAS] = before
+    proxy.close()

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections import Counter
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -23,6 +25,8 @@ from tests.integration.storage.writing import (
     start,
 )
 from workspaces.models import Workspace
+from workspaces.storage.backoff import FIRST_SECONDS
+from workspaces.storage.commits import RETRIES
 from workspaces.storage.errors import Refusal, SessionUnknown, WorkspaceUnknown
 from workspaces.storage.transaction import Recorded, Transaction
 
@@ -176,12 +180,56 @@ async def test_a_job_may_run_again_and_counts_once(
 
 async def test_a_job_that_was_in_anothers_way_is_tried_again(new_writer: NewWriter) -> None:
     writer = start(new_writer)
-    tries: list[int] = []
+    tries: list[float] = []
 
     def locked_at_first(tx: Transaction) -> str:
-        tries.append(1)
+        tries.append(time.monotonic())
         if len(tries) < 3:
             raise OperationalError("database is locked")
         return "done"
 
     assert await writer.write("", locked_at_first) == "done"
+    assert all(after - before >= 0.75 * FIRST_SECONDS for before, after in pairwise(tries))
+
+
+@pytest.mark.parametrize("failing", [1, 2])
+async def test_an_error_that_nothing_is_known_about_may_pass_and_is_told_when_it_stays(
+    new_writer: NewWriter, failing: int
+) -> None:
+    writer = start(new_writer)
+    tries: list[int] = []
+
+    def fail(tx: Transaction, times: int) -> str:
+        tries.append(1)
+        if len(tries) <= times:
+            raise OperationalError("nobody knows")
+        return "done"
+
+    assert await writer.write("", partial(fail, times=failing)) == "done"
+
+    tries.clear()
+    with pytest.raises(OperationalError, match="nobody knows"):
+        await writer.write("", partial(fail, times=99))
+    assert len(tries) == RETRIES
+
+
+async def test_only_an_error_of_the_database_is_worth_a_second_try(
+    new_writer: NewWriter, gate: Gate
+) -> None:
+    writer = start(new_writer)
+    tries: list[str] = []
+
+    def fail(tx: Transaction, error: Exception) -> None:
+        tries.append(type(error).__name__)
+        raise error
+
+    with pytest.raises(ValueError, match="a mistake"):
+        await writer.write("", partial(fail, error=ValueError("a mistake")))
+    assert tries == ["ValueError"]
+
+    # In a batch it is not known whose error it is: the job is tried alone first.
+    jobs = [("", partial(fail, error=OperationalError("x"))), ("", lambda tx: 5)]
+    answers = await gathered(writer, gate, jobs)
+    assert isinstance(answers[0], OperationalError)
+    assert answers[1] == 5
+    assert tries.count("OperationalError") == 1 + RETRIES

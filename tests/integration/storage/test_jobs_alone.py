@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import time
+from functools import partial
+
 import psycopg
 import pytest
 from django.db import OperationalError
 
 from tests.integration.storage.writing import append, appending, logged
-from workspaces.storage.commits import run_alone
+from workspaces.storage.backoff import FIRST_SECONDS
+from workspaces.storage.commits import RETRIES, run_alone
 from workspaces.storage.transaction import Transaction
 
 
@@ -42,6 +46,47 @@ def test_a_job_reads_and_counts_rows(workspaces: list[str]) -> None:
         return len(found), tx.execute("UPDATE workspaces_workspace SET debug = %s", [True])
 
     assert run_alone("", look)[0] == (20, 20)
+
+
+def test_a_job_alone_waits_for_a_locked_row_between_its_tries() -> None:
+    tries: list[float] = []
+
+    def locked_at_first(tx: Transaction) -> str:
+        tries.append(time.monotonic())
+        if len(tries) < 4:
+            raise OperationalError("database is locked")
+        return "done"
+
+    assert run_alone("", locked_at_first)[0] == "done"
+    assert tries[1] - tries[0] >= 0.75 * FIRST_SECONDS
+    assert tries[3] - tries[2] >= 0.75 * 4 * FIRST_SECONDS
+
+
+def test_a_job_alone_does_not_wait_for_ever() -> None:
+    def locked(tx: Transaction) -> None:
+        raise OperationalError("database is locked")
+
+    began = time.monotonic()
+    with pytest.raises(OperationalError, match="database is locked"):
+        run_alone("", locked, seconds=0.1)
+    assert 0.1 <= time.monotonic() - began < 4
+
+
+def test_an_error_that_nothing_is_known_about_is_told_after_a_few_tries() -> None:
+    tries: list[int] = []
+
+    def fail(tx: Transaction, times: int) -> str:
+        tries.append(1)
+        if len(tries) <= times:
+            raise OperationalError("nobody knows")
+        return "done"
+
+    assert run_alone("", partial(fail, times=RETRIES - 1))[0] == "done"
+
+    tries.clear()
+    with pytest.raises(OperationalError, match="nobody knows"):
+        run_alone("", partial(fail, times=99))
+    assert len(tries) == RETRIES
 
 
 def test_a_connection_that_breaks_before_the_commit_is_no_commit(workspaces: list[str]) -> None:

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 
+import psycopg
 import pytest
 from django.db import DatabaseError, OperationalError, connection
 
 from tests.integration.storage.writing import NewWriter
 from workspaces.models import Workspace
+from workspaces.storage.backoff import FIRST_SECONDS
+from workspaces.storage.errors import DatabaseUnreachable
+from workspaces.storage.outage import outage
+from workspaces.storage.patience import limit_for_process, patience
 from workspaces.storage.reader import THREADS, read, stop_reading
 from workspaces.storage.transaction import Transaction
 
@@ -84,6 +90,51 @@ async def test_a_dropped_connection_is_replaced(workspaces: list[str]) -> None:
 
     assert await read(dropped_at_first) == 20
     assert seen[0] is not seen[1]
+
+
+async def test_a_database_that_is_away_for_long_is_told_at_once() -> None:
+    def unreachable() -> None:
+        raise OperationalError("gone") from psycopg.OperationalError("no connection")
+
+    outage.report(OperationalError("gone"))
+    outage.since = time.monotonic() - 60
+    try:
+        async with asyncio.timeout(5):
+            with patience(60), pytest.raises(DatabaseUnreachable):
+                await read(unreachable)
+    finally:
+        outage.report_end()
+
+
+async def test_a_read_waits_for_the_database_and_reports_its_end() -> None:
+    tries: list[float] = []
+
+    def unreachable_at_first() -> int:
+        tries.append(time.monotonic())
+        if len(tries) < 6:
+            raise OperationalError("gone") from psycopg.OperationalError("no connection")
+        return 5
+
+    assert await read(unreachable_at_first) == 5
+
+    assert outage.since is None
+    # Each connection gets a second try at once, and then there is a wait.
+    assert tries[2] - tries[1] >= 0.75 * FIRST_SECONDS
+    assert tries[4] - tries[3] >= 0.75 * 2 * FIRST_SECONDS
+
+
+async def test_nobody_waits_for_the_database_when_the_process_ends() -> None:
+    def unreachable() -> None:
+        raise OperationalError("gone") from psycopg.OperationalError("no connection")
+
+    limit_for_process(-1)
+    try:
+        async with asyncio.timeout(5):
+            with pytest.raises(DatabaseUnreachable):
+                await read(unreachable)
+    finally:
+        limit_for_process(None)
+        outage.report_end()
 
 
 async def test_a_query_that_stays_wrong_is_told() -> None:

@@ -10,9 +10,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
-import psycopg
 import pytest
-from django.db import DEFAULT_DB_ALIAS, connection, connections
 
 from tests.doubles.tcp_proxy import Cut, Mode, TcpProxy
 from tests.integration.databases import POSTGRESQL, Databases
@@ -24,6 +22,7 @@ from tests.integration.storage.writing import (
     gathered,
     in_thread,
     logged,
+    other_session,
     start,
 )
 from workspaces.models import Workspace
@@ -44,29 +43,6 @@ def database(databases: Databases) -> Iterator[str]:
     with databases.get(POSTGRESQL).use():
         yield POSTGRESQL
     outage.report_end()
-
-
-@pytest.fixture
-def proxy() -> Iterator[TcpProxy]:
-    """New connections of this process lead through it."""
-    before = connections.settings[DEFAULT_DB_ALIAS]
-    proxy = TcpProxy("127.0.0.1", int(before["PORT"]))
-    connections.settings[DEFAULT_DB_ALIAS] = {**before, "PORT": str(proxy.port)}
-    yield proxy
-    connections.settings[DEFAULT_DB_ALIAS] = before
-    proxy.close()
-
-
-@contextmanager
-def other_session() -> Iterator[psycopg.Connection]:
-    settings = connection.settings_dict
-    with psycopg.connect(
-        host=settings["HOST"],
-        port=settings["PORT"],
-        user=settings["USER"],
-        dbname=settings["NAME"],
-    ) as session:
-        yield session
 
 
 @contextmanager

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
+import psycopg
 from django.db import connection
 
 from workspaces.models import Event, Workspace
@@ -79,3 +81,16 @@ def logged(workspace_id: str) -> list[tuple[int, str]]:
     assert [number for number, _ in rows] == list(range(1, len(rows) + 1))
     assert Workspace.objects.get(pk=workspace_id).last_event == len(rows)
     return rows
+
+
+@contextmanager
+def other_session() -> Iterator[psycopg.Connection]:
+    """Another process, on PostgreSQL."""
+    settings = connection.settings_dict
+    with psycopg.connect(
+        host=settings["HOST"],
+        port=settings["PORT"],
+        user=settings["USER"],
+        dbname=settings["NAME"],
+    ) as session:
+        yield session
