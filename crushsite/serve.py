@@ -16,6 +16,7 @@ from agents.jobs.host import job_host
 from crushsite import runtime
 from crushsite.data_folder import remove_server_file, write_server_file
 from crushsite.database import explained_start
+from crushsite.endpoints import EndpointError
 from crushsite.logs import set_up_logging
 from crushsite.process import ServerProcess, Shape, set_process
 from crushsite.runtime import return_large_blocks
@@ -54,11 +55,7 @@ def run_server(host: str, shape: Shape, *, folder: Path) -> None:
 
 async def _serve(host: str, shape: Shape, *, folder: Path) -> None:
     from crushsite.asgi.routing import Router, guarded  # noqa: PLC0415  after Django is set up
-    from crushsite.server.plain_import import import_daphne_plain  # noqa: PLC0415  the same
-
-    import_daphne_plain()
-    from crushsite.server.asgi_server import AsgiServer  # noqa: PLC0415  after Daphne's import
-    from crushsite.server.endpoints import EndpointError  # noqa: PLC0415  the same
+    from crushsite.server.asgi_server import AsgiServer  # noqa: PLC0415  other commands do without
 
     stop = StopRequest()
     stop.listen()

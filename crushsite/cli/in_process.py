@@ -31,7 +31,6 @@ from crushsite.cli.session import FeedBroken, Item, Pending, PromptRefused, jobs
 from crushsite.data_folder import remove_server_file, write_server_file
 from crushsite.database import explained_start
 from crushsite.process import ServerProcess, Shape, set_process
-from crushsite.server.plain_import import import_daphne_plain
 from permissions.pending import read_pending
 from workspaces.actions.sessions import create_session, rename_session
 from workspaces.actions.trust import keep_trust_request
@@ -224,8 +223,7 @@ class PrivateServer:
             logger.exception("a second prompt must wait for this one: nothing listens for it")
 
     def _make(self) -> AsgiServer:
-        import_daphne_plain()
-        from crushsite.server.asgi_server import AsgiServer  # noqa: PLC0415  after Daphne's import
+        from crushsite.server.asgi_server import AsgiServer  # noqa: PLC0415  only a second prompt needs it
 
         return AsgiServer(
             guarded(self._router, unix=True),

@@ -1,1 +1,16 @@
-"""How bytes get in and out: our Daphne, with back pressure and bounds."""
+"""Daphne inside our event loop. README.md lists every private name of a library that is used.
+
+Twisted imports OpenSSL where it is installed, for TLS that a server on loopback never speaks.
+Without it the import takes 6 MB and 0.02 s less:
+`python -X importtime -c "import crushsite.server"`, with and without these lines.
+"""
+
+import importlib
+import sys
+
+if "OpenSSL" not in sys.modules:
+    sys.modules["OpenSSL"] = None  # type: ignore[assignment]  # Python's sign for a missing module
+    try:
+        importlib.import_module("daphne.ws_protocol")
+    finally:
+        del sys.modules["OpenSSL"]

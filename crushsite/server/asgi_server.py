@@ -1,8 +1,8 @@
-"""The ASGI server: Daphne inside the event loop of its caller.
+"""The ASGI server: Daphne's protocols inside the event loop of its caller.
 
-Owns listening, the connections' applications and a clean stop. The caller owns
-the loop, the signals and the application. Daphne's own ``Server`` is its base
-for what happens on a connection; its way of running is not used.
+Owns listening, the connections' applications and a clean stop. The caller owns the loop, the
+signals and the application. Daphne's own ``Server`` would install a reactor of Twisted with an
+event loop of its own; this class has what Daphne's protocols use of it.
 """
 
 from __future__ import annotations
@@ -10,41 +10,42 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
-from functools import partial
+from collections.abc import Mapping, Sequence
+from functools import cache, partial
 from typing import Any
 
-from daphne.server import Server
-from typing_extensions import override
+from twisted.logger import LogLevel, formatEvent, globalLogBeginner
 
-from crushsite.server.endpoints import Endpoint, Listener, listen, parse_endpoint
-from crushsite.server.http_channel import Channel, Factory
+from crushsite.asgi.guard import Application, Message
+from crushsite.endpoints import BACKLOG, Endpoint, ListeningSocket, parse_endpoint
+from crushsite.server.backpressure import Inbox
+from crushsite.server.http_channel import Channel
 from crushsite.server.http_request import BodyBudget, Request
-from crushsite.server.inbox import Inbox
-from crushsite.server.reactor import reactor_in
+from crushsite.server.transport import CLOCK, Transport
 from crushsite.server.websocket import Socket, SocketFactory
 from workspaces.storage.client_ids import CONNECTION
 from workspaces.streams.pushing import PUSH
 
 logger = logging.getLogger(__name__)
 
-Message = MutableMapping[str, Any]
-Application = Callable[
-    [
-        MutableMapping[str, Any],
-        Callable[[], Awaitable[Message]],
-        Callable[[Message], Awaitable[None]],
-    ],
-    Awaitable[None],
-]
 Protocol = Request | Socket
 
 TICK_SECONDS = 1.0
+LEFT_SECONDS = 30  # how long an application may outlive its connection
 EXTENSIONS: Mapping[str, Mapping[str, Any]] = {"websocket.http.response": {}}
 
 
-class AsgiServer(Server):  # type: ignore[misc]  # Daphne is untyped
+class AsgiServer:
     """Listens from ``start`` to ``stop``, each called once, in one running loop."""
+
+    # What the protocols of Daphne and Twisted look up in their server and their factory.
+    root_path = ""
+    request_buffer_size = 1024 * 1024
+    proxy_forwarded_address_header = None
+    websocket_timeout = -1  # a socket may stay for ever
+    websocket_connect_timeout = 20
+    ping_interval = 20
+    http_timeout = None  # a stream may stay for ever as well
 
     def __init__(
         self,
@@ -62,114 +63,106 @@ class AsgiServer(Server):  # type: ignore[misc]  # Daphne is untyped
 
         Raises ``EndpointError``.
         """
+        self.server = self  # to Twisted it is the factory of its channels as well
+        self.application = application
         self.wanted = [parse_endpoint(text) for text in endpoints]
         self.body_limit = body_limit
         self.bodies = BodyBudget(max(bodies_limit, body_limit))
         self.patience_seconds = patience_seconds
-        self.channels: set[Channel] = set()
+        self.frame_limit = frame_limit
+        self.transports: set[Transport] = set()
         self.is_stopping = False
-        self._listeners: list[Listener] = []
+        self._listening: list[tuple[ListeningSocket, asyncio.Server]] = []
         self._tick: asyncio.TimerHandle | None = None
-        super().__init__(
-            application,
-            endpoints=list(endpoints),
-            signal_handlers=False,
-            request_buffer_size=1024 * 1024,
-            websocket_timeout=-1,  # a socket may stay for ever
-            websocket_handshake_timeout=20,
-            websocket_max_message_size=frame_limit,
-            websocket_max_frame_size=frame_limit,
-            ping_interval=20,
-            ping_timeout=30,
-            application_close_timeout=30,
-            server_name="crush",
-        )
         self.connections: dict[Protocol, dict[str, Any]] = {}
 
     @property
     def endpoints_open(self) -> list[Endpoint]:
         """Where it listens, with the real ports."""
-        return [listener.endpoint for listener in self._listeners]
+        return [listening.endpoint for listening, _ in self._listening]
 
     async def start(self) -> list[Endpoint]:
         """Listens everywhere or nowhere. Raises ``EndpointError``."""
-        loop = asyncio.get_running_loop()
-        reactor = reactor_in(loop)
-        self.http_factory = Factory(self)
-        self.ws_factory = SocketFactory(self, server=self.server_name)
+        _log_failures_of_twisted()
+        self.ws_factory = SocketFactory(self, server="crush", reactor=CLOCK)
         self.ws_factory.setProtocolOptions(
-            autoPingTimeout=self.ping_timeout,
+            autoPingTimeout=30,
             allowNullOrigin=True,
-            failByDrop=False,  # a peer is told with a close code what it did wrong
-            openHandshakeTimeout=self.websocket_handshake_timeout,
-            maxMessagePayloadSize=self.websocket_max_message_size,
-            maxFramePayloadSize=self.websocket_max_frame_size,
+            failByDrop=False,  # a peer learns from a close code what it did wrong
+            openHandshakeTimeout=20,
+            maxMessagePayloadSize=self.frame_limit,
+            maxFramePayloadSize=self.frame_limit,
         )
         try:
             for endpoint in self.wanted:
-                self._listeners.append(listen(endpoint, self.http_factory, reactor))
+                await self._listen(ListeningSocket(endpoint))
         except BaseException:
-            await self._stop_listening()
+            self._stop_listening()
             raise
-        self._tick = loop.call_later(TICK_SECONDS, self._look)
+        self._tick = asyncio.get_running_loop().call_later(TICK_SECONDS, self._look)
         return self.endpoints_open
 
-    @override
+    async def _listen(self, listening: ListeningSocket) -> None:
+        loop = asyncio.get_running_loop()
+        create = loop.create_unix_server if listening.is_unix else loop.create_server
+        accepting = await create(self._accept, sock=listening.socket, backlog=BACKLOG)
+        self._listening.append((listening, accepting))
+
+    def _accept(self) -> Transport:
+        return Transport(Channel(self), self.transports)
+
     async def stop(self, *, grace_seconds: float = 5.0) -> None:
         """Ends streams at once, gives requests the grace, then ends what is left."""
         if self.is_stopping:
             return
         self.is_stopping = True
-        await self._stop_listening()
+        self._stop_listening()
         for protocol in list(self.connections):
             if isinstance(protocol, Socket) or protocol.is_streaming:
                 protocol.end_stream()
-        for channel in list(self.channels):
-            channel.close_when_idle()
-        await self._wait_for_applications(grace_seconds)
-        await self._cancel_applications()
-        await self._wait_for_channels()
-        for channel in list(self.channels):
-            channel.transport.abortConnection()
-        for protocol in list(self.connections):
-            if isinstance(protocol, Socket):
-                protocol.dropConnection(abort=True)
-        if self._tick is not None:
-            self._tick.cancel()
-        await asyncio.sleep(0)  # what was aborted is told so in the next turn of the loop
-
-    async def _stop_listening(self) -> None:
-        listeners, self._listeners = self._listeners, []
-        for listener in listeners:
-            await listener.close()
-
-    async def _wait_for_applications(self, grace_seconds: float) -> None:
-        tasks = self._tasks()
-        if tasks:
-            await asyncio.wait(tasks, timeout=grace_seconds)
-
-    async def _cancel_applications(self) -> None:
-        tasks = self._tasks()
-        for task in tasks:
-            task.cancel()
-        if tasks:
-            logger.info("%d requests were cut off by the stop", len(tasks))
-            await asyncio.wait(tasks, timeout=1.0)
-
-    async def _wait_for_channels(self) -> None:
-        """What was said last is on its way: a moment for the peers to take it."""
-        rounds = 20
-        while self.channels and rounds:
+        for transport in list(self.transports):
+            if isinstance(transport.protocol, Channel):
+                transport.protocol.close_when_idle()
+        await self._end_applications(grace_seconds)
+        rounds = 20  # the last bytes are on their way: gives the peers a moment to take them
+        while self.transports and rounds:
             rounds -= 1
             await asyncio.sleep(0.01)
+        for transport in list(self.transports):
+            transport.abortConnection()
+        if self._tick is not None:
+            self._tick.cancel()
+        await asyncio.sleep(
+            0
+        )  # connections that were aborted learn it in the next turn of the loop
 
-    def _tasks(self) -> set[asyncio.Task[None]]:
-        tasks = (details.get("application_instance") for details in self.connections.values())
-        return {task for task in tasks if task is not None and not task.done()}
+    def _stop_listening(self) -> None:
+        listening, self._listening = self._listening, []
+        for listening_socket, accepting in listening:
+            listening_socket.remove_file()
+            accepting.close()
+
+    async def _end_applications(self, grace_seconds: float) -> None:
+        tasks = [details.get("application_instance") for details in self.connections.values()]
+        running = {task for task in tasks if task is not None and not task.done()}
+        if running:
+            _, late = await asyncio.wait(running, timeout=grace_seconds)
+            for task in late:
+                task.cancel()
+            if late:
+                logger.info("%d requests were cut off by the stop", len(late))
+                await asyncio.wait(late, timeout=1.0)
 
     # -- called by the protocols
 
-    @override
+    def protocol_connected(self, protocol: Protocol) -> None:
+        self.connections[protocol] = {}
+
+    def log(self, *_: object) -> None:
+        """The libraries' logs of requests, which we do not keep."""
+
+    log_action = log
+
     def create_application(self, protocol: Protocol, scope: dict[str, Any]) -> Inbox | None:
         details = self.connections.get(protocol)
         if details is None or "disconnected" in details:
@@ -188,27 +181,21 @@ class AsgiServer(Server):  # type: ignore[misc]  # Daphne is untyped
             scope["extensions"] = EXTENSIONS
         inbox = Inbox()
         task = asyncio.ensure_future(
-            self.application(
-                scope=scope, receive=inbox.get, send=partial(self.handle_reply, protocol)
-            )
+            self.application(scope, inbox.get, partial(self.handle_reply, protocol))
         )
         details["application_instance"] = task
         task.add_done_callback(partial(self._application_ended, protocol))
         return inbox
 
-    @override
     async def handle_reply(self, protocol: Protocol, message: Message) -> None:
         """What the application sends; returns when the peer has room for more."""
         details = self.connections.get(protocol)
         if details is None or "disconnected" in details:
             return
-        if message["type"] == "http.response.start":
-            self.check_headers_type(message)
         protocol.handle_reply(message)
         if protocol.flow.is_full and message.get("more_body", True):
             await protocol.flow.drained()
 
-    @override
     def protocol_disconnected(self, protocol: Protocol) -> None:
         details = self.connections.get(protocol)
         if details is None:
@@ -216,12 +203,12 @@ class AsgiServer(Server):  # type: ignore[misc]  # Daphne is untyped
         details.setdefault("disconnected", time.time())
         if "application_instance" not in details:
             del self.connections[protocol]
-            _release_body(protocol)
+            protocol.release_body()
 
     def _application_ended(self, protocol: Protocol, task: asyncio.Task[None]) -> None:
         details = self.connections.get(protocol, {})
         details.pop("application_instance", None)
-        _release_body(protocol)
+        protocol.release_body()
         error = None if task.cancelled() else task.exception()
         is_gone = "disconnected" in details
         if is_gone:
@@ -239,7 +226,7 @@ class AsgiServer(Server):  # type: ignore[misc]  # Daphne is untyped
             gone_at = details.get("disconnected")
             if gone_at is None:
                 protocol.check_timeouts()
-            elif time.time() - gone_at > self.application_close_timeout:
+            elif time.time() - gone_at > LEFT_SECONDS:
                 task = details.get("application_instance")
                 if task is not None:
                     logger.debug("an application that outlived its connection is cancelled")
@@ -247,6 +234,15 @@ class AsgiServer(Server):  # type: ignore[misc]  # Daphne is untyped
         self._tick = asyncio.get_running_loop().call_later(TICK_SECONDS, self._look)
 
 
-def _release_body(protocol: Protocol) -> None:
-    if isinstance(protocol, Request):
-        protocol.release_body()
+@cache
+def _log_failures_of_twisted() -> None:
+    """Failures in Twisted's own log go to ours, the rest nowhere."""
+    observer: Any = _observe
+    globalLogBeginner.beginLoggingTo([observer], redirectStandardIO=False, discardBuffer=True)
+
+
+def _observe(event: dict[str, Any]) -> None:
+    if event.get("log_level", LogLevel.info) >= LogLevel.error:
+        failure = event.get("log_failure")
+        info = (failure.type, failure.value, failure.getTracebackObject()) if failure else None
+        logger.error("%s", formatEvent(event), exc_info=info)

@@ -1,37 +1,24 @@
-"""Whether a connection takes what is written to it.
+"""Back pressure both ways.
 
-Told by the transport that its buffer is full or has drained. Writers wait; a
-peer that takes nothing at all for the patience is cut off. A slow peer that
-takes a little each time is not.
+``Flow``: whether a peer takes what is written to it. Writers wait; a peer that takes nothing at
+all for the patience is cut off. A slow peer that takes a little each time is not.
+
+``Inbox``: what a peer has sent and its application has not yet taken. Above the limits the socket
+is not read any more, until half of it was taken.
 """
 
 from __future__ import annotations
 
 import asyncio
-import fcntl
 import logging
-import struct
-import termios
 from collections.abc import Callable
 from typing import Any
+
+from typing_extensions import override
 
 logger = logging.getLogger(__name__)
 
 LOOKS = 6  # how often within the patience we look for progress
-
-
-def write_now(transport: Any, data: bytes) -> None:
-    """Writes without waiting for the loop to say that the socket is ready: mostly it is.
-
-    Saves a turn of the loop, and two changes of what it watches.
-    """
-    if transport.connected and not (transport.dataBuffer or transport._tempDataBuffer):
-        sent = transport.writeSomeData(data)
-        if isinstance(sent, int) and sent >= 0:  # else the transport meets the error itself
-            if sent == len(data):
-                return
-            data = data[sent:]
-    transport.write(data)
 
 
 class Flow:
@@ -66,7 +53,7 @@ class Flow:
         if not self.is_full:
             self.is_full = True
             self._since = self._loop.time()
-            self._left = self._unsent()
+            self._left = self._transport.unsent()
             self._look_later()
 
     def resume(self) -> None:
@@ -88,7 +75,7 @@ class Flow:
 
     def is_behind(self) -> bool:
         """Whether the peer has still to take what was sent, and is at it. To be asked repeatedly."""
-        left, now = self._unsent(), self._loop.time()
+        left, now = self._transport.unsent(), self._loop.time()
         if self._seen is None or left < self._seen[0]:
             self._seen = (left, now)
         return left > 0 and now - self._seen[1] < self._patience
@@ -97,7 +84,7 @@ class Flow:
         self._timer = self._loop.call_later(self._patience / LOOKS, self._look)
 
     def _look(self) -> None:
-        left = self._unsent()
+        left = self._transport.unsent()
         if left < self._left:
             self._since = self._loop.time()
         elif self._loop.time() - self._since >= self._patience:
@@ -109,16 +96,35 @@ class Flow:
         self._left = left
         self._look_later()
 
-    def _unsent(self) -> int:
-        transport = self._transport
-        ours: int = len(transport.dataBuffer) - transport.offset + transport._tempDataLen
-        return ours + _in_kernel(transport)
+
+MESSAGES = 32
+BYTES = 1024 * 1024
 
 
-def _in_kernel(transport: Any) -> int:
-    """What the kernel holds for the peer: it takes our next bytes only after much of that."""
-    try:
-        answer = fcntl.ioctl(transport.fileno(), termios.TIOCOUTQ, b"\0\0\0\0")
-    except OSError:
-        return 0  # not on this system: then progress is seen more coarsely
-    return int(struct.unpack("i", answer)[0])
+class Inbox(asyncio.Queue[dict[str, Any]]):
+    """``transport`` is set by a protocol whose peer may send at any time."""
+
+    transport: Any = None
+    _held = 0
+    _is_paused = False
+
+    @override
+    def _put(self, item: dict[str, Any]) -> None:
+        super()._put(item)
+        self._held += _size(item)
+        if self.transport is not None and (self.qsize() > MESSAGES or self._held > BYTES):
+            self._is_paused = True
+            self.transport.pauseProducing()
+
+    @override
+    def _get(self) -> dict[str, Any]:
+        item: dict[str, Any] = super()._get()
+        self._held -= _size(item)
+        if self._is_paused and self.qsize() <= MESSAGES // 2 and self._held <= BYTES // 2:
+            self._is_paused = False
+            self.transport.resumeProducing()
+        return item
+
+
+def _size(item: dict[str, Any]) -> int:
+    return len(item.get("text") or item.get("bytes") or "")

@@ -10,18 +10,15 @@ import asyncio
 from http import HTTPStatus
 from typing import Any
 
-from daphne.http_protocol import HTTPFactory
-from twisted.internet.error import ConnectionDone
-from twisted.python.failure import Failure
 from twisted.web import http
 from typing_extensions import override
 
 from crushsite.server.backpressure import Flow
 from crushsite.server.http_request import Request, error_body
+from crushsite.server.transport import CLOCK
 from workspaces.storage.client_ids import Connection
 
 _HTTPChannel: Any = http.HTTPChannel
-_Failure: Any = Failure
 
 # After a refusal we go on reading for a moment, or the peer may never see the answer.
 REFUSED_SECONDS = 2.0
@@ -31,21 +28,24 @@ RETRY_SECONDS = 1
 
 class Channel(_HTTPChannel):  # type: ignore[misc]  # Twisted is untyped here
     requestFactory = Request  # noqa: N815  Twisted's name
+    timeOut = 60  # noqa: N815  Twisted's name: an idle connection is closed
+    callLater = staticmethod(CLOCK.callLater)  # noqa: N815  the same
     is_refused = False
+
+    def __init__(self, server: Any) -> None:
+        super().__init__()
+        self.factory = server
 
     @override
     def connectionMade(self) -> None:
-        server = self.factory.server
         self.flow = Flow(
-            self.transport, patience_seconds=server.patience_seconds, cut_off=self.cut_off
+            self.transport, patience_seconds=self.factory.patience_seconds, cut_off=self.cut_off
         )
         self.connection = Connection()
-        server.channels.add(self)
         super().connectionMade()
 
     @override
     def connectionLost(self, reason: Any) -> None:
-        self.factory.server.channels.discard(self)
         self.flow.resume()
         super().connectionLost(reason)
 
@@ -105,7 +105,7 @@ class Channel(_HTTPChannel):  # type: ignore[misc]  # Twisted is untyped here
             super()._send100Continue()
 
     def refuse_body(self) -> None:
-        limit = self.factory.server.body_limit
+        limit = self.factory.body_limit
         self._refuse(413, f"the body is larger than {limit} bytes")
 
     def refuse_for_now(self) -> None:
@@ -154,7 +154,7 @@ class Channel(_HTTPChannel):  # type: ignore[misc]  # Twisted is untyped here
         if self.requests and self.requests[0].ends_with_connection:
             # Who reads such a body until it is closed may notice nothing but a proper close,
             # as the clients of ``/v1`` do; a reset would leave them waiting.
-            self.transport.connectionLost(_Failure(ConnectionDone()))
+            self.transport.drop()
         else:
             # A reset, and no closing chunk: the client sees that the answer is incomplete.
             self.transport.abortConnection()
@@ -164,25 +164,3 @@ class Channel(_HTTPChannel):  # type: ignore[misc]  # Twisted is untyped here
         self.persistent = 0
         if not self.requests:
             self.loseConnection()
-
-
-class Factory(HTTPFactory):  # type: ignore[misc]  # Daphne is untyped
-    # Daphne's is a proxy that could switch to HTTP/2; ours needs none.
-    protocol = Channel
-    noisy = False
-
-    @override
-    def buildProtocol(self, addr: Any) -> Channel:
-        channel = Channel()
-        channel.factory = self
-        channel.callLater = self.reactor.callLater
-        channel.timeOut = self.timeOut
-        return channel
-
-    @override
-    def startFactory(self) -> None:
-        """No access log, and no clock for its lines."""
-
-    @override
-    def stopFactory(self) -> None:
-        """See ``startFactory``."""

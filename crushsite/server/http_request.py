@@ -16,8 +16,6 @@ from daphne.http_protocol import HEADER_NAME_RE, WebRequest
 from twisted.web import http
 from typing_extensions import override
 
-from crushsite.server.backpressure import write_now
-
 if TYPE_CHECKING:
     from crushsite.server.http_channel import Channel
 
@@ -150,7 +148,7 @@ class Request(WebRequest):  # type: ignore[misc]  # Daphne is untyped
         if body and not self._is_bodiless:
             parts.append(b"%x\r\n%b\r\n" % (len(body), body) if self.chunked else body)
         if parts:
-            write_now(self.channel.transport, b"".join(parts))
+            self.channel.transport.write(b"".join(parts))
 
     def _head(self, size: int, *, more: bool) -> bytes:
         lines = [_status_line(self.code)]

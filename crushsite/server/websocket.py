@@ -16,9 +16,8 @@ from autobahn.websocket.types import ConnectionDeny
 from daphne.ws_protocol import WebSocketFactory, WebSocketProtocol
 from typing_extensions import override
 
-from crushsite.server.backpressure import Flow, write_now
+from crushsite.server.backpressure import Flow, Inbox
 from crushsite.server.http_request import error_body
-from crushsite.server.inbox import Inbox
 
 FAILED = 1011
 RESTARTING = 1012
@@ -83,7 +82,7 @@ class Socket(WebSocketProtocol):  # type: ignore[misc]  # Daphne is untyped
             head = struct.pack("!BBH", first, 126, size)
         else:
             head = struct.pack("!BBQ", first, 127, size)
-        write_now(self.transport, head + payload)
+        self.transport.write(head + payload)
 
     @override
     def serverClose(self, code: int | None = None) -> None:
@@ -133,6 +132,9 @@ class Socket(WebSocketProtocol):  # type: ignore[misc]  # Daphne is untyped
         lines += [f"{name}: {value}".encode() for name, value in responseHeaders or ()]
         lines += [b"server: crush", b"content-length: %d" % len(body), b"connection: close"]
         self.sendData(b"\r\n".join(lines) + b"\r\n\r\n" + body)
+
+    def release_body(self) -> None:
+        """It had none."""
 
     # -- is it alive
 

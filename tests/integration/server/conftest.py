@@ -1,14 +1,24 @@
 """A server of the application on free ports, and a client of it."""
 
-from collections.abc import AsyncIterator
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any
 
 import aiohttp
+import pytest
 import pytest_asyncio
+import uvloop
 
 from crushsite.server.asgi_server import AsgiServer
 from tests.integration.server.app import App
 from tests.integration.server.started import Start
+
+
+def pytest_asyncio_loop_factories(
+    config: pytest.Config, item: pytest.Item
+) -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
+    """The server lives in uvloop's loop, and in the standard one where there is no uvloop."""
+    return {"standard": asyncio.SelectorEventLoop, "uvloop": uvloop.new_event_loop}
 
 
 @pytest_asyncio.fixture

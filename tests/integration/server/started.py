@@ -2,8 +2,8 @@
 
 from collections.abc import Awaitable, Callable
 
+from crushsite.endpoints import TcpEndpoint
 from crushsite.server.asgi_server import AsgiServer
-from crushsite.server.endpoints import TcpEndpoint
 
 Start = Callable[..., Awaitable[AsgiServer]]
 MEGABYTE = 1024 * 1024

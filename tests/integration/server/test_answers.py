@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import socket
 
 import aiohttp
 import pytest
@@ -59,7 +60,7 @@ async def test_an_answer_in_pieces_is_put_together(
     for _ in range(2):  # on one connection
         async with session.get(url_of(server, "/two")) as answer:
             assert await answer.text() == "one two"
-    assert len(server.channels) == 1
+    assert len(server.transports) == 1
 
 
 async def test_an_older_clients_answer_ends_with_its_connection(start: Start) -> None:
@@ -100,9 +101,9 @@ async def test_small_writes_are_not_held_back(start: Start) -> None:
     reader, writer = await asyncio.open_connection("127.0.0.1", port_of(server))
     writer.write(b"GET /size HTTP/1.1\r\nHost: x\r\n\r\n")
     await reader.readline()
-    (channel,) = server.channels
-    assert channel.transport.getTcpNoDelay()
-    assert not os.get_inheritable(channel.transport.fileno())
+    (transport,) = server.transports
+    assert transport.socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+    assert not os.get_inheritable(transport.socket.fileno())
     writer.close()
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from crushsite.server.endpoints import EndpointError, TcpEndpoint, UnixEndpoint, parse_endpoint
+from crushsite.endpoints import EndpointError, TcpEndpoint, UnixEndpoint, parse_endpoint
 from tests.integration.server.started import Start, port_of, url_of
 
 

@@ -32,6 +32,7 @@ async def test_a_socket_is_not_read_faster_than_its_application(
         assert queue.qsize() <= 3
         assert memory() - before < 60 * MEGABYTE
         sending.cancel()
+        await asyncio.gather(sending, return_exceptions=True)
 
 
 def memory() -> int:
@@ -103,7 +104,7 @@ async def test_a_stream_delimited_by_its_close_is_cut_off_without_a_reset(
         await asyncio.get_running_loop().sock_sendall(client, stalled("http:/closing_flood"))
         await settled(app)
         async with asyncio.timeout(10):
-            while server.channels:
+            while server.transports:
                 await asyncio.sleep(0.05)
         assert b"one" in (await read_all(client))[:1000]  # ends with a close, raises nothing
 

@@ -1,12 +1,11 @@
 """Where the server listens: ``tcp://HOST:PORT`` and ``unix://PATH``.
 
-Owns the parsing and the socket file's life: it is ours alone (0600), a stale one
-is removed only when nobody answers on it and it is a socket of our own user.
+Owns the parsing and the socket file's life: no other user may open it (0600), and a stale one is
+removed only when nobody answers on it and it is a socket of our own user. Knows no server.
 """
 
 from __future__ import annotations
 
-import asyncio
 import errno
 import os
 import socket
@@ -16,12 +15,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from twisted.internet import tcp, unix
-from twisted.internet.error import CannotListenError
 from typing_extensions import override
-
-_TwistedUnixPort: Any = unix.Port
-_TwistedTcpPort: Any = tcp.Port
 
 BACKLOG = 1024
 # What the kernel's address structure holds, with its closing NUL, on Linux and macOS.
@@ -84,52 +78,73 @@ def _unix(path: str) -> UnixEndpoint:
     return UnixEndpoint(path)
 
 
-class Listener:
-    """An open endpoint; ``endpoint`` has the real port."""
+class ListeningSocket:
+    """A bound socket that listens; ``endpoint`` has the real port."""
 
-    def __init__(self, endpoint: Endpoint, port: Any) -> None:
-        self.endpoint = endpoint
-        self._port = port
+    def __init__(self, endpoint: Endpoint) -> None:
+        """Raises ``EndpointError``."""
+        if isinstance(endpoint, UnixEndpoint):
+            self.socket = _bound_unix(endpoint)
+            self.endpoint: Endpoint = endpoint
+        else:
+            self.socket = _bound_tcp(endpoint)
+            self.endpoint = TcpEndpoint(endpoint.host, self.socket.getsockname()[1])
+        self.is_unix = isinstance(endpoint, UnixEndpoint)
+        self._file = _found(endpoint)
+        self.socket.setblocking(False)
 
-    async def close(self) -> None:
-        """Stops accepting. Callable twice."""
-        port, self._port = self._port, None
-        if port is not None:
-            stopping = port.stopListening()
-            if stopping is not None:
-                await stopping.asFuture(asyncio.get_running_loop())
+    def remove_file(self) -> None:
+        """Removes the socket file, unless another server has taken its path over."""
+        if isinstance(self.endpoint, UnixEndpoint) and self._file == _found(self.endpoint):
+            Path(self.endpoint.path).unlink(missing_ok=True)
 
 
-def listen(endpoint: Endpoint, factory: Any, reactor: Any) -> Listener:
-    """Begins to accept connections. Raises ``EndpointError``."""
-    if isinstance(endpoint, UnixEndpoint):
-        return _listen_unix(endpoint, factory, reactor)
-    port = _TwistedTcpPort(endpoint.port, factory, BACKLOG, _address_of(endpoint), reactor)
+def _bound_tcp(endpoint: TcpEndpoint) -> socket.socket:
+    family, address = _address_of(endpoint)
+    bound = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
-        port.startListening()
-    except CannotListenError as error:
-        raise EndpointError(f"{endpoint}: {_reason(error.socketError)}") from None
-    return Listener(TcpEndpoint(endpoint.host, port.getHost().port), port)
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        bound.bind(address)
+        bound.listen(BACKLOG)
+    except OSError as error:
+        bound.close()
+        raise EndpointError(f"{endpoint}: {_reason(error)}") from None
+    return bound
 
 
-def _address_of(endpoint: TcpEndpoint) -> str:
+def _address_of(endpoint: TcpEndpoint) -> tuple[socket.AddressFamily, Any]:
     try:
         found = socket.getaddrinfo(endpoint.host, endpoint.port, type=socket.SOCK_STREAM)
     except OSError as error:
         raise EndpointError(f"{endpoint}: {error.strerror or error}") from None
     # A name may have both kinds of address; clients try IPv4 for sure.
     found.sort(key=lambda entry: entry[0] != socket.AF_INET)
-    return str(found[0][4][0])
+    return found[0][0], found[0][4]
 
 
-def _listen_unix(endpoint: UnixEndpoint, factory: Any, reactor: Any) -> Listener:
+def _bound_unix(endpoint: UnixEndpoint) -> socket.socket:
     _remove_stale(endpoint)
-    port = _UnixPort(endpoint.path, factory, BACKLOG, 0o600, reactor)
+    bound = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    before = os.umask(0o177)  # bind() makes the file: there is no moment to chmod it in
     try:
-        port.startListening()
-    except CannotListenError as error:
-        raise EndpointError(f"{endpoint}: {_reason(error.socketError)}") from None
-    return Listener(endpoint, port)
+        bound.bind(endpoint.path)
+        bound.listen(BACKLOG)
+    except OSError as error:
+        bound.close()
+        raise EndpointError(f"{endpoint}: {_reason(error)}") from None
+    finally:
+        os.umask(before)
+    return bound
+
+
+def _found(endpoint: Endpoint) -> tuple[int, int] | None:
+    if not isinstance(endpoint, UnixEndpoint):
+        return None
+    try:
+        found = Path(endpoint.path).lstat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _remove_stale(endpoint: UnixEndpoint) -> None:
@@ -163,32 +178,3 @@ def _reason(error: OSError) -> str:
     if error.errno == errno.EADDRINUSE:
         return "the address is in use: another server runs there"
     return error.strerror or str(error)
-
-
-class _UnixPort(_TwistedUnixPort):  # type: ignore[misc]  # Twisted is untyped here
-    """A socket file that nobody else may open for a moment, and that only we remove."""
-
-    _identity: tuple[int, int] | None = None
-
-    @override
-    def startListening(self) -> None:
-        before = os.umask(0o177)  # bind() makes the file: there is no moment to chmod it in
-        try:
-            super().startListening()
-        finally:
-            os.umask(before)
-        self._identity = self._found()
-
-    @override
-    def connectionLost(self, reason: Any) -> None:
-        # Another server may have taken the path over: its socket stays.
-        if self._identity is not None and self._found() == self._identity:
-            Path(os.fsdecode(self._bindPath)).unlink(missing_ok=True)
-        _TwistedTcpPort.connectionLost(self, reason)
-
-    def _found(self) -> tuple[int, int] | None:
-        try:
-            found = Path(os.fsdecode(self._bindPath)).lstat()
-        except OSError:
-            return None
-        return found.st_dev, found.st_ino

@@ -3,8 +3,8 @@
 import pytest
 from django.core.management import CommandError
 
+from crushsite.endpoints import EndpointError, parse_endpoint
 from crushsite.serve import check_host
-from crushsite.server.endpoints import EndpointError, parse_endpoint
 
 
 @pytest.mark.parametrize(
