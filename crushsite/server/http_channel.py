@@ -137,7 +137,7 @@ class Channel(_HTTPChannel):  # type: ignore[misc]  # Twisted is untyped here
             b"Content-Length: %d\r\nConnection: close\r\n%s\r\n%s"
             % (status, HTTPStatus(status).phrase.encode(), len(body), header, body)
         )
-        self.unregister()
+        self.transport.unregisterProducer()
         self.transport.loseWriteConnection()
         asyncio.get_running_loop().call_later(REFUSED_SECONDS, self._cut)
 
@@ -145,9 +145,6 @@ class Channel(_HTTPChannel):  # type: ignore[misc]  # Twisted is untyped here
         self.transport.abortConnection()
 
     # -- the end
-
-    def unregister(self) -> None:
-        self._networkProducer.unregisterProducer()
 
     def cut_off(self) -> None:
         """Ends the connection now, whatever its peer has still to take."""

@@ -1,0 +1,125 @@
+"""Each name that `crushsite/server` uses of a library's inside is still there.
+
+When an upgrade breaks one of these tests, read what the library does instead, and change the module
+that the sentence names. `crushsite/server/README.md` lists the same names.
+"""
+
+import inspect
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from autobahn.websocket.protocol import WebSocketProtocol as AutobahnProtocol
+from autobahn.websocket.protocol import WebSocketServerProtocol as AutobahnServer
+from daphne import http_protocol
+from daphne.http_protocol import WebRequest
+from daphne.ws_protocol import WebSocketProtocol
+from twisted.protocols.basic import LineReceiver
+from twisted.web.http import HTTPChannel, Request
+from txaio import tx
+
+from crushsite.server.http_channel import Channel
+from crushsite.server.http_request import Request as OurRequest
+from crushsite.server.transport import Transport
+from crushsite.server.websocket import Socket, SocketFactory
+from tests.house import measures
+
+ROOT = Path(__file__).parents[3]
+README = ROOT / "crushsite" / "server" / "README.md"
+
+
+@dataclass(frozen=True)
+class Name:
+    owner: Any
+    name: str
+    user: str  # the module of crushsite/server
+
+    @property
+    def is_there(self) -> bool:
+        """As an attribute of the class or module, or as one that its methods give to `self`."""
+        if hasattr(self.owner, self.name):
+            return True
+        given = re.compile(rf"\bself\.{self.name}\b")
+        return any(given.search(inspect.getsource(base)) for base in _bases(self.owner))
+
+
+def _bases(owner: Any) -> list[Any]:
+    return [base for base in inspect.getmro(owner) if base is not object]
+
+
+NAMES = [
+    Name(HTTPChannel, "_receivedHeaderSize", "http_channel.py"),
+    Name(HTTPChannel, "_receivedHeaderCount", "http_channel.py"),
+    Name(HTTPChannel, "_send100Continue", "http_channel.py"),
+    Name(HTTPChannel, "_respondToBadRequestAndDisconnect", "http_channel.py"),
+    Name(HTTPChannel, "totalHeadersSize", "http_channel.py"),
+    Name(HTTPChannel, "maxHeaders", "http_channel.py"),
+    Name(HTTPChannel, "headerReceived", "http_channel.py"),
+    Name(HTTPChannel, "allContentReceived", "http_channel.py"),
+    Name(HTTPChannel, "persistent", "http_channel.py"),
+    Name(HTTPChannel, "callLater", "http_channel.py"),
+    Name(LineReceiver, "lineLengthExceeded", "http_channel.py"),
+    Name(Request, "requestReceived", "http_request.py"),
+    Name(Request, "gotLength", "http_request.py"),
+    Name(Request, "handleContentChunk", "http_request.py"),
+    Name(Request, "startedWriting", "http_request.py"),
+    Name(Request, "chunked", "http_request.py"),
+    Name(WebRequest, "_response_started", "http_request.py"),
+    Name(WebRequest, "application_queue", "http_request.py"),
+    Name(WebRequest, "basic_error", "http_request.py"),
+    Name(WebRequest, "send_disconnect", "http_request.py"),
+    Name(http_protocol, "HEADER_NAME_RE", "http_request.py"),
+    Name(WebSocketProtocol, "applicationCreateWorked", "websocket.py"),
+    Name(WebSocketProtocol, "application_queue", "websocket.py"),
+    Name(WebSocketProtocol, "handshake_deferred", "websocket.py"),
+    Name(WebSocketProtocol, "serverSend", "websocket.py"),
+    Name(WebSocketProtocol, "serverClose", "websocket.py"),
+    Name(WebSocketProtocol, "serverReject", "websocket.py"),
+    Name(WebSocketProtocol, "check_timeouts", "websocket.py"),
+    Name(AutobahnProtocol, "sendCloseFrame", "websocket.py"),
+    Name(AutobahnProtocol, "sendData", "websocket.py"),
+    Name(AutobahnProtocol, "onAutoPingTimeout", "websocket.py"),
+    Name(AutobahnProtocol, "autoPingTimeoutCall", "websocket.py"),
+    Name(AutobahnProtocol, "onCloseHandshakeTimeout", "websocket.py"),
+    Name(AutobahnProtocol, "closeHandshakeTimeoutCall", "websocket.py"),
+    Name(AutobahnServer, "sendHttpErrorResponse", "websocket.py"),
+    Name(tx, "config", "transport.py"),
+]
+
+
+@pytest.mark.parametrize("name", NAMES, ids=lambda name: f"{name.owner.__name__}.{name.name}")
+def test_the_library_still_has_it(name: Name) -> None:
+    assert name.is_there, (
+        f"{name.owner.__module__ if inspect.isclass(name.owner) else name.owner.__name__} has no"
+        f" {name.name!r} any more: crushsite/server/{name.user} uses it and must be changed."
+    )
+
+
+def test_twisteds_reactor_is_not_needed() -> None:
+    assert tx.config.loop is not None, (
+        "txaio has no clock: crushsite/server/transport.py must set it, else autobahn installs"
+        " a reactor of Twisted."
+    )
+
+
+def test_no_other_private_name_is_used() -> None:
+    modules = measures.read_modules(ROOT, ["crushsite"])
+    server = [m for m in modules if m.path.is_relative_to("crushsite/server")]
+    found = measures.foreign_private_names(server, own_packages=["crushsite", "workspaces"])
+    accessed = {each.name.rpartition(".")[2] for each in found}
+    overridden = {
+        name
+        for ours in (Channel, OurRequest, Socket, SocketFactory, Transport)
+        for name in vars(ours)
+        if name.startswith("_") and not name.startswith("__")
+        for base in _bases(ours)[1:]
+        if name in vars(base) and not name.startswith("_abc")
+    }
+    assert accessed | overridden <= {each.name for each in NAMES}
+
+
+def test_the_readme_lists_each_of_them() -> None:
+    listed = set(re.findall(r"^\| `(\w+)` \|", README.read_text(encoding="utf-8"), re.MULTILINE))
+    assert listed == {each.name for each in NAMES}
