@@ -10,8 +10,18 @@ from typing import TypeAlias
 from django.urls import URLPattern, URLResolver, include, path
 
 from agents.actions.run_rows import read_unfinished_runs
+from agents.api.config import ConfigView, ProvidersView
+from agents.api.config_changes import (
+    ConfigCompactView,
+    ConfigModelView,
+    ConfigRemoveView,
+    ConfigSetView,
+    ImportCopilotView,
+    ProviderKeyView,
+    RefreshOAuthView,
+)
 from agents.api.diagnosis import DiagnosisView
-from agents.api.endings import ClientView, SessionView, WorkspaceView
+from agents.api.endings import SessionView
 from agents.api.grants import GrantView
 from agents.api.lsps import LspDiagnosticsView, LspStartView, LspStopView, LspsView
 from agents.api.mcp_docker import McpDockerDisableView, McpDockerEnableView
@@ -33,29 +43,19 @@ from agents.api.session_work import (
     SummarizeView,
 )
 from agents.api.shell import ShellView
+from agents.api.skills import ReadSkillView, SkillsView
+from agents.api.trust import TrustView
 from agents.api.workspace_agent import AgentView, DefaultSmallModelView, InitView, UpdateView
+from agents.api.workspaces import ClientView, WorkspacesView, WorkspaceView
 from agents.tools.mcp.contract import Change
 from crushsite.process import process
 from permissions.api.skip import ModeView, SkipView
 from permissions.pending import read_pending
-from workspaces.api.config import ConfigView, ProvidersView
-from workspaces.api.config_changes import (
-    ConfigCompactView,
-    ConfigModelView,
-    ConfigRemoveView,
-    ConfigSetView,
-    ImportCopilotView,
-    ProviderKeyView,
-    RefreshOAuthView,
-)
 from workspaces.api.files import HistoryView, LastReadView, MarkReadView, ReadFilesView
 from workspaces.api.messages import MessagesView, UserMessagesView, WorkspaceUserMessagesView
 from workspaces.api.server import ControlView, HealthView, ServerConfigView, VersionView
-from workspaces.api.sessions import ChildrenView, SessionsView
-from workspaces.api.skills import ReadSkillView, SkillsView
+from workspaces.api.sessions import ChildrenView, CurrentSessionView, SessionsView
 from workspaces.api.snapshot import SnapshotView
-from workspaces.api.trust import TrustView
-from workspaces.api.workspaces import CurrentSessionView, WorkspacesView
 
 Routes: TypeAlias = list[URLPattern | URLResolver]
 

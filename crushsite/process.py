@@ -21,6 +21,8 @@ from agents import wakeup
 from agents.actions import teardown
 from agents.actions.accept import refuse_prompts
 from agents.actions.rescue import expire_all_leases
+from agents.config.cache import configs
+from agents.config.watch import ConfigWatch
 from agents.jobs.host import job_host
 from agents.llm.ending import end_connections
 from agents.llm.gathering import let_readers_set_the_pace
@@ -31,17 +33,15 @@ from agents.runner.mcp_servers import forget_last_servers, mcp_host
 from agents.runner.pool import PoolSettings, RunPool
 from agents.runner.sub_agents import fleet_host
 from agents.services import Services
+from agents.skills.watch import skill_watch
 from agents.tools.shell.supervisor import SUPERVISOR
 from agents.tools.shell.tree_limits import TreeLimits
 from crushsite.logs import logging_lifecycle
 from crushsite.runtime import protect_process
-from workspaces.actions.config_watch import ConfigWatch
-from workspaces.config.cache import configs
 from workspaces.events.hub import Hub
 from workspaces.events.outputs import listen_to_output, stop_listening_to_output
 from workspaces.events.types import Kind
 from workspaces.models import Workspace
-from workspaces.skills.watch import skill_watch
 from workspaces.storage.errors import BadField, ShuttingDown, StillInUse
 from workspaces.storage.ids import new_id
 from workspaces.storage.outage import outage

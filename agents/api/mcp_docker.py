@@ -9,17 +9,17 @@ from pathlib import Path
 
 from django.http import HttpResponse
 
+from agents.config.cache import configs
+from agents.config.changes import StoredPlace, change_stored
+from agents.config.stored import Scope, remove_value, set_value
 from agents.runner.mcp_servers import mcp_host
 from agents.runner.own_environment import server_env
 from agents.tools.shell.environment import user_environment
 from agents.tools.shell.output import BoundedOutput
 from agents.tools.shell.process import ProcessFailed
 from agents.tools.shell.pumped import run
-from workspaces.actions.configuration import StoredPlace, change_stored
 from workspaces.api.answers import empty_answer
 from workspaces.api.api_view import ApiView
-from workspaces.config.cache import configs
-from workspaces.config.stored import Scope, remove_value, set_value
 from workspaces.queries.workspaces import read_open_workspace
 from workspaces.storage.errors import BadField
 from workspaces.storage.ids import new_id

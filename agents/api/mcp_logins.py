@@ -7,13 +7,13 @@ from typing import Any
 from django.http import HttpResponse
 
 from agents.api.mcp_servers import McpNameForm, server_named, unavailable
+from agents.config.cache import configs
+from agents.config.masking import masked_address
 from agents.models import McpServer
 from agents.tools.mcp.contract import McpFailed, State
 from agents.tools.mcp.limits import MAX_NAME_CHARS
 from workspaces.api.answers import json_answer
 from workspaces.api.api_view import ApiView
-from workspaces.config.cache import configs
-from workspaces.config.masking import masked_address
 from workspaces.queries.workspaces import require_open
 from workspaces.storage.errors import BadField, McpServerUnknown
 from workspaces.storage.reader import read

@@ -10,6 +10,7 @@ from typing import Any
 
 from django.http import HttpResponse
 
+from agents.config.cache import configs
 from agents.models import McpServer
 from agents.runner.mcp_servers import mcp_host
 from agents.tools.mcp.contract import Change, McpFailed, OfferedPrompt, ResourceContent, State
@@ -20,7 +21,6 @@ from workspaces.api.api_view import ApiView
 from workspaces.api.bodies import Form
 from workspaces.api.fields import Text, TextMap
 from workspaces.api.files import NEVER
-from workspaces.config.cache import configs
 from workspaces.queries.workspaces import require_open
 from workspaces.storage.errors import McpServerUnknown, McpUnavailable
 from workspaces.storage.moments import as_rfc3339

@@ -7,10 +7,10 @@ import asyncio
 from django.http import HttpResponse
 
 from agents.api.project_state import mark_initialised, needs_init
+from agents.config.cache import configs
 from agents.prompts.init import init_prompt
 from workspaces.api.answers import empty_answer, json_answer
 from workspaces.api.api_view import ApiView
-from workspaces.config.cache import configs
 from workspaces.queries.workspaces import read_open_workspace, require_open
 from workspaces.storage.reader import read
 

@@ -11,8 +11,8 @@ from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 
-from workspaces.config.context_files import KNOWN_NAMES
-from workspaces.config.errors import NotWritable
+from agents.config.context_files import KNOWN_NAMES
+from agents.config.errors import NotWritable
 
 MARK = "init"
 _PATHS_LIMIT = 500

@@ -9,6 +9,7 @@ from django.http import HttpResponse
 from rest_framework import serializers
 from typing_extensions import override
 
+from agents.config.cache import configs
 from agents.jobs.user_command import UserCommand, run_user_command
 from agents.runner.own_environment import server_env
 from agents.tools import limits
@@ -16,7 +17,6 @@ from workspaces.api.answers import json_answer
 from workspaces.api.api_view import ApiView
 from workspaces.api.bodies import Form
 from workspaces.api.fields import WORDS, Text
-from workspaces.config.cache import configs
 from workspaces.queries.sessions import require_session
 from workspaces.queries.workspaces import read_open_workspace
 from workspaces.storage.errors import BadField

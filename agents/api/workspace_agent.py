@@ -8,17 +8,17 @@ from django.http import HttpResponse
 
 from agents.actions.accept import accept
 from agents.api.prompts import PromptForm, prompt_of, queue_limits
+from agents.config.cache import configs
+from agents.config.catalogue import known_providers
+from agents.config.load import LoadedConfig
+from agents.config.model_list import shown_model
+from agents.config.public import shown_choice
+from agents.config.settings import ModelChoice
 from agents.queue.queries import busy_sessions
 from workspaces.api.answers import empty_answer, json_answer
 from workspaces.api.api_view import ApiView
 from workspaces.api.bodies import Form
 from workspaces.api.fields import Flag
-from workspaces.config.cache import configs
-from workspaces.config.catalogue import known_providers
-from workspaces.config.load import LoadedConfig
-from workspaces.config.model_list import shown_model
-from workspaces.config.public import shown_choice
-from workspaces.config.settings import ModelChoice
 from workspaces.queries.workspaces import require_open
 from workspaces.storage.reader import read
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import orjson
 
-from workspaces.config.settings import HookSettings
+from agents.config.settings import HookSettings
 
 EVENT = "PreToolUse"
 TEXT_LIMIT = 100_000  # bytes of a variable: as much as a command may have

@@ -7,6 +7,7 @@ import logging
 import secrets
 from dataclasses import dataclass, replace
 
+from agents.config.cache import configs
 from agents.jobs.host import job_host
 from agents.jobs.hosted import Hosted
 from agents.jobs.output_file import forget_outputs, path_of, read_output, save_output
@@ -24,7 +25,6 @@ from agents.tools.shell import identity
 from agents.tools.shell.jobs import JobOrder, JobRefused, JobReport
 from agents.tools.shell.running import Running
 from agents.tools.shell.watched import WatchedOutput
-from workspaces.config.cache import configs
 from workspaces.storage.errors import Refusal
 from workspaces.storage.reader import read
 from workspaces.storage.transaction import Transaction

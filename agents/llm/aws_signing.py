@@ -18,8 +18,8 @@ from botocore.credentials import Credentials  # type: ignore[import-untyped]  # 
 from botocore.exceptions import BotoCoreError  # type: ignore[import-untyped]  # botocore is untyped
 from botocore.session import Session  # type: ignore[import-untyped]  # botocore is untyped
 
+from agents.config.settings import ProviderSettings
 from agents.llm.errors import WrongKey
-from workspaces.config.settings import ProviderSettings
 
 REGION = re.compile(r"bedrock-runtime(?:-fips)?\.([a-z0-9-]+)\.")
 FALLBACK_REGION = "us-east-1"

@@ -10,6 +10,7 @@ from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from functools import partial
 
+from agents.config.settings import ProviderSettings
 from agents.llm.addresses import bedrock_url
 from agents.llm.anthropic_decode import AnthropicDecoder
 from agents.llm.aws_events import AwsEvents
@@ -21,7 +22,6 @@ from agents.llm.headers import bearer, request_headers
 from agents.llm.http_stream import Post, stream_events
 from agents.llm.json_text import dump
 from agents.llm.proxies import proxy_for
-from workspaces.config.settings import ProviderSettings
 
 
 class BedrockWire:

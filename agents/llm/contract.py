@@ -12,8 +12,8 @@ from collections.abc import AsyncIterator, Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
+from agents.config.settings import ModelInfo
 from agents.turn.transcript import Message
-from workspaces.config.settings import ModelInfo
 from workspaces.events.parts import FinishReason
 
 SILENCE_SECONDS = 120.0  # without a byte for so long, a wire gives its request up

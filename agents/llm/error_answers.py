@@ -12,6 +12,7 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 from urllib.parse import urlsplit
 
+from agents.config.settings import ProviderSettings
 from agents.llm.error_phrases import (
     BAD_KEY,
     EMPTY_ACCOUNT,
@@ -35,7 +36,6 @@ from agents.llm.errors import (
     WrongKey,
 )
 from agents.llm.json_text import parse_object
-from workspaces.config.settings import ProviderSettings
 
 QUOTE_LIMIT = 500
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping
 from functools import partial
 
+from agents.config.settings import ProviderSettings
 from agents.llm.addresses import gemini_url
 from agents.llm.contract import SILENCE_SECONDS, ModelEvent, ModelRequest
 from agents.llm.error_answers import error_in_stream
@@ -14,7 +15,6 @@ from agents.llm.headers import request_headers
 from agents.llm.http_stream import Post, stream_events
 from agents.llm.json_text import dump
 from agents.llm.proxies import proxy_for
-from workspaces.config.settings import ProviderSettings
 
 
 class GeminiWire:

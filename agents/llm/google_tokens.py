@@ -26,8 +26,8 @@ from google.oauth2 import service_account
 from google.oauth2.credentials import Credentials as UserCredentials
 from typing_extensions import override
 
+from agents.config.settings import ProviderSettings
 from agents.llm.errors import Unreachable, WrongKey
-from workspaces.config.settings import ProviderSettings
 
 SCOPES = ("https://www.googleapis.com/auth/cloud-platform",)
 FILE_VARIABLE = "GOOGLE_APPLICATION_CREDENTIALS"

@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from agents.config.settings import ProviderSettings
 from agents.llm.errors import BadRequest
-from workspaces.config.settings import ProviderSettings
 
 NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 VALUE = re.compile(r"[\x20-\x7e\x80-\xff\t]*")

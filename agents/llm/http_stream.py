@@ -15,6 +15,7 @@ from typing import Protocol
 import aiohttp
 from yarl import URL
 
+from agents.config.settings import ProviderSettings
 from agents.llm.connections import CONNECT_SECONDS, session, settle
 from agents.llm.contract import SILENCE_SECONDS, ModelEvent, Stopped, TextDelta
 from agents.llm.error_answers import error_for_answer, shown_url
@@ -29,7 +30,6 @@ from agents.llm.errors import (
 from agents.llm.gathering import gathering_here
 from agents.llm.silence import SilenceWatch
 from agents.llm.sse_lines import SseLines
-from workspaces.config.settings import ProviderSettings
 from workspaces.events.parts import FinishReason
 
 ERROR_BODY_LIMIT = 64 * 1024

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping
 from functools import partial
 
+from agents.config.settings import ProviderSettings
 from agents.llm.addresses import azure_url, openai_url
 from agents.llm.contract import SILENCE_SECONDS, ModelEvent, ModelRequest
 from agents.llm.error_answers import error_in_stream
@@ -18,7 +19,6 @@ from agents.llm.openai_decode import OpenAIDecoder
 from agents.llm.openai_dialects import dialect_of
 from agents.llm.openai_encode import encode
 from agents.llm.proxies import proxy_for
-from workspaces.config.settings import ProviderSettings
 
 
 class OpenAIWire:

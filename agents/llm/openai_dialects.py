@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
+from agents.config.settings import ProviderSettings
 from agents.llm.addresses import is_openai
-from workspaces.config.settings import ProviderSettings
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,10 +10,10 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Mapping
 
+from agents.config.settings import ProviderSettings
 from agents.llm.addresses import is_openai
 from agents.llm.contract import SILENCE_SECONDS, Provider
 from agents.llm.errors import MissingPackage, UnknownProviderKind
-from workspaces.config.settings import ProviderSettings
 
 PACE_SECONDS = 0.005
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from fractions import Fraction
 from math import isfinite
 
+from agents.config.settings import ModelInfo
 from agents.llm.contract import Usage
-from workspaces.config.settings import ModelInfo
 
 PER = 1_000_000
 

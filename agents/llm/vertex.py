@@ -10,6 +10,7 @@ from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from functools import partial
 
+from agents.config.settings import ProviderSettings
 from agents.llm.addresses import vertex_url
 from agents.llm.anthropic_decode import AnthropicDecoder
 from agents.llm.cloud_body import VERTEX, cloud_body
@@ -20,7 +21,6 @@ from agents.llm.headers import bearer, request_headers
 from agents.llm.http_stream import Post, stream_events
 from agents.llm.json_text import dump
 from agents.llm.proxies import proxy_for
-from workspaces.config.settings import ProviderSettings
 
 
 class VertexWire:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from workspaces.config.context_files import ContextFile
-from workspaces.config.settings import Attribution
-from workspaces.skills.skill import Skill
+from agents.config.context_files import ContextFile
+from agents.config.settings import Attribution
+from agents.skills.skill import Skill
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,11 +7,11 @@ import platform
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
+from agents.config.context_files import find_context_files
+from agents.config.settings import Settings
 from agents.prompts.facts import PromptFacts
 from agents.prompts.git import git_memory
-from workspaces.config.context_files import find_context_files
-from workspaces.config.settings import Settings
-from workspaces.skills.skill import Skill
+from agents.skills.skill import Skill
 
 
 async def gather_facts(

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
+from agents.config.context_files import ContextFile
+from agents.config.settings import Attribution
 from agents.prompts.facts import GitFacts, PromptFacts
-from workspaces.config.context_files import ContextFile
-from workspaces.config.settings import Attribution
-from workspaces.skills.skill import Skill
+from agents.skills.skill import Skill
 
 SKILLS_LIMIT = 40_000  # characters of all skills together
 MCP_LIMIT = 20_000

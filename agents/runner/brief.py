@@ -9,6 +9,8 @@ from typing import Any
 import orjson
 from django.conf import settings as server_settings
 
+from agents.config.cache import configs
+from agents.config.settings import ModelChoice, ModelInfo, Settings
 from agents.llm.contract import ModelRequest, Provider
 from agents.llm.errors import UnknownModel, UnusableModel
 from agents.llm.providers import provider_for
@@ -20,12 +22,10 @@ from agents.queue.claim import Claimed
 from agents.runner.languages import languages_of
 from agents.runner.own_environment import server_env
 from agents.runner.toolbox import late_servers_of, toolbox_of
+from agents.skills.shelf import skill_shelf
+from agents.skills.skill import Skill
 from agents.tools.contract import LanguageService, NoLanguages, Tool
 from agents.turn.transcript import Message
-from workspaces.config.cache import configs
-from workspaces.config.settings import ModelChoice, ModelInfo, Settings
-from workspaces.skills.shelf import skill_shelf
-from workspaces.skills.skill import Skill
 
 _PROMPTS: Mapping[str, Callable[[PromptFacts], str]] = {
     RunKind.AGENT: agent_prompt,

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
+from agents.config.settings import ModelChoice
 from agents.llm.errors import ModelError
 from agents.queue.claim import Claimed
 from agents.runner.brief import Brief
 from agents.runner.toolbox import late_servers_of, toolbox_of
 from agents.turn.window import is_nearly_full
-from workspaces.config.settings import ModelChoice
 
 
 class Briefing:

@@ -15,10 +15,12 @@ from agents import wakeup
 from agents.actions.errands import TooDeep, begin_errand, errand_of
 from agents.actions.holding import Held, LeaseLost
 from agents.actions.judging import QuestionChanged, Verdict, judge_call
+from agents.config.settings import HookSettings
 from agents.jobs.workspace_jobs import WorkspaceJobs
 from agents.runner.hooking import Hooked, HookMemory
 from agents.runner.ledger import DatabaseLedger, DatabaseTodos
 from agents.runner.progress import progress_of
+from agents.skills.skill import Skill
 from agents.tools.contract import (
     BadArguments,
     ErrandTool,
@@ -33,9 +35,7 @@ from agents.tools.contract import (
 from agents.tools.diffs import unified
 from agents.tools.shell.reaper import SERVER_MARK
 from agents.turn.notes import DENIED_RESULT
-from workspaces.config.settings import HookSettings
 from workspaces.events.parts import ToolCall, ToolResult
-from workspaces.skills.skill import Skill
 from workspaces.storage.ids import new_id
 from workspaces.storage.writer import writer
 

@@ -15,19 +15,19 @@ from typing import Any, cast
 
 from django.conf import settings as server_settings
 
+from agents.config.cache import FolderConfig, configs, folder_config
+from agents.config.load import load_config
+from agents.config.local_model import LOCAL_KIND
+from agents.config.masking import masked_address
+from agents.config.offline import OFFLINE_KIND
+from agents.config.settings import ModelChoice, Settings
+from agents.config.trust import TrustAnswers, TrustMode
 from agents.llm.errors import ModelError
 from agents.models import LanguageServer, McpServer
 from agents.runner.brief import model_for
 from agents.runner.own_environment import server_env
 from agents.tools.lsp.states import State
 from agents.turn.transcript import Message
-from workspaces.config.cache import FolderConfig, configs, folder_config
-from workspaces.config.load import load_config
-from workspaces.config.local_model import LOCAL_KIND
-from workspaces.config.masking import masked_address
-from workspaces.config.offline import OFFLINE_KIND
-from workspaces.config.settings import ModelChoice, Settings
-from workspaces.config.trust import TrustAnswers, TrustMode
 from workspaces.events.parts import Role, Text
 from workspaces.storage.reader import read
 

@@ -18,6 +18,9 @@ from agents.actions.holding import Held, LeaseLost
 from agents.actions.step import ReplyStart, Step
 from agents.actions.steps import begin_run, write_step
 from agents.actions.sub_agents import begin_sub_agent, take_prompts
+from agents.config.cache import configs
+from agents.config.masking import masked_address
+from agents.config.settings import FleetRole
 from agents.fleet.calls_heard import CallsHeard
 from agents.fleet.hearing import heard, name_of
 from agents.fleet.parent.assignment import Assignment
@@ -36,9 +39,6 @@ from agents.runner.fleet_notes import FleetNotes
 from agents.runner.fleet_questions import Questions
 from agents.runner.reply import Reply
 from agents.runner.sub_agents import fleet_host
-from workspaces.config.cache import configs
-from workspaces.config.masking import masked_address
-from workspaces.config.settings import FleetRole
 from workspaces.events.hub import Hub
 from workspaces.storage.errors import ShuttingDown
 from workspaces.storage.reader import read

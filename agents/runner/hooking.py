@@ -10,9 +10,9 @@ import orjson
 
 from agents.actions.holding import Held
 from agents.actions.hooked_calls import HOOKS, keep_hooked
+from agents.config.settings import HookSettings
 from agents.hooks.ask import before_tool
 from agents.hooks.verdict import Decision
-from workspaces.config.settings import HookSettings
 from workspaces.events.parts import ToolCall, ToolResult
 from workspaces.storage.writer import writer
 

@@ -16,6 +16,7 @@ from agents.actions.lsp_states import (
     record_status,
     settle_lost,
 )
+from agents.config.cache import configs
 from agents.runner.own_environment import server_env
 from agents.tools.contract import LanguageService, Tool
 from agents.tools.lsp.host import LanguageHost, Ports
@@ -24,7 +25,6 @@ from agents.tools.lsp.states import ServerStatus
 from agents.tools.lsp.tools import tools_of
 from agents.tools.lsp.workspace import Planned
 from agents.tools.shell.leftover import end_leftover, is_held_elsewhere
-from workspaces.config.cache import configs
 from workspaces.queries.workspaces import read_open_workspace
 from workspaces.storage.errors import WorkspaceUnknown
 from workspaces.storage.reader import read

@@ -17,13 +17,13 @@ from agents.actions.mcp_states import (
     save_secret,
     settle_processes,
 )
+from agents.config.cache import configs
 from agents.models import McpSecret
 from agents.runner.own_environment import server_env
 from agents.tools.contract import Tool
 from agents.tools.mcp.contract import Change, Place, Secret, View
 from agents.tools.mcp.host import McpHost
 from agents.tools.shell.leftover import end_leftover, is_held_elsewhere
-from workspaces.config.cache import configs
 from workspaces.queries.workspaces import read_open_workspace
 from workspaces.storage.errors import Refusal
 from workspaces.storage.reader import read

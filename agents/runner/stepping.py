@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterable, Mapping
 
 from agents.actions.step import ReplyStart, ReplyWrite, Step
+from agents.config.settings import ModelChoice
 from agents.tools.contract import FileMark
 from agents.turn.effects import (
     CallModel,
@@ -18,7 +19,6 @@ from agents.turn.effects import (
     SaveResult,
     Summarise,
 )
-from workspaces.config.settings import ModelChoice
 from workspaces.events.parts import FinishReason, ToolResult
 
 

@@ -9,6 +9,9 @@ from pathlib import Path
 
 from django.conf import settings as server_settings
 
+from agents.config.fleet import DEEPEST
+from agents.config.settings import FleetRole, Settings
+from agents.config.trust import TrustMode
 from agents.fleet.parent.child import Child
 from agents.fleet.parent.errors import FleetError
 from agents.fleet.parent.reaching import Remote, reach_recorded, reach_remote
@@ -27,9 +30,6 @@ from agents.fleet.provisioning.spec import (
 )
 from agents.fleet.records import collect_expired
 from agents.queue.claim import Claimed
-from workspaces.config.fleet import DEEPEST
-from workspaces.config.settings import FleetRole, Settings
-from workspaces.config.trust import TrustMode
 from workspaces.storage.ids import new_id
 
 COLLECT_SECONDS = 60.0

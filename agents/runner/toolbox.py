@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from agents.config.settings import Settings
 from agents.models import RunKind
 from agents.runner.languages import lsp_tools
 from agents.runner.mcp_servers import late_servers, mcp_tools
 from agents.tools.contract import Tool
 from agents.tools.registry import available
-from workspaces.config.settings import Settings
 
 # What a child run may use: it only reads.
 _CHILDRENS: Mapping[str, tuple[str, ...]] = {

@@ -10,11 +10,11 @@ from fnmatch import fnmatchcase
 from itertools import product
 from pathlib import Path
 
+from agents.config.masking import is_secret_name
+from agents.skills.skill_files import is_skill_file
 from agents.tools.contract import ToolContext, ToolRefusal
 from agents.tools.paths import is_inside, resolve
 from permissions.policy.reading import Reads
-from workspaces.config.masking import is_secret_name
-from workspaces.skills.skill_files import is_skill_file
 
 _MAX_NAMES = 5_000
 _MARKS = "*?[{"

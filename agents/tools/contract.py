@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from agents.llm.contract import ToolSpec
+from agents.skills.skill import Skill
 from agents.tools.shell.jobs import Jobs, NoJobs
-from workspaces.skills.skill import Skill
 
 Args = TypeVar("Args")
 

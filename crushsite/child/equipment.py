@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from agents.config.catalogue import KnownProvider, known_providers
+from agents.config.settings import ModelChoice, ModelInfo, ProviderSettings, Settings
 from agents.fleet.frames import Run
 from agents.fleet.provisioning import Credential, ProvisionSpec
 from agents.queue.claim import Claimed
 from agents.runner.brief import Brief, brief_of
-from workspaces.config.catalogue import KnownProvider, known_providers
-from workspaces.config.settings import ModelChoice, ModelInfo, ProviderSettings, Settings
 
 # Nobody sits before a child who could be asked anything but for permission.
 NEVER = frozenset({"question"})

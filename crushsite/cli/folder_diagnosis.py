@@ -12,6 +12,10 @@ from typing import Any
 from django.conf import settings
 from django.db import Error as DatabaseProblem
 
+from agents.config.cache import FolderConfig, folder_config
+from agents.config.offline import OFFLINE_ID
+from agents.config.provider_kinds import BUILT_IN
+from agents.config.trust import CURE, TrustState
 from agents.llm.ending import end_connections
 from agents.runner.diagnosis import ASK_SECONDS, facts_of, unstored_folder
 from crushsite.cli.findings import Finding, fail, ok, warn
@@ -21,10 +25,6 @@ from crushsite.server_client import (
     ServerRefused,
     find_running_server,
 )
-from workspaces.config.cache import FolderConfig, folder_config
-from workspaces.config.offline import OFFLINE_ID
-from workspaces.config.provider_kinds import BUILT_IN
-from workspaces.config.trust import CURE, TrustState
 
 PATH = "/api/diagnosis"
 SERVER_SECONDS = ASK_SECONDS + 10

@@ -25,6 +25,8 @@ from agents.actions.answer import Answer
 from agents.actions.answer import answer as answer_request
 from agents.actions.questions import answer_questions, dismiss_questions
 from agents.api.prompts import queue_limits
+from agents.config.cache import configs
+from agents.config.trust_requests import keep_trust_request
 from agents.jobs.host import job_host
 from crushsite.asgi.routing import Router, guarded
 from crushsite.cli.session import FeedBroken, Item, Pending, PromptRefused, jobs_held_by
@@ -33,11 +35,9 @@ from crushsite.database import explained_start
 from crushsite.process import ServerProcess, Shape, set_process
 from permissions.pending import read_pending
 from workspaces.actions.sessions import create_session, rename_session
-from workspaces.actions.trust import keep_trust_request
 from workspaces.api.bodies import checked
 from workspaces.api.opening import OpeningForm, open_for_client
 from workspaces.api.writing import write_in_open
-from workspaces.config.cache import configs
 from workspaces.events.readers import Wire
 from workspaces.events.subscribe import stream_native
 from workspaces.models import ClientClaim

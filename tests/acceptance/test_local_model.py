@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from agents.config.local_model import LOCAL_MODEL, is_installed
 from tests.acceptance.conversation import (
     CANCELLED_PAIR,
     Seat,
@@ -17,7 +18,6 @@ from tests.acceptance.conversation import (
 )
 from tests.acceptance.harness.client import Client
 from tests.acceptance.harness.shapes import Server, Shape
-from workspaces.config.local_model import LOCAL_MODEL, is_installed
 
 pytestmark = pytest.mark.skipif(
     not is_installed(), reason="the local model is not installed: bin/serve --local-model"

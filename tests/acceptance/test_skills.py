@@ -142,7 +142,7 @@ async def test_nothing_but_a_skill_is_read(seat: Seat, body: Any, status: int) -
 
 async def test_a_skills_file_is_read_unasked_and_drawn_as_a_skill(seat: Seat) -> None:
     (ours, *_) = await seat.workspace.call("GET", "/skills")
-    where = ROOT / "workspaces" / "skills" / "builtin" / ours["name"] / "SKILL.md"
+    where = ROOT / "agents" / "skills" / "builtin" / ours["name"] / "SKILL.md"
     session = await seat.workspace.session()
 
     result = await run_call(seat, session, call("view", file_path=str(where)))

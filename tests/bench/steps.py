@@ -133,6 +133,7 @@ async def _turn(
 ) -> list[tuple[float, float]]:
     """When the model was asked, and how much processor time was used until then."""
     from agents.actions.accept import Prompt, accept
+    from agents.config.settings import ModelChoice, ModelInfo, Settings
     from agents.llm.contract import (
         ModelRequest,
         Stopped,
@@ -146,7 +147,6 @@ async def _turn(
     from agents.runner.brief import Brief, Model
     from agents.runner.pool import PoolSettings, RunPool
     from agents.tools.registry import available
-    from workspaces.config.settings import ModelChoice, ModelInfo, Settings
     from workspaces.events.parts import FinishReason
 
     asked: list[tuple[float, float]] = []

@@ -15,12 +15,12 @@ import tempfile
 from contextlib import suppress
 from typing import Any
 
+from agents.config.settings import McpSettings
 from agents.tools.mcp.contract import McpFailed, State
 from agents.tools.mcp.host import McpHost
 from agents.tools.mcp.server import Server
 from tests.doubles.mcp_backing import MemoryBacking
 from tests.doubles.mcp_person import Person
-from workspaces.config.settings import McpSettings
 
 # The scenario of client id metadata documents expects this one.
 METADATA_DOCUMENT = "https://conformance-test.local/client-metadata.json"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from agents.config.settings import ModelInfo
 from agents.llm.contract import ModelRequest, ToolSpec
 from agents.turn.transcript import Message
-from workspaces.config.settings import ModelInfo
 from workspaces.events.parts import Part, Role, Text, ToolResult
 
 MODEL = ModelInfo("m-1", "Model", supports_attachments=True, can_reason=True)

@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from agents.config.settings import McpSettings
 from agents.tools.mcp.contract import Change, Place, Secret, State, View
-from workspaces.config.settings import McpSettings
 
 
 @dataclass

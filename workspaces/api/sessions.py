@@ -1,17 +1,22 @@
-"""Sessions: create, list, get, rename, children. Deleting one ends its runs, so ``agents`` does it."""
+"""Sessions: create, list, get, rename, children, and which one a client has open.
+
+Deleting one ends its runs, so ``agents`` does it.
+"""
 
 from __future__ import annotations
 
 from django.http import HttpResponse
 
+from workspaces.actions.claims import set_current_session
 from workspaces.actions.sessions import create_session, rename_session
-from workspaces.api.answers import json_answer
+from workspaces.api.answers import empty_answer, json_answer
 from workspaces.api.api_view import ApiView
 from workspaces.api.bodies import Form
 from workspaces.api.fields import Text
 from workspaces.api.writing import write_in_open
 from workspaces.events.session_rows import for_v1
 from workspaces.queries.sessions import list_children, list_sessions, read_session
+from workspaces.storage.client_ids import client_id_of
 from workspaces.storage.reader import read
 
 TITLE_LIMIT = 500
@@ -58,3 +63,19 @@ class ChildrenView(ApiView):
     async def get(self, workspace_id: str, session_id: str) -> HttpResponse:
         children = await read(list_children, workspace_id, session_id)
         return json_answer([for_v1(session) for session in children])
+
+
+class CurrentSessionForm(Form):
+    session_id = Text(limit=200, allow_blank=True)
+
+
+class CurrentSessionView(ApiView):
+    async def post(self, workspace_id: str) -> HttpResponse:
+        client_id = client_id_of(self.query("client_id"))
+        self.connection.note(client_id)
+        session_id = (await self.fields(CurrentSessionForm))["session_id"]
+        await write_in_open(
+            workspace_id,
+            lambda tx: set_current_session(tx, workspace_id, client_id, session_id=session_id),
+        )
+        return empty_answer()

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from workspaces.config.load import LoadedConfig
-from workspaces.config.trust import TrustState, question_of
 from workspaces.models import TrustRequest, TrustRequestState, Workspace
 from workspaces.storage.moments import as_rfc3339
 
@@ -58,19 +56,4 @@ def shown_answer(request: TrustRequest) -> dict[str, Any]:
         "digest": request.digest,
         "allowed": request.state == TrustRequestState.ALLOWED,
         "answered_at": as_rfc3339(request.answered_at or 0),
-    }
-
-
-def shown_trust(config: LoadedConfig) -> dict[str, Any]:
-    """How a folder stands, and all that a person has to see before an answer."""
-    trust = config.trust
-    description, params = question_of(trust.powers, folder=config.path)
-    shown: dict[str, Any] = {"path": config.path, "state": trust.state.value}
-    if trust.state is TrustState.UNNEEDED:
-        return shown
-    return shown | {
-        "digest": trust.powers.digest,
-        "description": description,
-        "params": params,
-        "left_out": [str(problem) for problem in trust.problems()],
     }

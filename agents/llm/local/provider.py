@@ -10,6 +10,7 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Any
 
+from agents.config.settings import ProviderSettings
 from agents.llm.call_ids import new_call_id
 from agents.llm.contract import (
     ModelEvent,
@@ -27,7 +28,6 @@ from agents.llm.json_text import count_or_zero, text_or_empty
 from agents.llm.local.engine import engine
 from agents.llm.local.prompt import call_body, tool_for, words_body
 from agents.llm.local.weights import find_weights
-from workspaces.config.settings import ProviderSettings
 from workspaces.events.parts import FinishReason
 
 Json = dict[str, Any]

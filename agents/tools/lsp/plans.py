@@ -13,10 +13,10 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from agents.config.project_code import RUNS_PROJECT_CODE
+from agents.config.settings import LspSettings
 from agents.tools.lsp.known import KNOWN, KnownServer, known_server
 from agents.tools.lsp.languages import fits, languages_in
-from workspaces.config.project_code import RUNS_PROJECT_CODE
-from workspaces.config.settings import LspSettings
 
 STARTING_SECONDS = 30.0
 _FOLDERS_LOOKED_AT = 200

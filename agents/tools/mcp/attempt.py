@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from agents.config.settings import McpSettings
 from agents.tools.mcp.contract import McpFailed
 from agents.tools.mcp.limits import Patience
 from agents.tools.mcp.login import Login
 from agents.tools.mcp.stdio import Child
-from workspaces.config.settings import McpSettings
 
 
 @dataclass(slots=True)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Protocol
 
-from workspaces.config.settings import McpSettings
+from agents.config.settings import McpSettings
 
 
 class McpFailed(Exception):

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from agents.config.settings import McpSettings
 from agents.tools.mcp.contract import (
     Backing,
     Change,
@@ -33,7 +34,6 @@ from agents.tools.mcp.pauses import Pauses
 from agents.tools.mcp.rules import asks_login
 from agents.tools.mcp.standing import Standing
 from agents.tools.mcp.telling import Telling
-from workspaces.config.settings import McpSettings
 from workspaces.storage.moments import now_ms
 from workspaces.waiting import wait_until_set
 

@@ -28,11 +28,11 @@ from mcp.shared.auth import (
 )
 from pydantic import AnyUrl, BaseModel, ValidationError
 
+from agents.config.http_values import is_address
+from agents.config.settings import McpSettings
 from agents.tools.mcp.callback import Callback
 from agents.tools.mcp.contract import Backing, McpFailed, NeedsLogin
 from agents.tools.mcp.limits import Patience
-from workspaces.config.http_values import is_address
-from workspaces.config.settings import McpSettings
 from workspaces.storage.errors import Refusal
 
 CLIENT_NAME = "Crush"

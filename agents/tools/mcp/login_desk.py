@@ -7,9 +7,9 @@ from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING
 
+from agents.config.settings import McpSettings
 from agents.tools.mcp.callback import listening
 from agents.tools.mcp.contract import McpFailed
-from workspaces.config.settings import McpSettings
 
 if TYPE_CHECKING:
     from agents.tools.mcp.login import Login

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from agents.config.settings import McpSettings
 from agents.tools.mcp.contract import Offer
-from workspaces.config.settings import McpSettings
 
 _AUTHORIZATION = "authorization"
 

@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from agents.config.settings import McpSettings
 from agents.tools.contract import ToolOutcome
 from agents.tools.mcp.contract import (
     Backing,
@@ -23,7 +24,6 @@ from agents.tools.mcp.contract import (
 from agents.tools.mcp.keeper import Keeper, Site
 from agents.tools.mcp.limits import Patience
 from agents.tools.mcp.rules import asks_login
-from workspaces.config.settings import McpSettings
 from workspaces.waiting import wait_until_set
 
 if TYPE_CHECKING:

@@ -24,6 +24,7 @@ from mcp_types import jsonrpc_message_adapter
 from pydantic import ValidationError
 from typing_extensions import override
 
+from agents.config.masking import masked_command
 from agents.tools.mcp.contract import McpFailed, ProcessIdentity
 from agents.tools.mcp.limits import MAX_MESSAGE_BYTES, MAX_STDERR_BYTES, Patience
 from agents.tools.shell.leftover import recorded_start
@@ -31,7 +32,6 @@ from agents.tools.shell.output import readable
 from agents.tools.shell.process import Process, ProcessFailed
 from agents.tools.shell.pump import Pump
 from agents.tools.shell.reaper import PROCESS_MARK
-from workspaces.config.masking import masked_command
 from workspaces.storage.ids import new_id
 from workspaces.waiting import wait_until_set
 

@@ -6,14 +6,14 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from agents.tools.mcp.limits import MAX_ERROR_CHARS
-from workspaces.config.masking import (
+from agents.config.masking import (
     Scrubber,
     is_secret_name,
     masked_within,
     secrets_in_arguments,
 )
-from workspaces.config.settings import McpSettings
+from agents.config.settings import McpSettings
+from agents.tools.mcp.limits import MAX_ERROR_CHARS
 
 _OPAQUE_CHARS = 16
 _SPACE = re.compile(r"\s")

@@ -10,11 +10,11 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 from typing_extensions import override
 
-from workspaces.config.crushrc_bash import evaluate
-from workspaces.config.find import FILE_NAME, SHELL_NAME, is_shell_file, users_own
-from workspaces.config.migration import as_crushrc, as_json
-from workspaces.config.parse import parse_file
-from workspaces.config.schema import check
+from agents.config.crushrc_bash import evaluate
+from agents.config.find import FILE_NAME, SHELL_NAME, is_shell_file, users_own
+from agents.config.migration import as_crushrc, as_json
+from agents.config.parse import parse_file
+from agents.config.schema import check
 
 
 class Command(BaseCommand):

@@ -10,12 +10,12 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 from typing_extensions import override
 
+from agents.config.local_model import is_installed
 from crushsite.cli.naming import command_line
 from crushsite.data_folder import ensure_data_dir, sole_server
 from crushsite.database import ensure_migrated
 from crushsite.process import Shape
 from crushsite.serve import DEFAULT_HOST, check_host, run_server
-from workspaces.config.local_model import is_installed
 
 
 class Command(BaseCommand):

@@ -16,6 +16,8 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 from typing_extensions import override
 
+from agents.config.cache import config_of_folder
+from agents.config.trust_requests import revoke_trust, set_trust, shown_trust
 from crushsite.cli.safe_text import visible_lines
 from crushsite.cli.tables import aligned
 from crushsite.cli.terminal import Terminal
@@ -26,9 +28,7 @@ from crushsite.server_client import (
     ServerRefused,
     find_running_server,
 )
-from workspaces.actions.trust import revoke_trust, set_trust
-from workspaces.config.cache import config_of_folder
-from workspaces.queries.trust import answered_requests, shown_answer, shown_trust
+from workspaces.queries.trust import answered_requests, shown_answer
 from workspaces.storage.writer import writer
 
 QUESTION = "  trust this folder? [y]es, [n]o: "

@@ -14,8 +14,8 @@ from django.core.management.color import no_style
 from django.db import connection
 from pytest_django import DjangoDbBlocker
 
+from agents.config.cache import configs
 from tests.integration.api.client import Api
-from workspaces.config.cache import configs
 from workspaces.storage.reader import stop_reading
 from workspaces.storage.writer import writer
 

@@ -6,8 +6,8 @@ import time
 import uuid
 from pathlib import Path
 
+from agents.config.cache import configs
 from tests.integration.api.conftest import Opened
-from workspaces.config.cache import configs
 
 
 async def test_many_who_begin_a_turn_at_once_all_get_the_newest_configuration(

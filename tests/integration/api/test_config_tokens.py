@@ -9,8 +9,8 @@ import pytest
 import pytest_asyncio
 from aiohttp import web
 
+from agents.config.cache import configs
 from tests.integration.api.conftest import Opened
-from workspaces.config.cache import configs
 
 
 class Issuer:

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
+from agents.config import watch as config_watch
+from agents.config.cache import configs
+from agents.config.file_watch import CannotWatch
+from agents.config.watch import ConfigWatch
 from tests.integration.api.conftest import Opened
-from workspaces.actions import config_watch
-from workspaces.actions.config_watch import ConfigWatch
-from workspaces.config.cache import configs
-from workspaces.config.file_watch import CannotWatch
 from workspaces.models import Event
 from workspaces.storage.reader import read
 

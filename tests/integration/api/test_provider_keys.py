@@ -2,9 +2,9 @@
 
 import pytest
 
+from agents.config.known_services import UNSUPPORTED, known_services
 from tests.integration.api.conftest import Opened
 from tests.unit.config.test_model_facts import OFFERED
-from workspaces.config.known_services import UNSUPPORTED, known_services
 
 NEEDS_MORE = {
     "azure": "AZURE_OPENAI",

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from agents.config.cache import configs
 from tests.integration.api.client import Api
 from tests.integration.api.conftest import Opened
 from workspaces.actions.claims import attach_stream
-from workspaces.config.cache import configs
 from workspaces.models import Workspace
 from workspaces.storage.reader import read
 from workspaces.storage.writer import writer

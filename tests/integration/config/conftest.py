@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from workspaces.config.load import LoadedConfig, load_config
-from workspaces.config.trust import EVERY_FOLDER, TrustAnswers
+from agents.config.load import LoadedConfig, load_config
+from agents.config.trust import EVERY_FOLDER, TrustAnswers
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from workspaces.config.load import LoadedConfig, load_config
+from agents.config.load import LoadedConfig, load_config
 
 
 def again(place, before: LoadedConfig) -> LoadedConfig:

@@ -2,7 +2,7 @@ import os
 
 import pytest
 
-from workspaces.config.context_files import (
+from agents.config.context_files import (
     FILE_LIMIT,
     FILES_LIMIT,
     TOTAL_LIMIT,

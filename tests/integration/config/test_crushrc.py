@@ -6,16 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.config.conftest import Place
-from workspaces.config.crushrc_bash import evaluate
-from workspaces.config.load import load_config
-from workspaces.config.trust import (
+from agents.config.crushrc_bash import evaluate
+from agents.config.load import load_config
+from agents.config.trust import (
     EVERY_FOLDER,
     NO_FOLDER,
     TrustAnswers,
     TrustState,
     question_of,
 )
+from tests.integration.config.conftest import Place
 
 PROVIDER = 'provider add mine --base-url http://127.0.0.1:9/v1 --api-key "$KEY"\nmodel add mine/m\n'
 

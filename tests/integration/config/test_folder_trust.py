@@ -4,8 +4,8 @@ import os
 
 import pytest
 
+from agents.config.trust import TrustAnswers, TrustState
 from tests.integration.config.conftest import Place
-from workspaces.config.trust import TrustAnswers, TrustState
 
 ASK = TrustAnswers()
 GATEWAY = "https://gateway.example/v1"

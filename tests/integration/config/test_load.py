@@ -8,8 +8,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from workspaces.config.find import find_candidates
-from workspaces.config.load import fingerprint, load_config
+from agents.config.find import find_candidates
+from agents.config.load import fingerprint, load_config
 
 RECORDED = {
     "$schema": "x",

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from workspaces.config.load import load_config
-from workspaces.config.ollama import OllamaAddress, OllamaFinder
+from agents.config.load import load_config
+from agents.config.ollama import OllamaAddress, OllamaFinder
 
 TAGS = json.dumps({"models": [{"name": "qwen3:8b"}, {"name": "nomic-embed-text"}, {"name": 5}, {}]})
 

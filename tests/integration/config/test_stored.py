@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from workspaces.config.errors import (
+from agents.config.errors import (
     BrokenStoredFile,
     InvalidKey,
     InvalidScope,
@@ -14,7 +14,7 @@ from workspaces.config.errors import (
     NotWritable,
     StoredConfigError,
 )
-from workspaces.config.stored import (
+from agents.config.stored import (
     Scope,
     parse_key,
     remove_value,

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from workspaces.config.settings import Attribution
-from workspaces.config.stored import Scope, set_value
+from agents.config.settings import Attribution
+from agents.config.stored import Scope, set_value
 
 SECRET = "zQ9-secret-of-a-server"
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from workspaces.config.file_watch import CannotWatch, FileWatch
-from workspaces.config.watched import watched
+from agents.config.file_watch import CannotWatch, FileWatch
+from agents.config.watched import watched
 
 
 class Heard:

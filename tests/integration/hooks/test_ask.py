@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
+from agents.config.settings import HookSettings
 from agents.hooks.ask import before_tool
 from agents.hooks.verdict import Decision, HookVerdict
 from tests.integration.tools.living import Word, until
-from workspaces.config.settings import HookSettings
 
 
 def hook(command: str, *, matcher: str = "", timeout: float = 30, name: str = "h") -> HookSettings:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest_asyncio
 
+from agents.config.cache import configs
 from agents.jobs.host import JobHost, job_host
 from agents.jobs.workspace_jobs import WorkspaceJobs
 from agents.models import Job
@@ -18,7 +19,6 @@ from agents.tools.shell.reaper import PROCESS_MARK
 from agents.tools.shell.shells import shell_command
 from workspaces.actions.sessions import create_session
 from workspaces.actions.workspaces import Opening, open_workspace
-from workspaces.config.cache import configs
 from workspaces.storage.ids import new_id
 from workspaces.storage.reader import read, stop_reading
 from workspaces.storage.transaction import Transaction

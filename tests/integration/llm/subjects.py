@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from agents.config.settings import ModelInfo, ProviderSettings
 from agents.llm.contract import Provider
 from agents.llm.providers import provider_for
 from tests.doubles.recorded_provider import Answer, RecordedProvider, aws, refusal, sse
-from workspaces.config.settings import ModelInfo, ProviderSettings
 
 RECORDINGS = Path(__file__).with_name("recordings")
 KEY = "sk-secret-1"

@@ -16,6 +16,7 @@ from botocore.credentials import Credentials
 from cryptography.hazmat.primitives.asymmetric.rsa import generate_private_key
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
+from agents.config.settings import ProviderSettings
 from agents.llm.aws_events import AwsEvents
 from agents.llm.aws_signing import region_of
 from agents.llm.contract import ModelEvent, Stopped, TextDelta
@@ -24,7 +25,6 @@ from agents.llm.providers import provider_for
 from tests.doubles.conversation import request, user
 from tests.doubles.recorded_provider import RecordedProvider, aws, refusal
 from tests.integration.llm.subjects import PLACE, SUBJECTS
-from workspaces.config.settings import ProviderSettings
 from workspaces.events.parts import FinishReason
 
 BEDROCK = next(subject for subject in SUBJECTS if subject.id == "bedrock")

@@ -14,6 +14,7 @@ from urllib.request import Request, urlopen
 
 import pytest
 
+from agents.config.settings import ProviderSettings
 from agents.llm.anthropic import AnthropicWire
 from agents.llm.assembly import ReplyAssembly
 from agents.llm.connections import close_connections, draining
@@ -35,7 +36,6 @@ from agents.llm.openai import OpenAIWire
 from agents.llm.retries import stream_with_retries
 from tests.doubles.conversation import MODEL, assistant, request, tool, user
 from tests.integration.llm.conftest import Spoken
-from workspaces.config.settings import ProviderSettings
 from workspaces.events.parts import (
     Binary,
     FinishReason,

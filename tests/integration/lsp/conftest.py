@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
+from agents.config.settings import LspSettings
 from agents.tools import textfile
 from agents.tools.contract import Question, ToolOutcome
 from agents.tools.lsp.plans import plans_of
@@ -21,7 +22,6 @@ from agents.tools.lsp.tools import tools_of
 from agents.tools.lsp.workspace import Planned, WorkspaceServers
 from tests.doubles import language_server
 from tests.doubles.tool_context import Desk, make_desk
-from workspaces.config.settings import LspSettings
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from agents.config.settings import LspSettings
 from agents.tools.contract import BadArguments, ToolRefusal
 from agents.tools.lsp.tools import tools_of
 from tests.integration.lsp.conftest import Bench, MakeBench
-from workspaces.config.settings import LspSettings
 
 PYRIGHT = str(Path(sys.executable).parent / "basedpyright-langserver")
 SETTINGS = LspSettings("py", command=PYRIGHT, args=("--stdio",), filetypes=("python",))

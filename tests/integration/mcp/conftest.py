@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
+from agents.config.settings import McpSettings
 from agents.tools.mcp.host import McpHost
 from agents.tools.mcp.limits import Patience
 from tests.doubles.mcp_backing import MemoryBacking
-from workspaces.config.settings import McpSettings
 
 DOUBLE = str(Path(__file__).parents[2] / "doubles/mcp_server.py")
 QUICK = Patience(

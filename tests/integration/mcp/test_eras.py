@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from agents.config.settings import McpSettings
 from agents.tools.contract import ToolRefusal
 from agents.tools.mcp.contract import State
 from agents.tools.mcp.host import McpHost
@@ -16,7 +17,6 @@ from tests.acceptance.mcp.servers import Distant
 from tests.doubles.mcp_backing import MemoryBacking
 from tests.doubles.tool_context import make_desk
 from tests.integration.mcp.conftest import QUICK, double, script
-from workspaces.config.settings import McpSettings
 
 MakeHost = Callable[..., McpHost]
 ERAS = {"2026-07-28": (), "2025-11-25": ("--handshake",)}

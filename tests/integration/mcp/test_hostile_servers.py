@@ -13,6 +13,7 @@ import pytest
 import pytest_asyncio
 from aiohttp import web
 
+from agents.config.settings import McpSettings
 from agents.tools.contract import ToolRefusal
 from agents.tools.mcp import limits
 from agents.tools.mcp.contract import Change, McpFailed, State
@@ -20,7 +21,6 @@ from agents.tools.mcp.host import McpHost
 from tests.doubles.mcp_backing import MemoryBacking
 from tests.doubles.tool_context import make_desk
 from tests.integration.mcp.conftest import QUICK, double, script
-from workspaces.config.settings import McpSettings
 
 MakeHost = Callable[..., McpHost]
 Serve = Callable[[Callable[[web.Request], Awaitable[web.StreamResponse]]], Awaitable[str]]

@@ -6,6 +6,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
+from agents.config.settings import McpSettings
 from agents.tools.mcp.contract import McpFailed, State
 from agents.tools.mcp.host import McpHost
 from agents.tools.mcp.server import Server
@@ -13,7 +14,6 @@ from tests.acceptance.harness.environment import ROOT
 from tests.acceptance.mcp.servers import Distant
 from tests.doubles.mcp_backing import MemoryBacking
 from tests.doubles.mcp_person import Person
-from workspaces.config.settings import McpSettings
 
 MakeHost = Callable[..., McpHost]
 SCRIPT = str(ROOT / "tests/doubles/mcp_oauth.py")

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from agents.config.settings import ModelChoice, Settings
 from agents.prompts.facts import GitFacts
 from agents.prompts.gather import gather_facts
 from agents.prompts.git import GitMemory, git_facts
-from workspaces.config.settings import ModelChoice, Settings
 
 ENV = {"PATH": os.environ["PATH"], "GIT_DIR": "/nowhere", "PAGER": "false"}
 PERSON = ["-c", "user.name=me", "-c", "user.email=me@example.org"]

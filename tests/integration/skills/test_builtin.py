@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from workspaces.config.load import load_config
-from workspaces.config.problem import Problem
-from workspaces.config.trust import EVERY_FOLDER
-from workspaces.skills.discover import BUILTIN
+from agents.config.load import load_config
+from agents.config.problem import Problem
+from agents.config.trust import EVERY_FOLDER
+from agents.skills.discover import BUILTIN
 
 FILES = sorted(Path(BUILTIN).glob("*/SKILL.md"))
 EXAMPLES = [

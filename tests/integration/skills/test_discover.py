@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from workspaces.skills.discover import Found, find_skills, read_skill
-from workspaces.skills.skill import Health, InvalidSkill, SkillState, Source
+from agents.skills.discover import Found, find_skills, read_skill
+from agents.skills.skill import Health, InvalidSkill, SkillState, Source
 
 
 def write_skill(folder: Path, description: str = "Use it.", *, name: str = "") -> Path:

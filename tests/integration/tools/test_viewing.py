@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
+from agents.skills.skill import Place, Skill, Source
 from agents.tools.contract import BadArguments, ToolContext, ToolRefusal
 from agents.tools.limits import MAX_VIEW_LINES, VIEW_CHARS, VIEW_LINE_CHARS, VIEW_LINES
 from agents.tools.view import View
 from tests.doubles.tool_context import Desk
 from tests.integration.tools.calling import ask, call
-from workspaces.skills.skill import Place, Skill, Source
 
 
 async def shown(desk: Desk, **given: Any) -> list[str]:

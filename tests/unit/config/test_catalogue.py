@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-import workspaces.config
-from workspaces.config.catalogue import known_providers
-from workspaces.config.ollama import ollama_address
+import agents.config
+from agents.config.catalogue import known_providers
+from agents.config.ollama import ollama_address
 
-FOLDER = Path(workspaces.config.__file__).parent
+FOLDER = Path(agents.config.__file__).parent
 
 
 def test_the_file_is_small():
@@ -32,9 +32,9 @@ def test_every_provider_is_complete(provider):
 
 def test_nothing_is_read_before_it_is_asked_for():
     code = (
-        "import sys, workspaces.config.catalogue as c;"
+        "import sys, agents.config.catalogue as c;"
         "assert not c.known_providers.cache_info().currsize;"
-        "import workspaces.config.load, workspaces.config.stored;"
+        "import agents.config.load, agents.config.stored;"
         "assert not c.known_providers.cache_info().currsize;"
         "assert 'django' not in sys.modules, 'django';"
         "assert 'genai_prices' not in sys.modules"

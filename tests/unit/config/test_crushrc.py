@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from workspaces.config.crushrc import Call, trees_of
-from workspaces.config.merge import merge
+from agents.config.crushrc import Call, trees_of
+from agents.config.merge import merge
 
 
 def configured(*lines: str, below: dict[str, Any] | None = None) -> dict[str, Any]:

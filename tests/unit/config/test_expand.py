@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workspaces.config.environment import variables
-from workspaces.config.expand import LENGTH_LIMIT, expand
+from agents.config.environment import variables
+from agents.config.expand import LENGTH_LIMIT, expand
 
 VALUES = {"A": "alpha", "B_2": "beta", "EMPTY": "", "DOLLAR": "$A"}
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from workspaces.config.fleet import (
+from agents.config.fleet import (
     DEEPEST,
     IDLE_SECONDS,
     LONGEST_SECONDS,
@@ -13,9 +13,9 @@ from workspaces.config.fleet import (
     WALL_CLOCK_SECONDS,
     fleet_roles,
 )
-from workspaces.config.problem import Problem
-from workspaces.config.schema import check
-from workspaces.config.settings import FleetRole
+from agents.config.problem import Problem
+from agents.config.schema import check
+from agents.config.settings import FleetRole
 
 VARIABLES = {"TOKEN": "t0ken", "HOST": "agents.example.org", "LINE": "a\nb", "WIDE": "tökén"}
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from workspaces.config import schema
-from workspaces.config.folder_powers import (
+from agents.config import schema
+from agents.config.folder_powers import (
     HARMLESS_LSP_KEYS,
     HARMLESS_MCP_KEYS,
     HARMLESS_PROVIDER_KEYS,
@@ -14,8 +14,8 @@ from workspaces.config.folder_powers import (
     powers_of,
     without_powers,
 )
-from workspaces.config.masking import MASK
-from workspaces.config.trust import (
+from agents.config.masking import MASK
+from agents.config.trust import (
     EVERY_FOLDER,
     NO_FOLDER,
     FolderTrust,

@@ -2,10 +2,10 @@ from typing import Any
 
 import pytest
 
-from workspaces.config.hooks import HOOKS_LIMIT, pre_tool_hooks
-from workspaces.config.merge import merge
-from workspaces.config.problem import Problem
-from workspaces.config.settings import HookSettings
+from agents.config.hooks import HOOKS_LIMIT, pre_tool_hooks
+from agents.config.merge import merge
+from agents.config.problem import Problem
+from agents.config.settings import HookSettings
 
 
 def hooks(written: Any) -> tuple[tuple[HookSettings, ...], list[str]]:

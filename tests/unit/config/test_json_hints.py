@@ -1,6 +1,6 @@
 import pytest
 
-from workspaces.config.parse import parse_bytes
+from agents.config.parse import parse_bytes
 
 
 @pytest.mark.parametrize(

@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from workspaces.config.catalogue import known_providers
-from workspaces.config.choose import Chosen, choose
-from workspaces.config.defaults import Discovery, prefers_local
-from workspaces.config.known_clouds import known_clouds
-from workspaces.config.local_model import LOCAL_MODEL
+from agents.config.catalogue import known_providers
+from agents.config.choose import Chosen, choose
+from agents.config.defaults import Discovery, prefers_local
+from agents.config.known_clouds import known_clouds
+from agents.config.local_model import LOCAL_MODEL
 
 MODELS = {"models": [{"id": "m"}]}
 

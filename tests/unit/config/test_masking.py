@@ -2,7 +2,7 @@ import time
 
 import pytest
 
-from workspaces.config.masking import (
+from agents.config.masking import (
     MASK,
     Scrubber,
     is_secret_name,

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workspaces.config.merge import merge
+from agents.config.merge import merge
 
 TREES = st.dictionaries(
     st.sampled_from(["models", "options", "large", "a", "b"]),

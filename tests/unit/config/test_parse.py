@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workspaces.config.parse import DEPTH_LIMIT, SIZE_LIMIT, parse_bytes, parse_file
+from agents.config.parse import DEPTH_LIMIT, SIZE_LIMIT, parse_bytes, parse_file
 
 
 def problem_of(data: bytes):

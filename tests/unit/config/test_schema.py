@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from workspaces.config.fitting import Each, Fields
-from workspaces.config.schema import CONFIG, check, misfit_at
+from agents.config.fitting import Each, Fields
+from agents.config.schema import CONFIG, check, misfit_at
 
 JSON = st.recursive(
     st.none()

@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
-from workspaces.config.language_servers import language_servers
-from workspaces.config.mcp_servers import mcp_servers
-from workspaces.config.problem import Problem
-from workspaces.config.schema import check
-from workspaces.config.section_entry import ITEMS_LIMIT, SERVERS_LIMIT
-from workspaces.config.settings import LspSettings, McpSettings
+from agents.config.language_servers import language_servers
+from agents.config.mcp_servers import mcp_servers
+from agents.config.problem import Problem
+from agents.config.schema import check
+from agents.config.section_entry import ITEMS_LIMIT, SERVERS_LIMIT
+from agents.config.settings import LspSettings, McpSettings
 
 VARIABLES = {"TOKEN": "t0ken", "HOST": "mcp.example.org", "NUL": "a\0b", "LINE": "a\nb"}
 

@@ -1,4 +1,4 @@
-from workspaces.config.skill_folders import PATHS_LIMIT, skill_folders
+from agents.config.skill_folders import PATHS_LIMIT, skill_folders
 
 
 def test_the_user_s_come_first_then_what_is_configured_then_the_project_s():

@@ -1,7 +1,7 @@
 import pytest
 
-from workspaces.config.schema import CONFIG
-from workspaces.config.unknown_keys import KEYS_LIMIT, unknown_keys
+from agents.config.schema import CONFIG
+from agents.config.unknown_keys import KEYS_LIMIT, unknown_keys
 
 
 def told(tree: dict) -> list[str]:

@@ -5,8 +5,8 @@ from typing import Any
 import orjson
 import pytest
 
+from agents.config.settings import HookSettings
 from agents.hooks.payload import ToolUse, Unshowable, matching
-from workspaces.config.settings import HookSettings
 
 
 def use(**tool_input: Any) -> ToolUse:

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from agents.config.settings import ModelInfo
 from agents.llm.anthropic_encode import encode
 from agents.turn.transcript import Message
 from tests.doubles.conversation import assistant, request, tool, user
 from tests.unit.llm.test_history import MESSAGES
-from workspaces.config.settings import ModelInfo
 from workspaces.events.parts import Binary, ImageUrl, Reasoning, ToolCall, ToolResult
 
 PNG = b64encode(b"\x89PNG..").decode()

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from agents.config.settings import ProviderSettings
 from agents.llm.error_answers import (
     QUOTE_LIMIT,
     error_for_answer,
@@ -24,7 +25,6 @@ from agents.llm.errors import (
     UnknownModel,
     WrongKey,
 )
-from workspaces.config.settings import ProviderSettings
 
 KEY = "sk-secret-0123456789"
 OPENAI = ProviderSettings(

@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
+from agents.config.settings import ModelInfo
 from agents.llm.addresses import gemini_url
 from agents.llm.gemini_encode import ON_CALL, UNSIGNED, encode
 from agents.llm.seals import GEMINI, sealed
 from tests.doubles.conversation import BLIND, MODEL, assistant, request, tool, user
-from workspaces.config.settings import ModelInfo
 from workspaces.events.parts import Binary, Reasoning, ToolCall, ToolResult
 
 PNG = b64encode(b"\x89PNG..").decode()

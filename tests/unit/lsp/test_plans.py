@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
+from agents.config.project_code import RUNS_PROJECT_CODE
+from agents.config.settings import LspSettings
 from agents.tools.lsp.known import KNOWN
 from agents.tools.lsp.plans import ServerPlan, plans_of
-from workspaces.config.project_code import RUNS_PROJECT_CODE
-from workspaces.config.settings import LspSettings
 
 MakePlans = Callable[..., dict[str, ServerPlan]]
 

@@ -2,10 +2,10 @@
 
 import pytest
 
+from agents.config.settings import McpSettings
 from agents.tools.mcp.limits import Patience
 from agents.tools.mcp.login import Login
 from tests.doubles.mcp_backing import MemoryBacking
-from workspaces.config.settings import McpSettings
 
 DOCUMENT = "https://example.org/client.json"
 

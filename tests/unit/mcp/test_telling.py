@@ -1,8 +1,8 @@
 """What people are told of a failure holds nothing that the server was given."""
 
+from agents.config.settings import McpSettings
 from agents.tools.mcp.limits import MAX_ERROR_CHARS
 from agents.tools.mcp.telling import Telling
-from workspaces.config.settings import McpSettings
 
 SETTINGS = McpSettings(
     "s",

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from agents.config.context_files import ContextFile
+from agents.config.settings import Attribution
 from agents.prompts import template as templates
 from agents.prompts.facts import GitFacts, PromptFacts
 from agents.prompts.init import init_prompt
@@ -14,10 +16,8 @@ from agents.prompts.sections import SKILLS_LIMIT, attribution_section, skills_se
 from agents.prompts.summary import summary_prompt
 from agents.prompts.template import filled
 from agents.prompts.title import title_prompt
+from agents.skills.skill import Place, Skill, Source
 from agents.tools.contract import Todo
-from workspaces.config.context_files import ContextFile
-from workspaces.config.settings import Attribution
-from workspaces.skills.skill import Place, Skill, Source
 
 BARE = PromptFacts("/project", "linux", "2030-01-02")
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from agents.actions.step import ReplyStart, ReplyWrite, Step
+from agents.config.settings import ModelChoice
 from agents.runner.stepping import step_of
 from agents.tools.contract import FileMark
 from agents.turn.effects import (
@@ -24,7 +25,6 @@ from agents.turn.effects import (
     SaveResult,
     Summarise,
 )
-from workspaces.config.settings import ModelChoice
 from workspaces.events.parts import FinishReason, Text, ToolResult
 
 CHOICE = ModelChoice("fake", "fake-large")

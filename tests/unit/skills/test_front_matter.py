@@ -2,7 +2,7 @@
 
 import pytest
 
-from workspaces.skills.front_matter import BrokenFrontMatter, read_entries, split
+from agents.skills.front_matter import BrokenFrontMatter, read_entries, split
 
 
 def entries(text: str) -> dict[str, object]:

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from workspaces.skills.skill import InvalidSkill, Place, Skill, Source, skill_of
-from workspaces.skills.skill_files import is_skill_file, skill_of_file
+from agents.skills.skill import InvalidSkill, Place, Skill, Source, skill_of
+from agents.skills.skill_files import is_skill_file, skill_of_file
 
 
 def place(name: str = "mend-it", source: Source = Source.USER) -> Place:

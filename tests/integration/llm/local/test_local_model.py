@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from agents.config.local_model import is_installed, local_provider
 from agents.llm.contract import (
     ModelEvent,
     ModelRequest,
@@ -24,7 +25,6 @@ from agents.llm.local.engine import Engine, close_engine, engine
 from agents.llm.local.provider import LocalModel
 from agents.llm.local.weights import find_weights
 from tests.doubles.conversation import assistant, tool, user
-from workspaces.config.local_model import is_installed, local_provider
 from workspaces.events.parts import FinishReason, ToolCall, ToolResult
 
 pytestmark = pytest.mark.skipif(

@@ -1,0 +1,48 @@
+"""A workspace's configuration as clients may see it, and the providers known to the server."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import HttpResponse
+
+from agents.config.cache import configs
+from agents.config.catalogue import KnownProvider, known_providers
+from agents.config.known_services import known_services
+from agents.config.model_list import shown_model
+from workspaces.api.answers import json_answer
+from workspaces.api.api_view import ApiView
+from workspaces.queries.workspaces import require_open
+from workspaces.storage.reader import read
+
+
+class ConfigView(ApiView):
+    async def get(self, workspace_id: str) -> HttpResponse:
+        await read(require_open, workspace_id)
+        return json_answer((await configs().newest_config_of(workspace_id)).public)
+
+
+class ProvidersView(ApiView):
+    async def get(self, workspace_id: str) -> HttpResponse:
+        """What could be configured, for a client's picker; what is, stands in the configuration."""
+        await read(require_open, workspace_id)
+        config = await configs().config_of(workspace_id)
+        if config.public["options"].get("disable_default_providers"):
+            return json_answer(None)
+        known = (*known_providers().values(), *known_services().values())
+        return json_answer([_shown(provider) for provider in known])
+
+
+def _shown(provider: KnownProvider) -> dict[str, Any]:
+    key = provider.key_variables[0] if provider.key_variables else ""
+    return {
+        "api_endpoint": provider.base_url,
+        "api_key": f"${key}" if key else "",
+        "default_headers": dict(provider.default_headers),
+        "default_large_model_id": provider.large,
+        "default_small_model_id": provider.small,
+        "id": provider.id,
+        "models": [shown_model(model) for model in provider.models],
+        "name": provider.name,
+        "type": provider.kind,
+    }

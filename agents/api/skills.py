@@ -1,0 +1,68 @@
+"""The skills of a workspace: their list for pickers, and what one says."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+
+from django.http import HttpResponse
+
+from agents.skills.discover import read_skill
+from agents.skills.shelf import skill_shelf
+from agents.skills.skill import InvalidSkill
+from workspaces.api.answers import json_answer
+from workspaces.api.api_view import ApiView
+from workspaces.api.bodies import Form
+from workspaces.api.fields import Text
+from workspaces.api.paths import PATH_LIMIT
+from workspaces.queries.workspaces import require_open
+from workspaces.storage.errors import SkillUnknown
+from workspaces.storage.reader import read
+
+
+class SkillsView(ApiView):
+    async def get(self, workspace_id: str) -> HttpResponse:
+        await read(require_open, workspace_id)
+        return json_answer(
+            [
+                {
+                    "description": skill.description,
+                    "id": skill.id,
+                    "label": skill.label,
+                    "name": skill.name,
+                    "source": skill.place.source,
+                    "user_invocable": skill.user_invocable,
+                }
+                for skill in await skill_shelf().skills_of(workspace_id, newest=True)
+            ]
+        )
+
+
+class SkillForm(Form):
+    skill_id = Text(limit=PATH_LIMIT)
+
+
+class ReadSkillView(ApiView):
+    async def post(self, workspace_id: str) -> HttpResponse:
+        """Only what the list shows: an id is no path that could name any other file."""
+        skill_id = (await self.fields(SkillForm))["skill_id"]
+        await read(require_open, workspace_id)
+        skills = await skill_shelf().skills_of(workspace_id, newest=True)
+        skill = next((skill for skill in skills if skill.id == skill_id), None)
+        if skill is None:
+            raise SkillUnknown
+        try:
+            content = await asyncio.to_thread(read_skill, skill)
+        except InvalidSkill as invalid:
+            raise SkillUnknown(f"the skill cannot be read: {invalid}") from None
+        return json_answer(
+            {
+                "content": base64.b64encode(content).decode("ascii"),
+                "result": {
+                    "builtin": skill.is_builtin,
+                    "description": skill.description,
+                    "name": skill.name,
+                    "source": skill.place.source,
+                },
+            }
+        )

@@ -1,0 +1,78 @@
+"""Workspaces: open, list, get and release. Also a client's leaving, which releases all of its own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import HttpResponse
+
+from agents.actions.teardown import release, retire
+from agents.config.cache import configs
+from agents.skills.shelf import skill_shelf
+from agents.skills.states import shown_states
+from workspaces.api.answers import empty_answer, json_answer
+from workspaces.api.api_view import ApiView
+from workspaces.api.opening import OpeningForm, open_for_client
+from workspaces.api.version import VERSION
+from workspaces.queries.workspaces import (
+    OpenWorkspace,
+    list_open_workspaces,
+    read_open_workspace,
+)
+from workspaces.storage.client_ids import client_id_of
+from workspaces.storage.errors import WorkspaceUnknown
+from workspaces.storage.reader import read
+from workspaces.streams.attachments import close_streams
+
+
+class WorkspacesView(ApiView):
+    async def get(self) -> HttpResponse:
+        shown = []
+        for workspace in await read(list_open_workspaces):
+            try:
+                shown.append(await _shown(workspace))
+            except WorkspaceUnknown:
+                continue  # closed since the list was read
+        return json_answer(shown)
+
+    async def post(self) -> HttpResponse:
+        fields = await self.fields(OpeningForm)
+        workspace_id = await open_for_client(fields)
+        self.connection.note(client_id_of(fields["client_id"]))
+        # It may have been opened anew, with another environment than its configuration knows.
+        configs().forget(workspace_id)
+        return json_answer(await _shown(await read(read_open_workspace, workspace_id)))
+
+
+class WorkspaceView(ApiView):
+    async def get(self, workspace_id: str) -> HttpResponse:
+        return json_answer(await _shown(await read(read_open_workspace, workspace_id)))
+
+    async def delete(self, workspace_id: str) -> HttpResponse:
+        client_id = client_id_of(self.query("client_id"))
+        await release(workspace_id, client_id)
+        close_streams(client_id, workspace_id)
+        return empty_answer()
+
+
+class ClientView(ApiView):
+    async def delete(self, client_id: str) -> HttpResponse:
+        client_id = client_id_of(client_id)
+        await retire(client_id)
+        close_streams(client_id)
+        return empty_answer()
+
+
+async def _shown(workspace: OpenWorkspace) -> dict[str, Any]:
+    config = await configs().config_of(workspace.id)
+    mode = {"permission_mode": workspace.permission_mode, "yolo": True}
+    return (mode if workspace.skip_permissions else {}) | {
+        "config": config.public,
+        "data_dir": config.data_dir,
+        # Clients read this field unchecked; what it would hold is told to nobody.
+        "env": [],
+        "id": workspace.id,
+        "path": workspace.path,
+        "skills": shown_states((await skill_shelf().found_in(workspace.id)).states),
+        "version": VERSION,
+    }

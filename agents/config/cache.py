@@ -1,0 +1,272 @@
+"""Loaded configuration, kept while its files and the workspace's environment stay the same.
+
+Notes whose configuration has become another one, whoever looked; telling clients of it
+is not done here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cache
+from types import MappingProxyType
+
+from django.conf import settings
+
+from agents.config.find import Fingerprint, fingerprint
+from agents.config.load import LoadedConfig, load_config
+from agents.config.parse import Parsed
+from agents.config.problem import Problem
+from agents.config.trust import TrustAnswers, TrustMode
+from workspaces.storage.errors import WorkspaceUnknown
+from workspaces.storage.reader import read
+from workspaces.storage.secret_box import box
+from workspaces.storage.statements import statements
+
+logger = logging.getLogger(__name__)
+
+LOOK_SECONDS = 1.0  # a changed file is seen after this long at the latest
+KEPT = 500
+SOUND_KEPT = 2_000  # files
+# A file's time is as coarse as the kernel's clock: two writes within it look like one.
+COARSE_NS = 50_000_000
+_NEVER = float("-inf")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """What a workspace's row says of its configuration."""
+
+    path: str
+    data_dir: str
+    sealed_env: str = field(repr=False)
+    stored_digest: str = ""
+    answers: TrustAnswers = field(default_factory=TrustAnswers)
+
+
+@dataclass(slots=True)
+class _Entry:
+    place: Place
+    config: LoadedConfig
+    env: Mapping[str, str] = field(repr=False)
+    mark: Fingerprint  # empty: the files are to be read whatever they look like
+    looked_at: float
+
+
+class ConfigCache:
+    def __init__(self) -> None:
+        self._entries: dict[str, _Entry] = {}
+        self._loading: dict[str, asyncio.Task[_Entry]] = {}
+        self._told: dict[str, tuple[Problem, ...]] = {}  # what the log says already
+        self._sound: dict[str, Parsed] = {}  # by file: what holds while it is broken
+        # Held by whoever changes stored files, until clients have been told.
+        self.changing = asyncio.Lock()
+        self.refreshing = asyncio.Lock()  # an OAuth token; waits for a provider
+        # Workspaces whose configuration became another one since their clients were told.
+        # Only noted where somebody listens.
+        self.untold: set[str] = set()
+        self.on_untold: Callable[[], None] | None = None
+
+    async def config_of(self, workspace_id: str) -> LoadedConfig:
+        """Raises ``WorkspaceUnknown``. Reads files and the row only when it must."""
+        return (await self._entry(workspace_id)).config
+
+    async def newest_config_of(self, workspace_id: str) -> LoadedConfig:
+        """As the files are now, however short ago they were looked at: for a turn that begins."""
+        return (await self._entry(workspace_id, since=time.monotonic())).config
+
+    async def env_of(self, workspace_id: str) -> Mapping[str, str]:
+        """The environment that the workspace's clients gave; never to be shown."""
+        return (await self._entry(workspace_id)).env
+
+    def files_of(self, workspace_id: str) -> tuple[str, ...]:
+        """The files that may take part in what is loaded already."""
+        entry = self._entries.get(workspace_id)
+        return entry.config.files if entry is not None else ()
+
+    def known(self, workspace_id: str) -> LoadedConfig | None:
+        """What is loaded already, without a wait: for what is asked many times a second."""
+        entry = self._entries.get(workspace_id)
+        if entry is None or entry.looked_at == _NEVER:
+            return None
+        if time.monotonic() - entry.looked_at >= LOOK_SECONDS:
+            _ = self._load(workspace_id, entry)  # for the next who asks
+        return entry.config
+
+    def forget(self, workspace_id: str) -> None:
+        """The workspace was opened anew or its stored choices changed."""
+        entry = self._entries.get(workspace_id)
+        if entry is not None:
+            # Kept to be compared with what comes: clients know it.
+            self._entries[workspace_id] = replace(entry, mark=(), looked_at=_NEVER)
+
+    async def _entry(self, workspace_id: str, since: float | None = None) -> _Entry:
+        """One whose files were looked at after ``since``; by default a moment ago is enough."""
+        if since is None:
+            since = time.monotonic() - LOOK_SECONDS
+        entry = self._entries.get(workspace_id)
+        while entry is None or entry.looked_at < since:
+            # A look that began before may have missed a change: then there is another.
+            entry = await asyncio.shield(self._load(workspace_id, entry))
+        return entry
+
+    def _load(self, workspace_id: str, entry: _Entry | None) -> asyncio.Task[_Entry]:
+        task = self._loading.get(workspace_id)
+        # One that has ended and is not taken out yet would be awaited again without a pause.
+        if task is None or task.done():
+            task = asyncio.create_task(self._look(workspace_id, entry), name="config-load")
+            self._loading[workspace_id] = task
+            task.add_done_callback(lambda done: self._loaded(workspace_id, done))
+        return task
+
+    def _loaded(self, workspace_id: str, task: asyncio.Task[_Entry]) -> None:
+        if self._loading.get(workspace_id) is task:
+            del self._loading[workspace_id]
+        if not task.cancelled():
+            task.exception()  # whoever waits is told; a look in the background says nothing
+
+    async def _look(self, workspace_id: str, entry: _Entry | None) -> _Entry:
+        seen = await read(_look_at, workspace_id, entry)
+        if isinstance(seen, Place):
+            # Not on a thread that others' reads wait for: a crushrc may take seconds.
+            seen = await asyncio.to_thread(_loaded_entry, seen, entry, dict(self._sound))
+        entry = seen
+        before = self._entries.pop(workspace_id, None)
+        while len(self._entries) >= KEPT:
+            self._entries.pop(next(iter(self._entries)))
+        self._entries[workspace_id] = entry
+        self._keep_sound(entry.config)
+        self._tell(workspace_id, entry.config.problems)
+        if before is not None and self.on_untold and _differs(before.config, entry.config):
+            self.untold.add(workspace_id)
+            self.on_untold()
+        return entry
+
+    def _keep_sound(self, config: LoadedConfig) -> None:
+        for file in config.files:
+            self._sound.pop(file, None)  # a file that was taken away says nothing any more
+            if file in config.sound:
+                self._sound[file] = config.sound[file]
+        while len(self._sound) > SOUND_KEPT:
+            self._sound.pop(next(iter(self._sound)))
+
+    def _tell(self, workspace_id: str, problems: tuple[Problem, ...]) -> None:
+        """Once, also when every client that comes has the files read anew."""
+        told = self._told.pop(workspace_id, ())
+        for problem in problems:
+            if problem not in told:
+                logger.warning("configuration: %s", problem, extra={"workspace": workspace_id})
+        if problems:
+            while len(self._told) >= KEPT:
+                self._told.pop(next(iter(self._told)))
+            self._told[workspace_id] = problems
+
+
+def _differs(one: LoadedConfig, other: LoadedConfig) -> bool:
+    return one is not other and (
+        one.public != other.public
+        or one.settings != other.settings
+        or one.data_dir != other.data_dir
+    )
+
+
+def _look_at(workspace_id: str, entry: _Entry | None) -> _Entry | Place:
+    """The entry, where nothing has changed; else what has to be loaded again."""
+    place = _place(workspace_id)
+    now = time.monotonic()
+    if entry is not None and entry.place == place:
+        mark = fingerprint(entry.config.files)
+        if mark == entry.mark:
+            return _Entry(place, entry.config, entry.env, mark, now)
+    return place
+
+
+def _loaded_entry(place: Place, before: _Entry | None, sound: Mapping[str, Parsed]) -> _Entry:
+    now = time.monotonic()
+    read_at = time.time_ns()
+    env = MappingProxyType(box().open_env(place.sealed_env) if place.sealed_env else {})
+    config = load_config(
+        place.path,
+        data_dir=place.data_dir,
+        env=env,
+        last_sound=sound,
+        last_trees=before.config.ran if before is not None else None,
+        answers=place.answers,
+        stored_digest=place.stored_digest,
+    )
+    is_fresh = any(mark is not None and abs(read_at - mark[0]) < COARSE_NS for mark in config.mark)
+    return _Entry(place, config, env, () if is_fresh else config.mark, now)
+
+
+def trust_answers(path: str) -> TrustAnswers:
+    """What was answered for a folder, as the server's setting lets it count. Synchronous."""
+    mode = TrustMode(settings.CRUSH_TRUST)
+    if mode is not TrustMode.ASK:
+        # A sub-agent's process is given the digest that its parent's folder is trusted with.
+        given = settings.CRUSH_TRUST_DIGEST
+        return TrustAnswers(mode, {given: True} if given else {})
+    with statements() as cursor:
+        cursor.execute(
+            "SELECT digest, state FROM workspaces_trustrequest"
+            " WHERE path = %s AND state IN ('allowed', 'denied')",
+            [path],
+        )
+        return TrustAnswers(
+            mode, {digest: state == "allowed" for digest, state in cursor.fetchall()}
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class FolderConfig:
+    """Of a folder that need not be a workspace yet, read anew."""
+
+    config: LoadedConfig
+    env: Mapping[str, str] = field(repr=False)  # what its clients gave
+    workspace_id: str  # empty where it is not open
+
+
+def folder_config(path: str) -> FolderConfig:
+    """Synchronous."""
+    place = _found_place("path", path) or Place(path, "", "", "", trust_answers(path))
+    entry = _loaded_entry(place, None, {})
+    with statements() as cursor:
+        cursor.execute(
+            "SELECT id FROM workspaces_workspace WHERE path = %s AND is_open = %s", [path, True]
+        )
+        row = cursor.fetchone()
+    return FolderConfig(entry.config, entry.env, row[0] if row else "")
+
+
+def config_of_folder(path: str) -> LoadedConfig:
+    """Synchronous."""
+    return folder_config(path).config
+
+
+def _place(workspace_id: str) -> Place:
+    place = _found_place("id", workspace_id)
+    if place is None:
+        raise WorkspaceUnknown
+    return place
+
+
+def _found_place(column: str, value: str) -> Place | None:
+    with statements() as cursor:
+        cursor.execute(
+            "SELECT path, data_dir, sealed_env, stored_digest FROM workspaces_workspace"
+            f" WHERE {column} = %s",
+            [value],
+        )
+        row = cursor.fetchone()
+    if row is None:
+        return None
+    path, data_dir, sealed_env, stored_digest = row
+    return Place(path, data_dir, sealed_env, stored_digest, trust_answers(path))
+
+
+@cache
+def configs() -> ConfigCache:
+    """The process's own."""
+    return ConfigCache()

@@ -1,0 +1,120 @@
+"""Changing what is stored of a configuration, and telling every client that it is another one.
+
+Files are written in a thread, one change after another; who may be concerned is told
+before the change is answered. Values are secrets: nothing here logs or records one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+
+from agents.config.cache import configs
+from agents.config.crushrc_files import LastTrees
+from agents.config.find import stored_for_workspace
+from agents.config.load import LoadedConfig
+from agents.config.parse import parse_file
+from agents.config.stored import Scope
+from workspaces.events.types import Kind
+from workspaces.models import Workspace
+from workspaces.queries.workspaces import read_open_workspace
+from workspaces.storage.errors import WorkspaceUnknown
+from workspaces.storage.reader import read
+from workspaces.storage.transaction import Transaction
+from workspaces.storage.writer import writer
+
+_AT_ONCE = 8
+
+
+@dataclass(frozen=True, slots=True)
+class StoredPlace:
+    """Where a workspace's stored choices lie."""
+
+    path: str
+    data_dir: str
+    ran: LastTrees = field(default_factory=dict, repr=False)  # what each crushrc configured
+
+
+async def change_stored(
+    workspace_id: str, scope: Scope, change: Callable[[StoredPlace], None]
+) -> None:
+    """Carried out as a whole, also when the caller leaves.
+
+    Raises ``WorkspaceUnknown`` and what ``change`` raises; then nothing was changed.
+    """
+    work = asyncio.create_task(_change(workspace_id, scope, change), name="config-change")
+    work.add_done_callback(_look_at_failure)
+    await asyncio.shield(work)
+
+
+async def announce(workspace_ids: Sequence[str]) -> None:
+    """Tells the clients of those that are open to read their configuration anew."""
+    for workspace_id in workspace_ids:
+        configs().untold.discard(workspace_id)
+    await asyncio.gather(
+        *(
+            writer.write(workspace_id, partial(_append, workspace_id))
+            for workspace_id in workspace_ids
+        )
+    )
+
+
+async def _change(workspace_id: str, scope: Scope, change: Callable[[StoredPlace], None]) -> None:
+    cache = configs()
+    async with cache.changing:
+        workspace = await read(read_open_workspace, workspace_id)
+        config = await cache.newest_config_of(workspace_id)
+        place = StoredPlace(workspace.path, config.data_dir, config.ran)
+        own_digest = await asyncio.to_thread(_change_files, place, config, change)
+        await writer.write(workspace_id, partial(_keep_digest, workspace_id, own_digest))
+        concerned = [workspace_id]
+        if scope is Scope.USER:
+            # What is stored for the user takes part in every workspace.
+            concerned += [one for one in await read(open_ids) if one != workspace_id]
+        # First what answers will be made of, then the word that there are new ones.
+        for start in range(0, len(concerned), _AT_ONCE):
+            looks = [cache.newest_config_of(one) for one in concerned[start : start + _AT_ONCE]]
+            await asyncio.gather(*looks, return_exceptions=True)
+        await announce(concerned)
+
+
+def _change_files(
+    place: StoredPlace, config: LoadedConfig, change: Callable[[StoredPlace], None]
+) -> str:
+    """Returns the digest of the workspace's stored choices, if all of them are a person's.
+
+    A folder may have brought such a file: one change by a client does not make the rest
+    of it that client's own.
+    """
+    file = stored_for_workspace(place.data_dir)
+    is_own = not any(power.file == file for power in config.trust.powers.items)
+    change(place)
+    return parse_file(file).digest if is_own or config.trust.lets_act else ""
+
+
+def _keep_digest(workspace_id: str, digest: str, tx: Transaction) -> None:
+    tx.execute(
+        "UPDATE workspaces_workspace SET stored_digest = %s WHERE id = %s AND stored_digest <> %s",
+        [digest, workspace_id, digest],
+    )
+
+
+def open_ids() -> list[str]:
+    """Synchronous: for ``read``."""
+    return list(Workspace.objects.filter(is_open=True).values_list("pk", flat=True))
+
+
+def _append(workspace_id: str, tx: Transaction) -> None:
+    try:
+        tx.lock(workspace_id)
+    except WorkspaceUnknown:
+        return
+    if Workspace.objects.filter(pk=workspace_id, is_open=True).exists():
+        tx.append(workspace_id, Kind.CONFIG_CHANGED, {"workspace_id": workspace_id})
+
+
+def _look_at_failure(task: asyncio.Task[None]) -> None:
+    if not task.cancelled():
+        task.exception()  # whoever asked is told; one who left is not

@@ -1,0 +1,168 @@
+"""Files that tell a model how to work here: AGENTS.md and its kin.
+
+Finds and reads them, bounded: in the workspace, in every folder above it, and the user's
+own. A folder's files stay inside the folder, symlinks followed; the user's may lie
+anywhere. Raises nothing: what cannot be read is left out.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path, PurePath
+
+from agents.config.folder_names import names_in
+from agents.config.regular_file import Unreadable, read_regular_file
+
+FILE_LIMIT = 64 << 10
+TOTAL_LIMIT = 256 << 10
+FILES_LIMIT = 100
+_PATHS_LIMIT = 500
+_ENTRIES_LIMIT = 500  # of all folders together
+_DEPTH_LIMIT = 4
+_LEVELS_LIMIT = 64
+
+_KNOWN = ("AGENTS", "CRUSH", "CLAUDE", "GEMINI")
+KNOWN_NAMES = (
+    *(
+        f"{form}{suffix}"
+        for name in _KNOWN
+        for suffix in (".md", ".local.md")
+        for form in (name, name.capitalize(), name.lower())
+    ),
+    ".cursorrules",
+    ".cursor/rules/",
+    ".github/copilot-instructions.md",
+)
+_FIRST_NAMES = frozenset(name.partition("/")[0] for name in KNOWN_NAMES)
+
+
+@dataclass(frozen=True, slots=True)
+class ContextFile:
+    path: str
+    text: str = field(repr=False)
+
+
+def find_context_files(
+    workspace: str,
+    *,
+    context_paths: Sequence[str] = (),
+    global_context_paths: Sequence[str] = (),
+) -> tuple[ContextFile, ...]:
+    """From the most general to the nearest: the user's own, then those of the folders above
+    from the farthest down, then the workspace's. Blocks on the disk.
+
+    Where there are too many, the nearest are kept.
+    """
+    collected = _Collected()
+    own = [path for path in global_context_paths[:_PATHS_LIMIT] if path.startswith("/")]
+    try:
+        inside = os.path.realpath(workspace)
+    except ValueError:  # a NUL: no such folder
+        return tuple(collected.take(own, within=None))
+    configured = [path for path in context_paths[:_PATHS_LIMIT] if path not in KNOWN_NAMES]
+    paths = [*_known_in(workspace), *(os.path.join(workspace, path) for path in configured)]  # noqa: PTH118  an absolute one wins
+    groups = [collected.take(paths, within=inside)]
+    users = collected.take(own, within=None)
+    trusted = frozenset({0, os.getuid(), *_owner(inside)})
+    for parent in list(PurePath(inside).parents)[:_LEVELS_LIMIT]:
+        folder = str(parent).rstrip("/")
+        groups.append(collected.take(_known_in(folder), within=folder or "/", owners=trusted))
+    groups.append(users)
+    return tuple(file for group in reversed(groups) for file in group)
+
+
+def _known_in(folder: str) -> list[str]:
+    """Paths of the well-known files and folders that are there."""
+    try:
+        present = names_in(folder or "/", _FIRST_NAMES)
+    except (OSError, ValueError):
+        return []
+    if not present:
+        return []
+    return [f"{folder}/{name}" for name in KNOWN_NAMES if name.partition("/")[0] in present]
+
+
+def _owner(folder: str) -> list[int]:
+    try:
+        return [Path(folder).stat().st_uid]
+    except (OSError, ValueError):
+        return []
+
+
+@dataclass(slots=True)
+class _Collected:
+    files: list[ContextFile] = field(default_factory=list)
+    seen: set[tuple[int, int]] = field(default_factory=set)
+    room: int = TOTAL_LIMIT
+    entries: int = _ENTRIES_LIMIT
+    # Above a workspace in a shared folder anyone could leave a file; None: whoever's.
+    owners: frozenset[int] | None = None
+
+    def take(
+        self, paths: Iterable[str], *, within: str | None, owners: frozenset[int] | None = None
+    ) -> list[ContextFile]:
+        """The files of these paths that nobody has taken before."""
+        self.owners = owners
+        before = len(self.files)
+        for path in paths:
+            self._add(path, within=within)
+        return self.files[before:]
+
+    def _add(self, path: str, *, within: str | None) -> None:
+        """A file, or every file of a folder."""
+        try:
+            if not os.path.lexists(path):
+                return  # most are not there, and each run looks for all of them
+            if os.path.isdir(path):  # noqa: PTH112  pathlib's raises where it may not look
+                if within is None or _is_within(path, within):
+                    for file in self._walk(path, _DEPTH_LIMIT):
+                        self._read(file, within=within)
+            else:
+                self._read(path, within=within)
+        except (OSError, ValueError):
+            return  # a NUL in a configured path, a folder that went away
+
+    def _walk(self, folder: str, depth: int) -> Iterator[str]:
+        for name in sorted(self._names(folder)):
+            path = f"{folder.rstrip('/')}/{name}"
+            if os.path.isdir(path):  # noqa: PTH112  pathlib's raises where it may not look
+                if depth > 1 and not os.path.islink(path):  # noqa: PTH114  and here
+                    yield from self._walk(path, depth - 1)
+            else:
+                yield path
+
+    def _names(self, folder: str) -> Iterable[str]:
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                self.entries -= 1
+                if self.entries < 0:
+                    return
+                yield entry.name
+
+    def _read(self, path: str, *, within: str | None) -> None:
+        if self.room <= 0 or len(self.files) >= FILES_LIMIT:
+            return
+        if within is not None and not _is_within(path, within):
+            return
+        try:
+            content = read_regular_file(path, limit=min(FILE_LIMIT, self.room))
+        except Unreadable:
+            return
+        if content.identity in self.seen or b"\0" in content.data:
+            return  # the same file by another name, or no text
+        if self.owners is not None and content.owner not in self.owners:
+            return
+        self.seen.add(content.identity)
+        text = content.data.decode("utf-8-sig", "ignore" if content.truncated else "replace")
+        if not text.strip():
+            return
+        self.room -= len(content.data)
+        cut = "\n… (the rest is left out: the file is too large)" if content.truncated else ""
+        self.files.append(ContextFile(str(Path(path)), text + cut))
+
+
+def _is_within(path: str, folder: str) -> bool:
+    real = os.path.realpath(path)
+    return real == folder or real.startswith(folder.rstrip("/") + "/")

@@ -1,0 +1,431 @@
+"""What a folder's own configuration could do beyond describing the folder. Pure.
+
+A power starts a program, sends data to an address, allows a tool or a host, or undoes a
+restriction of the user. ``without_powers`` takes out of a tree exactly what ``powers_of``
+lists, because both read it from one walk. Keys that nobody has classified are taken out
+too: a new key must not become a hole.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import PurePath
+from typing import Any
+
+from agents.config.expand import variables_in
+from agents.config.masking import (
+    masked,
+    masked_address,
+    masked_command,
+    masked_within,
+    masked_words,
+    texts_in,
+    without_secrets,
+)
+from agents.config.parse import Tree
+
+
+class Effect(StrEnum):
+    STARTS = "starts"
+    SENDS = "sends"
+    ALLOWS = "allows"
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One file that takes part in a configuration."""
+
+    file: str
+    tree: Tree = field(repr=False)
+    is_folders: bool  # it came with the folder; otherwise a person of this machine wrote it
+    # A program that makes trees when it is run: its digest and how long it is, instead of a tree.
+    program: str = ""
+    text: str = field(default="", repr=False)
+    # Made by a program that a person has let run: what it configures was let in with it.
+    is_let_in: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Power:
+    effect: Effect
+    file: str
+    key: str  # dotted
+    shown: str  # what it does, without secrets
+    value: Any = field(repr=False)  # as written: the digest covers it, nobody is shown it
+    words: tuple[str, ...] = field(default=(), repr=False)  # of the command that it starts
+    text: str = field(default="", repr=False)  # of the program that it runs, without secrets
+
+    @property
+    def line(self) -> str:
+        """In one line, with nothing in it that a terminal would act on or not show."""
+        return printable(f"{self.key}: {self.shown}")
+
+
+@dataclass(frozen=True, slots=True)
+class Powers:
+    """All powers of a folder, and the digest that an answer is stored with."""
+
+    items: tuple[Power, ...] = ()
+    programs: Mapping[str, str] = field(default_factory=dict)  # files of the folder by digest
+    digest: str = ""
+    is_complete: bool = True  # whether ``programs`` are all that the powers name
+
+    @classmethod
+    def of(
+        cls, items: Sequence[Power], programs: Mapping[str, str], *, is_complete: bool = True
+    ) -> Powers:
+        if not items:
+            return cls()
+        told = [[item.effect, item.file, item.key, item.value] for item in items]
+        text = json.dumps([told, dict(programs)], sort_keys=True)
+        digest = hashlib.sha256(text.encode()).hexdigest()
+        return cls(tuple(items), programs, digest, is_complete)
+
+    @property
+    def is_showable(self) -> bool:
+        return (
+            self.is_complete
+            and sum(len(item.line) + len(item.text) for item in self.items) <= SHOWN_LIMIT
+        )
+
+    def lines(self, effect: Effect) -> list[str]:
+        return [item.line for item in self.items if item.effect is effect]
+
+    def variables(self) -> list[str]:
+        names: dict[str, None] = {}
+        for item in self.items:
+            for text in texts_in(item.value):
+                names.update(dict.fromkeys(variables_in(text)))
+        return [f"${name}" for name in names]
+
+
+def powers_of(sources: Iterable[Source], *, path: str) -> list[Power]:
+    """``path`` is the workspace."""
+    return [power for source in sources for power in _powers(source, path)]
+
+
+def _powers(source: Source, path: str) -> list[Power]:
+    if not source.is_folders or source.is_let_in:
+        return []
+    if source.program:
+        lines = source.text.splitlines()
+        size = "1 line" if len(lines) == 1 else f"{len(lines)} lines"
+        shown = f"runs this program of {size}, which may configure anything"
+        text = "\n".join(printable(masked_command(line)) for line in lines)
+        name = PurePath(source.file).name
+        words = _words_of("\n".join(line for line in lines if not _only_names_options(line)))
+        return [Power(Effect.STARTS, source.file, name, shown, source.program, tuple(words), text)]
+    return _Walk(source.file, path).split(source.tree)[1]
+
+
+def without_powers(source: Source, *, path: str) -> Tree:
+    return _Walk(source.file, path).split(source.tree)[0]
+
+
+def printable(line: str) -> str:
+    if line.isprintable():
+        return line
+    return "".join(
+        character if character.isprintable() else character.encode("unicode_escape").decode()
+        for character in line
+    )
+
+
+def is_within(file: str, folder: str) -> bool:
+    """By its name or by where its links lead."""
+    try:
+        pairs = ((file, folder), (os.path.realpath(file), os.path.realpath(folder)))
+    except (OSError, ValueError):
+        pairs = ((file, folder), (file, folder))
+    return any(_lies_in(one, other) for one, other in pairs)
+
+
+def _lies_in(file: str, folder: str) -> bool:
+    return file == folder or file.startswith(f"{folder.rstrip('/')}/")
+
+
+def is_outside(named: str, path: str) -> bool:
+    """Whether a folder that a project's file names lies outside of the workspace."""
+    if not named:
+        return False
+    if named.startswith("~") or "\0" in named:
+        return True
+    file = os.path.normpath(PurePath(path, named))
+    try:
+        leads_out = not _lies_in(os.path.realpath(file), os.path.realpath(path))
+    except (OSError, ValueError):
+        leads_out = False  # no such folder
+    return leads_out or not is_within(file, path)
+
+
+# What the rest of a section may say without a question. Everything else is a power.
+HARMLESS_PROVIDER_KEYS = frozenset(
+    {"id", "name", "models", "system_prompt_prefix", "flat_rate", "discover_models"}
+)
+HARMLESS_MCP_KEYS = frozenset({"timeout"})
+HARMLESS_LSP_KEYS = frozenset({"filetypes", "root_markers", "timeout"})
+HARMLESS_SECTIONS = frozenset({"$schema", "models", "recent_models"})
+
+
+COMMAND_LIMIT = 64 << 10
+SHOWN_LIMIT = 64 << 10  # characters of a question; nobody reads more before an answer
+# The file behind ``>`` or ``>>``: the command writes it. (``>(`` begins a program, ``>&`` a number.)
+_WRITTEN = re.compile(r">>?\s*[^\s'\"`;|&()<>$]+")
+_SHELL_WORD = re.compile(r"[^\s'\"`;|&()<>]+")
+_PLAIN_WORD = re.compile(r"[\w./=@%+-]*")
+_QUOTED = re.compile(r"\"([^\"\n]*)\"|'([^'\n]*)'")
+
+
+@dataclass(slots=True)
+class _Walk:
+    file: str
+    path: str
+    found: list[Power] = field(default_factory=list)
+
+    def split(self, tree: Tree) -> tuple[Tree, list[Power]]:
+        kept: Tree = {}
+        for name, value in tree.items():
+            if name in HARMLESS_SECTIONS:
+                kept[name] = value
+            elif (walk := _SECTIONS.get(name)) is not None:
+                left = walk(self, value)
+                if left is not _NOTHING:
+                    kept[name] = left
+        return kept, self.found
+
+    def tell(
+        self, effect: Effect, key: str, shown: str, value: Any, words: Sequence[str] = ()
+    ) -> None:
+        self.found.append(Power(effect, self.file, key, shown, value, tuple(words)))
+
+    # -- sections: each returns what may stay
+
+    def providers(self, value: Any) -> Any:
+        if value is None:
+            self.tell(Effect.SENDS, "providers", "takes away the providers of your own", None)
+            return _NOTHING
+        return {
+            name: left
+            for name, entry in value.items()
+            if (left := self._provider(f"providers.{name}", entry)) is not _NOTHING
+        }
+
+    def _provider(self, key: str, entry: Any) -> Any:
+        if entry is None:
+            self.tell(Effect.SENDS, key, "takes away the provider of your own", None)
+            return _NOTHING
+        if entry.get("disable") is True:
+            return {"disable": True}
+        kept = {name: entry[name] for name in entry if name in HARMLESS_PROVIDER_KEYS}
+        guarded = {name: entry[name] for name in _PROVIDER_POWERS if name in entry}
+        if not guarded:
+            return kept
+        self.tell(Effect.SENDS, key, _shown_provider(guarded), guarded)
+        # Its models are those of its own address: without that they mean nothing.
+        return _NOTHING if _ADDRESS_KEYS & set(guarded) else kept
+
+    def mcp(self, value: Any) -> Any:
+        return self._servers("mcp", value, HARMLESS_MCP_KEYS)
+
+    def lsp(self, value: Any) -> Any:
+        return self._servers("lsp", value, HARMLESS_LSP_KEYS)
+
+    def _servers(self, section: str, value: Any, harmless: frozenset[str]) -> Any:
+        if value is None:
+            return None  # it only takes servers away
+        kept: Tree = {}
+        for name, entry in value.items():
+            if entry is None:
+                kept[name] = None
+                continue
+            tuning = {key: entry[key] for key in entry if key in harmless}
+            rest = {key: entry[key] for key in entry if key not in harmless}
+            if section == "mcp" and set(rest) <= {"disabled_tools"}:
+                if rest:
+                    # It stands in the place of the user's own list.
+                    hidden = ", ".join(entry["disabled_tools"] or ()) or "none"
+                    shown = f"offers all tools of this server but {hidden}"
+                    self.tell(Effect.ALLOWS, f"mcp.{name}.disabled_tools", shown, rest)
+                kept[name] = tuning
+            elif rest == {"disabled": True}:
+                kept[name] = entry
+            else:
+                # An ``lsp`` entry without a command starts the known server of its name.
+                self._server(f"{section}.{name}", name, entry)
+        return kept
+
+    def _server(self, key: str, name: str, entry: Mapping[str, Any]) -> None:
+        off = " (disabled)" if entry.get("disabled") else ""
+        words = [str(entry.get("command") or ""), *(entry.get("args") or ())]
+        if entry.get("url"):
+            shown = masked_address(str(entry["url"]))
+            headers = ", ".join(entry.get("headers") or ())
+            with_headers = f" with the headers {headers}" if headers else ""
+            self.tell(Effect.SENDS, key, f"{shown}{with_headers}{off}", entry)
+        if entry.get("command") or not entry.get("url"):
+            command = " ".join(masked_words(words)) if entry.get("command") else name
+            names = ", ".join(entry.get("env") or ())
+            with_env = f" with the variables {names}" if names else ""
+            options = {
+                name: without_secrets(entry[name])
+                for name in ("init_options", "options")
+                if entry.get(name)
+            }
+            with_options = f" with {json.dumps(options)}" if options else ""
+            words += [
+                *(f"{name}={value}" for name, value in (entry.get("env") or {}).items()),
+                *(
+                    text
+                    for name in ("init_options", "options")
+                    for text in texts_in(entry.get(name))
+                ),
+            ]
+            shown = f"{command}{with_env}{with_options}{off}"
+            self.tell(Effect.STARTS, key, shown, entry, words)
+
+    def hooks(self, value: Any) -> Any:
+        for event, entries in (value or {}).items():
+            for index, entry in enumerate(entries or ()):
+                command = str((entry or {}).get("command") or "")
+                matcher = str((entry or {}).get("matcher") or "")
+                before = f"before {matcher}" if matcher.strip("* ") else "before every tool"
+                shown = f"{masked_command(command)} ({before})"
+                self.tell(
+                    Effect.STARTS, f"hooks.{event}[{index}]", shown, entry, _words_of(command)
+                )
+        return _NOTHING
+
+    def permissions(self, value: Any) -> Any:
+        # ``null`` takes the user's own away, which only makes more questions.
+        if value is None or ("allowed_tools" in value and value["allowed_tools"] is None):
+            return value
+        if value.get("allowed_tools"):
+            tools = value["allowed_tools"]
+            self.tell(Effect.ALLOWS, "permissions.allowed_tools", ", ".join(tools), tools)
+        return _NOTHING
+
+    def tools(self, value: Any) -> Any:
+        value = value or {}
+        hosts = (value.get("web") or {}).get("allowed_private_hosts")
+        if hosts:
+            key = "tools.web.allowed_private_hosts"
+            self.tell(Effect.ALLOWS, key, ", ".join(hosts), hosts)
+        if value.get("agent"):
+            role = masked_within(str((value["agent"] or {}).get("role") or ""))
+            self.tell(Effect.SENDS, "tools.agent", f"agents have the role {role}", value["agent"])
+        return {"ls": value["ls"]} if "ls" in value else _NOTHING
+
+    def fleet(self, value: Any) -> Any:
+        for name, entry in (value or {}).items():
+            if not entry:
+                continue
+            key, endpoint = f"fleet.{name}", str(entry.get("endpoint") or "")
+            if endpoint:
+                self.tell(Effect.SENDS, key, masked_address(endpoint), entry)
+            else:
+                self.tell(Effect.STARTS, key, f"sub-agents of the role {name}", entry)
+        return _NOTHING
+
+    def options(self, value: Any) -> Any:
+        if value is None:
+            self.tell(Effect.ALLOWS, "options", "takes away the options of your own", None)
+            return _NOTHING
+        kept = dict(value)
+        if kept.get("auto_lsp", False) is not False:
+            kept.pop("auto_lsp")
+            self.tell(Effect.STARTS, "options.auto_lsp", "installed language servers", True)
+        if kept.get("disabled_tools", ()) is None:
+            kept.pop("disabled_tools")
+            shown = "offers the tools again that your own configuration hides"
+            self.tell(Effect.ALLOWS, "options.disabled_tools", shown, None)
+        paths = kept.get("skills_paths") or []
+        outside = [named for named in paths if is_outside(named, self.path)]
+        if outside:
+            kept["skills_paths"] = [named for named in paths if named not in outside]
+            shown = f"reads {', '.join(outside)} without a question"
+            self.tell(Effect.ALLOWS, "options.skills_paths", shown, outside)
+        return kept
+
+
+class _Nothing:
+    """Stands for a section of which nothing stays."""
+
+
+_NOTHING = _Nothing()
+_SECTIONS: Mapping[str, Callable[[_Walk, Any], Any]] = {
+    "providers": _Walk.providers,
+    "mcp": _Walk.mcp,
+    "lsp": _Walk.lsp,
+    "hooks": _Walk.hooks,
+    "permissions": _Walk.permissions,
+    "tools": _Walk.tools,
+    "fleet": _Walk.fleet,
+    "options": _Walk.options,
+}
+_ADDRESS_KEYS = frozenset({"base_url", "type"})
+_PROVIDER_POWERS = (
+    *("base_url", "type", "api_key", "oauth", "extra_headers", "extra_body"),
+    *("provider_options", "disable"),
+)
+
+
+def _shown_provider(guarded: Mapping[str, Any]) -> str:
+    told: list[str] = []
+    if guarded.get("base_url"):
+        told.append(f"prompts go to {masked_address(str(guarded['base_url']))}")
+    elif "base_url" in guarded or "type" in guarded:
+        told.append(f"prompts go to the service of type {guarded.get('type') or 'unset'}")
+    if guarded.get("api_key"):
+        told.append(f"with the key {masked(str(guarded['api_key']))}")
+    if guarded.get("oauth"):
+        told.append("with a token of its own")
+    if guarded.get("extra_headers"):
+        told.append(f"with the headers {', '.join(guarded['extra_headers'])}")
+    if guarded.get("extra_body"):
+        told.append(f"with the fields {', '.join(guarded['extra_body'])}")
+    others = [name for name in guarded if name not in _TOLD]
+    told += [f"sets {name}" for name in others]
+    return ", ".join(told) or f"sets {', '.join(guarded)}"
+
+
+_TOLD = frozenset({"base_url", "type", "api_key", "oauth", "extra_headers", "extra_body"})
+
+
+def _words_of(command: str) -> list[str]:
+    """Roughly as a shell splits it: enough to find the files that it names."""
+    text = command[:COMMAND_LIMIT]
+    quoted = [one or other for one, other in _QUOTED.findall(text)]
+    return _SHELL_WORD.findall(_WRITTEN.sub(" ", text)) + [each for each in quoted if " " in each]
+
+
+def _only_names_options(line: str) -> bool:
+    """``option context-path docs/STYLE.md``: such files are read, and often edited."""
+    return line.lstrip().startswith("option ") and not any(mark in line for mark in "$`<;|&")
+
+
+@dataclass(frozen=True, slots=True)
+class CommandWord:
+    """A word of a command that may name a file."""
+
+    text: str
+    base: str  # the folder that it may be relative to, beside the workspace
+    is_argument: bool  # a program's, as it is; otherwise a word of a shell's text
+
+
+def words_of_programs(powers: Iterable[Power]) -> Iterator[CommandWord]:
+    """Every word of every command, also of a command line within an argument, and the folder
+    that it may be relative to: a program of the folder runs where it lies."""
+    for power in powers:
+        base = os.path.dirname(power.file) if power.text else ""  # noqa: PTH120  as written
+        is_argument = power.key.startswith(("mcp.", "lsp."))
+        for word in power.words:
+            yield CommandWord(word, base, is_argument)
+            if not _PLAIN_WORD.fullmatch(word):
+                for each in (*_words_of(word), *re.split("[:,]", word)):
+                    yield CommandWord(each, base, is_argument=is_argument and each == word)

@@ -1,0 +1,211 @@
+"""Loads a workspace's configuration: files in, values out.
+
+Blocking, so it is called in a thread. Never raises for what files, folders or
+variables hold: whatever is wrong is told in ``problems``, and the rest is used.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from agents.config.address_keys import keep_keys_apart
+from agents.config.choose import Chosen, choose
+from agents.config.crushrc_files import LastTrees, program_environment, remembered, runner
+from agents.config.defaults import Discovery, asks_ollama, prefers_local
+from agents.config.environment import variables
+from agents.config.find import Fingerprint, config_home, fingerprint, home
+from agents.config.fleet import fleet_roles
+from agents.config.folder_powers import Powers, Source, powers_of, words_of_programs
+from agents.config.folder_programs import folder_programs
+from agents.config.hooks import pre_tool_hooks
+from agents.config.language_servers import language_servers
+from agents.config.local_model import is_installed
+from agents.config.mcp_servers import mcp_servers
+from agents.config.options import complete_options
+from agents.config.parse import Parsed, Tree
+from agents.config.problem import Problem
+from agents.config.project_code import project_code_powers
+from agents.config.public import Places, public_config
+from agents.config.read_files import merge_all, read_files
+from agents.config.settings import Attribution, Settings
+from agents.config.skill_folders import skill_folders
+from agents.config.trust import FolderTrust, TrustAnswers, TrustMode, TrustState
+
+PROBLEMS_LIMIT = 100
+
+__all__ = ["LoadedConfig", "fingerprint", "load_config"]
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedConfig:
+    settings: Settings
+    public: dict[str, Any]  # what every client may see; not to be changed
+    problems: tuple[Problem, ...]
+    files: tuple[str, ...]  # every file that could take part: give them to ``fingerprint``
+    mark: Fingerprint  # what ``fingerprint(files)`` was when they were read
+    path: str
+    data_dir: str  # absolute; what is stored for the workspace lies there
+    # What each file that is there last said: what holds while it cannot be read.
+    sound: Mapping[str, Parsed] = field(repr=False)
+    # What each crushrc that was run configured.
+    ran: LastTrees = field(repr=False)
+    trust: FolderTrust = field(default_factory=FolderTrust)
+
+
+def load_config(
+    path: str,
+    *,
+    data_dir: str = "",
+    env: Mapping[str, str],
+    server_env: Mapping[str, str] | None = None,
+    last_sound: Mapping[str, Parsed] | None = None,
+    last_trees: LastTrees | None = None,
+    answers: TrustAnswers | None = None,
+    stored_digest: str = "",
+) -> LoadedConfig:
+    """``path`` is the workspace's resolved folder, ``env`` what its client gave.
+
+    Without ``data_dir`` it is what the files say, else ``<path>/.crush``. A file that
+    is broken counts as in ``last_sound``, which is the ``sound`` of earlier loads.
+    Without ``answers`` nobody has been asked whether the folder is trusted, so it is not.
+    """
+    server = os.environ if server_env is None else server_env
+    read = read_files(
+        path,
+        data_dir=data_dir,
+        server=server,
+        last_sound=last_sound or {},
+        run=runner(program_environment(env, server)),
+        last_trees=last_trees or {},
+        stored_digest=stored_digest,
+    )
+    places = Places(path, read.data_directory, home(server).rstrip("/"), config_home(server))
+    trusts = answers or TrustAnswers()
+    powers = powers_of(read.sources, path=path)
+    if trusts.mode is not TrustMode.ALL and _starts_known(read.sources):
+        powers += project_code_powers(path, search_path=(env or server).get("PATH", ""))
+    programs = folder_programs(words_of_programs(powers), path)
+    found_powers = Powers.of(powers, programs.digests, is_complete=programs.is_complete)
+    trust = FolderTrust(trusts.state_of(found_powers), found_powers)
+    sources = read.programs.run_folders(read.sources, lets_act=trust.lets_act)
+    separated = keep_keys_apart(trust.trees(sources, path=path))
+    tree = merge_all(separated.trees)
+    options = complete_options(
+        tree.get("options") or {},
+        home=places.home,
+        config_home=places.config_home,
+        data_directory=read.data_directory,
+    )
+    lookup = variables(env, server)
+    chosen = choose(
+        tree,
+        order=_provider_order(separated.trees),
+        discovery=Discovery(
+            lookup, asks_ollama(env, server), is_installed(), prefers_local(server)
+        ),
+        folder_providers=separated.folder_providers,
+        left_out=trust.left_out("providers"),
+        broken=[*read.unknown, *_model_misfits(read.problems)],
+    )
+    found: list[Problem] = []
+    settings = replace(
+        _settings(tree, options, chosen),
+        mcp=mcp_servers(tree, lookup=lookup, problems=found),
+        lsp=language_servers(tree, lookup=lookup, problems=found),
+        fleet=fleet_roles(tree, lookup=lookup, problems=found),
+        pre_tool_hooks=pre_tool_hooks(tree, problems=found),
+        runs_project_code=trusts.mode is TrustMode.ALL or trust.state is TrustState.TRUSTED,
+        trusted_digest=found_powers.digest if trust.state is TrustState.TRUSTED else "",
+        skills_paths=skill_folders(path, options["skills_paths"], server_env=server),
+    )
+    problems = (
+        *trust.problems(),
+        *read.problems,
+        *separated.problems,
+        *chosen.problems,
+        *found,
+        *read.warnings,
+    )[:PROBLEMS_LIMIT]
+    public = public_config(tree, chosen=chosen, options=options, places=places)
+    if problems:
+        # Clients ignore keys that they do not know; whoever looks is told where to mend.
+        public["problems"] = [str(problem) for problem in problems]
+    return LoadedConfig(
+        settings=settings,
+        public=public,
+        problems=problems,
+        files=(*read.files, *programs.digests),
+        mark=(*read.mark, *fingerprint(programs.digests)),
+        path=path,
+        data_dir=read.data_directory,
+        sound=read.sound,
+        ran=read.programs.ran,
+        trust=trust,
+    )
+
+
+def _model_misfits(problems: Iterable[Problem]) -> list[Problem]:
+    """Those for which the choice of a model was dropped."""
+    keys = {"models", "models.large", "models.large.model", "models.large.provider"}
+    return [problem for problem in problems if problem.key in keys]
+
+
+def _starts_known(sources: Iterable[Source]) -> bool:
+    """Whether installed language servers start by themselves, as the files say together."""
+    options = merge_all(source.tree for source in sources).get("options") or {}
+    return options.get("auto_lsp") is not False
+
+
+def merged_tree(
+    path: str,
+    *,
+    data_dir: str,
+    ran: LastTrees | None = None,
+    server_env: Mapping[str, str] | None = None,
+) -> Tree:
+    """What the files say together, as it is written: it may hold keys.
+
+    No ``crushrc`` is run: they count with what they configured when they were, in ``ran``.
+    """
+    server = os.environ if server_env is None else server_env
+    run = remembered(ran or {})
+    read = read_files(path, data_dir=data_dir, server=server, last_sound={}, run=run, last_trees={})
+    sources = read.programs.run_folders(read.sources, lets_act=True)
+    return merge_all(source.tree for source in sources)
+
+
+def _provider_order(trees: list[Tree]) -> tuple[str, ...]:
+    names: dict[str, None] = {}
+    for tree in reversed(trees):
+        names.update(dict.fromkeys(tree.get("providers") or {}))
+    return tuple(names)
+
+
+def _settings(tree: Tree, options: Tree, chosen: Chosen) -> Settings:
+    return Settings(
+        providers={name: resolved.settings for name, resolved in chosen.providers.items()},
+        large=chosen.large,
+        small=chosen.small,
+        allowed_tools=frozenset((tree.get("permissions") or {}).get("allowed_tools") or ()),
+        disabled_tools=frozenset(options.get("disabled_tools") or ()),
+        context_paths=tuple(options["context_paths"]),
+        auto_summarize=not options.get("disable_auto_summarize"),
+        global_context_paths=tuple(options["global_context_paths"]),
+        initialize_as=options["initialize_as"],
+        auto_lsp=options.get("auto_lsp") is not False,
+        attribution=Attribution(
+            trailer_style=options["attribution"]["trailer_style"],
+            generated_with=options["attribution"]["generated_with"],
+        ),
+        agent_role=str(((tree.get("tools") or {}).get("agent") or {}).get("role") or ""),
+        disabled_skills=frozenset(options.get("disabled_skills") or ()),
+        web_allowed_hosts=tuple(
+            host.strip().lower()
+            for host in ((tree.get("tools") or {}).get("web") or {}).get("allowed_private_hosts")
+            or ()
+            if host.strip()
+        ),
+    )

@@ -1,0 +1,102 @@
+"""``mcp`` of the merged files as typed, expanded values. Pure.
+
+A server whose command line, address or headers cannot be made is disabled and says
+why; nothing is ever started or asked with half of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from agents.config.expand import Lookup
+from agents.config.http_values import is_address, is_header_name, is_header_value
+from agents.config.problem import Problem
+from agents.config.section_entry import SectionEntry, entries_of
+from agents.config.settings import McpSettings
+
+TIMEOUT_SECONDS = 15.0
+_PORTS = 65_535
+# Other programs' names for the same transport.
+_KINDS = {
+    "stdio": "stdio",
+    "sse": "sse",
+    "http": "http",
+    "streamable-http": "http",
+    "streamable_http": "http",
+    "streamablehttp": "http",
+}
+
+
+def mcp_servers(
+    tree: Mapping[str, Any], *, lookup: Lookup, problems: list[Problem]
+) -> dict[str, McpSettings]:
+    entries = entries_of(tree, "mcp", lookup=lookup, problems=problems)
+    return {entry.name: _server(entry) for entry in entries}
+
+
+def _server(entry: SectionEntry) -> McpSettings:
+    written = entry.written
+    kind = _kind(entry)
+    is_local = kind == "stdio"
+    command = entry.text("command") if is_local else ""
+    args = entry.texts("args") if is_local else ()
+    environment = entry.environment() if is_local else {}
+    url = "" if is_local else _url(entry)
+    headers = {} if is_local else _headers(entry)
+    if is_local and not command and not entry.fault:
+        entry.fail("is missing", at="command")
+    port = written.get("oauth_callback_port") or 0
+    if port > _PORTS:
+        entry.tell(f"must be at most {_PORTS}", at="oauth_callback_port")
+        port = 0
+    return McpSettings(
+        name=entry.name,
+        kind=kind,
+        command=command,
+        args=args,
+        env=environment,
+        url=url,
+        headers=headers,
+        timeout_seconds=entry.seconds(TIMEOUT_SECONDS),
+        oauth=written.get("oauth"),
+        oauth_client_id=entry.text("oauth_client_id"),
+        oauth_client_secret=entry.text("oauth_client_secret"),
+        oauth_callback_port=port,
+        enabled_tools=frozenset(written.get("enabled_tools") or ()),
+        disabled_tools=frozenset(written.get("disabled_tools") or ()),
+        # Last: reading the others is what finds a fault.
+        is_disabled=bool(written.get("disabled") or entry.fault),
+        fault="" if written.get("disabled") else entry.fault,
+    )
+
+
+def _kind(entry: SectionEntry) -> str:
+    written = str(entry.written.get("type") or "").strip().lower()
+    if not written:
+        return "stdio" if entry.written.get("command") else "http"
+    kind = _KINDS.get(written)
+    if kind is None:
+        entry.fail("must be stdio, http or sse", at="type")
+        return "http"
+    return kind
+
+
+def _url(entry: SectionEntry) -> str:
+    url = entry.text("url")
+    if not url and not entry.fault:
+        entry.fail("is missing (a server has a command or a url)", at="url")
+    elif url and not is_address(url):
+        entry.fail("must be an http:// or https:// address", at="url")
+        return ""
+    return url
+
+
+def _headers(entry: SectionEntry) -> dict[str, str]:
+    headers: dict[str, str] = {}
+    for name, value in entry.map("headers").items():
+        if not is_header_name(name) or not is_header_value(value):
+            entry.tell("is not a valid header", at=f"headers.{name}")
+        elif value.strip():
+            headers[name] = value
+    return headers

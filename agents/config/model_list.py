@@ -1,0 +1,49 @@
+"""A provider's models: from the file's entries to values and back. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, fields, replace
+from typing import Any
+
+from agents.config.settings import ModelInfo
+
+LIMIT = 500  # of models of one provider
+# Clients offer to select an effort where this is present, else to switch thinking on.
+_LEVELS = frozenset({"reasoning_levels", "default_reasoning_effort"})
+_FIELDS = frozenset(field.name for field in fields(ModelInfo))
+
+
+def models_of(
+    entries: Iterable[Mapping[str, Any]], *, known: Iterable[ModelInfo]
+) -> tuple[ModelInfo, ...]:
+    """The entries' models, each id once. What an entry leaves out comes from ``known``."""
+    by_id = {model.id: model for model in known}
+    made: dict[str, ModelInfo] = {}
+    for entry in entries:
+        model_id = entry.get("id") or ""
+        if not model_id or model_id in made or len(made) >= LIMIT:
+            continue
+        base = by_id.get(model_id) or ModelInfo(model_id, model_id)
+        # 0 is how other programs write "not known" for a window or a limit.
+        told = {
+            name: value
+            for name, value in entry.items()
+            if name in _FIELDS and value is not None and not (_is_size(name) and value == 0)
+        }
+        if "reasoning_levels" in told:
+            told["reasoning_levels"] = tuple(told["reasoning_levels"])
+        made[model_id] = replace(base, **(told | {"name": told.get("name") or base.name}))
+    return tuple(made.values())
+
+
+def shown_model(model: ModelInfo) -> dict[str, Any]:
+    """A model as configuration answers carry it; its levels only where it has some."""
+    shown = asdict(model)
+    if model.reasoning_levels:
+        return shown | {"reasoning_levels": list(model.reasoning_levels)}
+    return {name: shown[name] for name in shown if name not in _LEVELS}
+
+
+def _is_size(name: str) -> bool:
+    return name in {"context_window", "default_max_tokens"}

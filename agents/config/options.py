@@ -1,0 +1,62 @@
+"""``options`` with what is not said in any file filled in. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from agents.config.parse import Tree
+
+# Rules that other programs keep in a project; the well-known names such as AGENTS.md
+# are looked for always, whatever is configured.
+CONTEXT_PATHS = (".cursor/rules/", ".cursorrules", ".github/copilot-instructions.md")
+INITIALIZE_AS = "AGENTS.md"
+TRAILER_STYLES = ("assisted-by", "co-authored-by", "none")
+
+
+def complete_options(
+    written: Mapping[str, Any], *, home: str, config_home: str, data_directory: str
+) -> Tree:
+    def absolute(path: str) -> str:
+        return f"{home}{path[1:]}" if path == "~" or path.startswith("~/") else path
+
+    tui = dict(written.get("tui") or {})
+    tui["completions"] = {"max_depth": 2, "max_items": 100} | (tui.get("completions") or {})
+    return dict(written) | {
+        "attribution": _attribution(written.get("attribution") or {}),
+        "context_paths": _joined(CONTEXT_PATHS, written.get("context_paths")),
+        "data_directory": data_directory,
+        "global_context_paths": [
+            absolute(path)
+            for path in _joined(
+                (f"{home}/AGENTS.md", f"{config_home}/crush/CRUSH.md"),
+                written.get("global_context_paths"),
+            )
+        ],
+        "initialize_as": written.get("initialize_as") or INITIALIZE_AS,
+        "skills_paths": [
+            absolute(path)
+            for path in _joined(
+                (
+                    f"{config_home}/crush/skills",
+                    f"{config_home}/agents/skills",
+                    f"{home}/.agents/skills",
+                ),
+                written.get("skills_paths"),
+            )
+        ],
+        "tui": tui,
+    }
+
+
+def _attribution(written: Mapping[str, Any]) -> Tree:
+    said: Tree = {name: value for name, value in written.items() if value is not None}
+    if said.get("trailer_style") not in TRAILER_STYLES:
+        # Older files say it with a flag.
+        old = {None: TRAILER_STYLES[0], True: "co-authored-by", False: "none"}
+        said["trailer_style"] = old.get(said.get("co_authored_by"), TRAILER_STYLES[0])
+    return {"generated_with": True} | said
+
+
+def _joined(first: tuple[str, ...], more: list[str] | None) -> list[str]:
+    return list(dict.fromkeys((*first, *(more or ()))))

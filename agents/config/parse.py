@@ -1,0 +1,139 @@
+"""From a file to a tree of plain values, with the place of what is broken.
+
+Never raises: a file that cannot be used gives an empty tree and a problem.
+Types of known keys are judged by ``agents.config.schema``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from agents.config.json_hints import hint_for
+from agents.config.problem import Problem, problem_with_file
+from agents.config.regular_file import Unreadable, read_regular_file
+
+SIZE_LIMIT = 1 << 20
+DEPTH_LIMIT = 32
+_WIDEST = 1 << 63  # what JSON readers of other languages hold in an integer
+
+Tree: TypeAlias = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    tree: Tree = field(repr=False)  # it may hold keys
+    problems: tuple[Problem, ...] = ()
+    present: bool = True
+    owner: int = -1
+    is_empty: bool = False
+    digest: str = ""  # of the file's bytes
+
+
+def parse_file(path: str) -> Parsed:
+    """The file's tree. A file that does not exist is empty and no problem."""
+    try:
+        content = read_regular_file(path, limit=SIZE_LIMIT)
+    except Unreadable as refusal:
+        if refusal.missing:
+            return Parsed({}, present=False)
+        return Parsed({}, (problem_with_file(path, refusal.reason),))
+    if content.truncated:
+        problem = problem_with_file(path, f"it is larger than {SIZE_LIMIT} bytes")
+        return Parsed({}, (problem,), owner=content.owner)
+    tree, problem_found = parse_bytes(content.data, file=path)
+    problems = (problem_found,) if problem_found else ()
+    is_empty = not content.data.strip()
+    digest = hashlib.sha256(content.data).hexdigest()
+    return Parsed(tree, problems, owner=content.owner, is_empty=is_empty, digest=digest)
+
+
+def parse_bytes(data: bytes, *, file: str) -> tuple[Tree, Problem | None]:
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        before = data[: error.start]
+        line = before.count(b"\n") + 1
+        column = error.start - (before.rfind(b"\n") + 1) + 1
+        return {}, Problem(file, line, column, "it is not UTF-8")
+    nul = text.find("\0")
+    if nul >= 0:
+        return {}, _at(file, text, nul, "it holds a NUL character")
+    if not text.strip():
+        return {}, None  # an empty file says nothing, and breaks nothing
+    try:
+        value = json.loads(
+            text, parse_int=_integer, parse_float=_number, parse_constant=_refuse_constant
+        )
+    except json.JSONDecodeError as error:
+        message = f"it is not JSON: {error.msg}; {hint_for(error)}"
+        return {}, Problem(file, error.lineno, error.colno, message)
+    except RecursionError:
+        return {}, _too_deep(file)
+    except ValueError as error:
+        return {}, problem_with_file(file, f"it is not JSON: {error}")
+    if not isinstance(value, dict):
+        return {}, Problem(file, 1, 1, "it must hold a JSON object")
+    if not _is_shallow(value):
+        return {}, _too_deep(file)
+    return _without_surrogates(value), None
+
+
+def _at(file: str, text: str, offset: int, message: str) -> Problem:
+    line = text.count("\n", 0, offset) + 1
+    return Problem(file, line, offset - text.rfind("\n", 0, offset), message)
+
+
+def _too_deep(file: str) -> Problem:
+    return problem_with_file(file, f"it is nested more than {DEPTH_LIMIT} levels deep")
+
+
+def _integer(text: str) -> int | float:
+    # Very long numbers are slow to convert and fit no reader: they become floats,
+    # which a key that wants a whole number then refuses by name.
+    if len(text) > 19 or abs(int(text)) >= _WIDEST:
+        return _number(text)
+    return int(text)
+
+
+def _number(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError("a number is too large")
+    return number
+
+
+def _refuse_constant(name: str) -> float:
+    raise ValueError(f"{name} is not a JSON number")
+
+
+def _is_shallow(value: Tree) -> bool:
+    """Walks level by level, because the depth is what is not trusted here."""
+    level: list[Any] = [value]
+    for _ in range(DEPTH_LIMIT):
+        below: list[Any] = []
+        for item in level:
+            if isinstance(item, dict):
+                below.extend(item.values())
+            elif isinstance(item, list):
+                below.extend(item)
+        level = below
+        if not level:
+            return True
+    return not any(isinstance(item, dict | list) for item in level)
+
+
+def _without_surrogates(value: Any) -> Any:
+    """``\\ud800`` alone is legal JSON and no Unicode: no encoder would take it later."""
+    match value:
+        case str():
+            return value.encode("utf-8", "replace").decode() if not value.isascii() else value
+        case dict():
+            return {_without_surrogates(k): _without_surrogates(v) for k, v in value.items()}
+        case list():
+            return [_without_surrogates(item) for item in value]
+        case _:
+            return value

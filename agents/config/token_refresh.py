@@ -1,0 +1,110 @@
+"""A provider's OAuth token made new (RFC 6749, section 6), and stored where the old one was.
+
+Where to ask stands in the stored token: ``token_url``, and ``client_id`` where the
+provider wants one. Tokens are secrets: no refusal and no log line holds what was sent
+or answered.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+from urllib.parse import urlsplit
+
+import orjson
+
+from agents.config.cache import configs
+from agents.config.changes import StoredPlace, change_stored
+from agents.config.errors import NoToken, RefreshRefused
+from agents.config.http_values import is_address
+from agents.config.stored import Scope, set_provider_key, stored_token
+from workspaces.queries.workspaces import require_open
+from workspaces.storage.reader import read
+
+SECONDS = 20.0
+ANSWER_LIMIT = 64 << 10
+_LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+
+
+async def refresh_token(workspace_id: str, scope: Scope, provider_id: str) -> None:
+    """Raises ``WorkspaceUnknown``, ``NoToken``, ``RefreshRefused`` and what storing raises."""
+    await read(require_open, workspace_id)
+    data_dir = (await configs().config_of(workspace_id)).data_dir
+    stored = partial(stored_token, scope, provider_id, data_dir=data_dir)
+    before = await asyncio.to_thread(stored)
+    # Refresh tokens are often good for one use: who comes second finds the new one.
+    async with configs().refreshing:
+        token = await asyncio.to_thread(stored)
+        if token is None or not _text(token, "refresh_token"):
+            raise NoToken
+        if token != before:
+            return
+        renewed = token | _renewed(await _asked(_token_url(token), _question(token)))
+
+        def change(place: StoredPlace) -> None:
+            set_provider_key(
+                scope, provider_id, kind="oauth", api_key=renewed, data_dir=place.data_dir
+            )
+
+        await change_stored(workspace_id, scope, change)
+
+
+def _token_url(token: Mapping[str, Any]) -> str:
+    url = _text(token, "token_url")
+    if not is_address(url):
+        raise NoToken
+    parts = urlsplit(url)
+    if parts.scheme != "https" and parts.hostname not in _LOOPBACK:
+        raise NoToken("the token's token_url must be an https:// address")
+    return url
+
+
+def _question(token: Mapping[str, Any]) -> dict[str, str]:
+    named = ("refresh_token", "client_id", "client_secret", "scope")
+    told = {name: _text(token, name) for name in named if _text(token, name)}
+    return {"grant_type": "refresh_token"} | told
+
+
+async def _asked(url: str, question: Mapping[str, str]) -> Mapping[str, Any]:
+    import aiohttp  # noqa: PLC0415  a server's start must not wait for it
+
+    timeout = aiohttp.ClientTimeout(total=SECONDS)
+    try:
+        async with (
+            aiohttp.ClientSession(timeout=timeout) as session,
+            # A redirect would take the token to another address.
+            session.post(url, data=question, allow_redirects=False) as answer,
+        ):
+            if answer.status != 200:
+                raise RefreshRefused(f"the provider answered {answer.status}: log in again")
+            body = await answer.content.read(ANSWER_LIMIT)
+    except (aiohttp.ClientError, TimeoutError, ValueError):
+        raise RefreshRefused("the provider could not be reached for a new token") from None
+    try:
+        told = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        told = None
+    if not isinstance(told, dict):
+        raise RefreshRefused("the provider's answer could not be read")
+    return told
+
+
+def _renewed(answer: Mapping[str, Any]) -> dict[str, Any]:
+    access = _text(answer, "access_token")
+    if not access:
+        raise RefreshRefused("the provider's answer holds no token")
+    renewed: dict[str, Any] = {"access_token": access}
+    if _text(answer, "refresh_token"):
+        renewed["refresh_token"] = answer["refresh_token"]
+    seconds = answer.get("expires_in")
+    if type(seconds) is int and 0 < seconds < 1 << 31:
+        renewed |= {"expires_in": seconds, "expires_at": int(time.time()) + seconds}
+    return renewed
+
+
+def _text(values: Mapping[str, Any], name: str) -> str:
+    value = values.get(name)
+    return value if isinstance(value, str) else ""

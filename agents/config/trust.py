@@ -1,0 +1,141 @@
+"""Whether a person lets a folder's own configuration act: the rule, and what is left out. Pure.
+
+An answer belongs to a digest of all that was shown. Whatever changes one of the powers
+makes another digest, for which there is no answer yet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import assert_never
+
+from agents.config.folder_powers import Effect, Powers, Source, without_powers
+from agents.config.masking import MASK
+from agents.config.problem import Problem
+
+CURE = "answer the trust request in a client, or run `crush-server trust`"
+
+
+class TrustMode(StrEnum):
+    ASK = "ask"
+    ALL = "all"
+    NONE = "none"
+
+
+class TrustState(StrEnum):
+    UNNEEDED = "unneeded"  # the folder's configuration has no powers
+    TRUSTED = "trusted"
+    DENIED = "denied"
+    OPEN = "open"  # a person has to answer
+
+
+@dataclass(frozen=True, slots=True)
+class TrustAnswers:
+    """What has been answered for one folder, and how unanswered folders are treated."""
+
+    mode: TrustMode = TrustMode.ASK
+    by_digest: Mapping[str, bool] = field(default_factory=dict)
+
+    def state_of(self, powers: Powers) -> TrustState:
+        if not powers.items:
+            return TrustState.UNNEEDED
+        match self.mode:
+            case TrustMode.ALL:
+                return TrustState.TRUSTED
+            case TrustMode.NONE:
+                is_allowed = self.by_digest.get(powers.digest, False)
+                return TrustState.TRUSTED if is_allowed else TrustState.DENIED
+            case TrustMode.ASK if not powers.is_showable:
+                return TrustState.DENIED
+            case TrustMode.ASK:
+                answer = self.by_digest.get(powers.digest)
+                if answer is None:
+                    return TrustState.OPEN
+                return TrustState.TRUSTED if answer else TrustState.DENIED
+        assert_never(self.mode)
+
+
+EVERY_FOLDER = TrustAnswers(TrustMode.ALL)
+NO_FOLDER = TrustAnswers(TrustMode.NONE)
+
+
+@dataclass(frozen=True, slots=True)
+class FolderTrust:
+    """How a folder stands, with what a person would have to be shown."""
+
+    state: TrustState = TrustState.UNNEEDED
+    powers: Powers = field(default_factory=Powers)
+
+    @property
+    def lets_act(self) -> bool:
+        return self.state in {TrustState.UNNEEDED, TrustState.TRUSTED}
+
+    @property
+    def why(self) -> str:
+        """Why something is left out, and what to do."""
+        if not self.powers.is_showable:
+            return "is left out: what this folder's configuration does is too long to be reviewed"
+        if self.state is TrustState.DENIED:
+            return "is left out, because this folder is not trusted (see `crush-server trust`)"
+        return f"is left out until this folder is trusted: {CURE}"
+
+    def problems(self) -> list[Problem]:
+        if self.lets_act:
+            return []
+        keys = dict.fromkeys((item.file, item.key) for item in self.powers.items if item.file)
+        return [Problem(file, 0, 0, self.why, key, is_warning=True) for file, key in keys]
+
+    def left_out(self, section: str) -> dict[str, str]:
+        """Of a section's entries, those that are left out, each with the reason."""
+        if self.lets_act:
+            return {}
+        begin = f"{section}."
+        names = (item.key for item in self.powers.items if item.key.startswith(begin))
+        return {name.removeprefix(begin): self.why for name in names}
+
+    def trees(self, sources: Sequence[Source], *, path: str) -> list[Source]:
+        """The sources as they count: a folder's without its powers, unless they are allowed."""
+        if self.lets_act:
+            return list(sources)
+        return [
+            Source(source.file, without_powers(source, path=path), is_folders=True)
+            if source.is_folders and not source.is_let_in
+            else source
+            for source in sources
+        ]
+
+
+def question_of(powers: Powers, *, folder: str) -> tuple[str, dict[str, str]]:
+    """The description and the parameters of a trust request. Flat texts: clients print them."""
+    sections = [
+        ("starts", "It would start these programs:", powers.lines(Effect.STARTS)),
+        ("sends_to", "It would send data to these addresses:", powers.lines(Effect.SENDS)),
+        ("allows", "It would allow, without a question:", powers.lines(Effect.ALLOWS)),
+        ("expands", "It would read these variables:", powers.variables()),
+        ("programs", "The text of these programs:", _texts(powers)),
+        ("files", "Files of the folder that these name, as they are now:", sorted(powers.programs)),
+    ]
+    said = [
+        "\n".join([heading, *(f"  {line}" for line in lines)])
+        for _, heading, lines in sections
+        if lines
+    ]
+    opening = (
+        f"The configuration in {folder} asks for more than a folder may do by itself."
+        " Allow it only if you know where this folder comes from."
+    )
+    if any(MASK in item.line or MASK in item.text for item in powers.items):
+        opening += f" What looks like a key is shown as {MASK}: read the files for the rest."
+    params = {"folder": folder} | {name: "\n".join(lines) for name, _, lines in sections if lines}
+    return "\n\n".join([opening, *said]), params
+
+
+def _texts(powers: Powers) -> list[str]:
+    """Nobody is to let a program run without having been shown it."""
+    lines: list[str] = []
+    for item in powers.items:
+        if item.text:
+            lines += [f"{item.file}:", *(f"  {line}" for line in item.text.splitlines())]
+    return lines

@@ -1,0 +1,130 @@
+"""Every write to trust requests: opened, answered once, withdrawn when the folder changes."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from agents.config.cache import configs
+from agents.config.changes import announce
+from agents.config.load import LoadedConfig
+from agents.config.trust import TrustState, question_of
+from workspaces.events.types import Kind
+from workspaces.models import TrustRequest, TrustRequestState, Workspace
+from workspaces.queries.trust import call_id_of, pending_requests, wire_of
+from workspaces.storage.reader import read
+from workspaces.storage.transaction import Transaction
+from workspaces.storage.writer import writer
+
+
+async def keep_trust_request(workspace_id: str, config: LoadedConfig) -> None:
+    """Opens a request where one is needed, and withdraws those that no longer fit."""
+    is_open = config.trust.state is TrustState.OPEN
+    wanted = [config.trust.powers.digest] if is_open else []
+    pending = await read(pending_requests, config.path)
+    if [request.digest for request in pending] != wanted:
+        await writer.write(workspace_id, partial(_keep, workspace_id, config, wanted))
+
+
+async def apply_trust(path: str) -> None:
+    """The folder's configuration counts anew, and its clients hear of it."""
+    async with configs().changing:
+        for workspace_id in await read(_open_workspaces, path):
+            await configs().newest_config_of(workspace_id)
+            await announce([workspace_id])
+
+
+def answer_trust_request(
+    tx: Transaction, workspace_id: str, *, request_id: str, tool_call_id: str, is_allowed: bool
+) -> str:
+    """The folder that was answered; empty where nothing is open. The first answer wins."""
+    path = Workspace.objects.filter(pk=workspace_id).values_list("path", flat=True).first()
+    for request in pending_requests(path or ""):
+        if request_id == request.pk or (not request_id and tool_call_id == call_id_of(request.pk)):
+            _answer(tx, request, is_allowed=is_allowed)
+            return request.path
+    return ""
+
+
+def set_trust(tx: Transaction, *, path: str, config: LoadedConfig, is_allowed: bool) -> None:
+    """An answer without a request: from the command line. It replaces an earlier one."""
+    powers = config.trust.powers
+    description, params = question_of(powers, folder=path)
+    request, _ = TrustRequest.objects.get_or_create(
+        path=path,
+        digest=powers.digest,
+        defaults={"description": description, "params": params, "asked_at": tx.now},
+    )
+    _answer(tx, request, is_allowed=is_allowed)
+
+
+def revoke_trust(tx: Transaction, *, path: str) -> int:
+    """Forgets every answer for a folder; returns how many there were."""
+    return tx.execute(
+        "DELETE FROM workspaces_trustrequest WHERE path = %s AND state <> 'pending'", [path]
+    )
+
+
+def _keep(workspace_id: str, config: LoadedConfig, wanted: list[str], tx: Transaction) -> None:
+    tx.lock(workspace_id)
+    for request in pending_requests(config.path):
+        if request.digest not in wanted:
+            _close(tx, request, TrustRequestState.WITHDRAWN)
+    for digest in wanted:
+        description, params = question_of(config.trust.powers, folder=config.path)
+        request, is_new = TrustRequest.objects.get_or_create(
+            path=config.path,
+            digest=digest,
+            defaults={"description": description, "params": params, "asked_at": tx.now},
+        )
+        if not is_new:
+            if request.state != TrustRequestState.WITHDRAWN:
+                continue  # open already, or answered since the configuration was read
+            request.state, request.asked_at = TrustRequestState.PENDING, tx.now
+            request.save(update_fields=["state", "asked_at"])
+        tx.append(workspace_id, Kind.PERMISSION_REQUESTED, {"request": wire_of(request)})
+
+
+def _answer(tx: Transaction, request: TrustRequest, *, is_allowed: bool) -> None:
+    was_open = request.state == TrustRequestState.PENDING
+    state = TrustRequestState.ALLOWED if is_allowed else TrustRequestState.DENIED
+    _close(tx, request, state, tells=was_open)
+
+
+def _close(
+    tx: Transaction, request: TrustRequest, state: TrustRequestState, *, tells: bool = True
+) -> None:
+    request.state, request.answered_at = state, tx.now
+    request.save(update_fields=["state", "answered_at"])
+    if not tells:
+        return
+    is_allowed = state == TrustRequestState.ALLOWED
+    resolved = {
+        "request_id": request.pk,
+        "session_id": "",
+        "tool_call_id": call_id_of(request.pk),
+        "granted": is_allowed,
+        "denied": not is_allowed,
+    }
+    for workspace_id in _open_workspaces(request.path):
+        tx.append(workspace_id, Kind.PERMISSION_RESOLVED, resolved)
+
+
+def _open_workspaces(path: str) -> list[str]:
+    found = Workspace.objects.filter(path=path, is_open=True)
+    return [str(key) for key in found.values_list("pk", flat=True)]
+
+
+def shown_trust(config: LoadedConfig) -> dict[str, Any]:
+    """How a folder stands, and all that a person has to see before an answer."""
+    trust = config.trust
+    description, params = question_of(trust.powers, folder=config.path)
+    shown: dict[str, Any] = {"path": config.path, "state": trust.state.value}
+    if trust.state is TrustState.UNNEEDED:
+        return shown
+    return shown | {
+        "digest": trust.powers.digest,
+        "description": description,
+        "params": params,
+        "left_out": [str(problem) for problem in trust.problems()],
+    }

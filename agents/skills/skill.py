@@ -1,0 +1,144 @@
+"""What a skill is, and when one is valid. Pure.
+
+A skill is a folder with a SKILL.md: front matter that says what it is good for, and
+instructions below. A broken one is a state with an error, and nothing else.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum, StrEnum
+
+from agents.skills.front_matter import BrokenFrontMatter, Value, read_entries, split
+
+FILE_NAME = "SKILL.md"
+NAME_LIMIT = 64
+DESCRIPTION_LIMIT = 1_024
+COMPATIBILITY_LIMIT = 500
+FRONT_MATTER_LINES = 500
+_NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
+_SHOWN = 80  # characters of what a file says, in an error
+
+
+class Source(StrEnum):
+    SYSTEM = "system"  # comes with this server
+    USER = "user"
+    PROJECT = "project"
+
+
+class Health(IntEnum):
+    NORMAL = 0
+    ERROR = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a SKILL.md lies."""
+
+    path: str  # of the file, as it was found
+    folder: str  # its folder, links followed
+    file: str  # the file, links followed
+    source: Source
+
+    @property
+    def name(self) -> str:
+        """The folder's, which the skill must have too."""
+        return self.path.rsplit("/", 2)[-2]
+
+    @property
+    def id(self) -> str:
+        """What clients name it by: where this server is installed is nothing to them."""
+        if self.source is Source.SYSTEM:
+            return f"crush://skills/{self.name}/{FILE_NAME}"
+        return self.path
+
+
+@dataclass(frozen=True, slots=True)
+class Skill:
+    name: str
+    description: str
+    place: Place
+    license: str = ""
+    compatibility: str = ""
+    metadata: Mapping[str, str] = field(default_factory=dict)
+    user_invocable: bool = False  # a command in clients
+    model_invocable: bool = True  # told to models
+
+    @property
+    def id(self) -> str:
+        return self.place.id
+
+    @property
+    def label(self) -> str:
+        return f"{self.place.source}:{self.name}"
+
+    @property
+    def is_builtin(self) -> bool:
+        return self.place.source is Source.SYSTEM
+
+
+@dataclass(frozen=True, slots=True)
+class SkillState:
+    """What became of one SKILL.md."""
+
+    name: str
+    path: str  # its id
+    health: Health
+    error: str = ""
+
+
+class InvalidSkill(Exception):
+    """Why, in a sentence."""
+
+
+def skill_of(text: str, place: Place) -> Skill:
+    """Raises ``InvalidSkill``."""
+    try:
+        lines, _ = split(text)
+        if len(lines) > FRONT_MATTER_LINES:
+            raise InvalidSkill(f"the front matter has more than {FRONT_MATTER_LINES} lines")
+        entries = read_entries(lines)
+    except BrokenFrontMatter as broken:
+        raise InvalidSkill(str(broken)) from None
+    metadata = entries.get("metadata")
+    return Skill(
+        name=_name(entries, place),
+        description=_text(entries, "description", limit=DESCRIPTION_LIMIT, needed=True),
+        place=place,
+        license=_text(entries, "license", limit=COMPATIBILITY_LIMIT),
+        compatibility=_text(entries, "compatibility", limit=COMPATIBILITY_LIMIT),
+        metadata=metadata if isinstance(metadata, Mapping) else {},
+        user_invocable=_flag(entries, "user-invocable"),
+        model_invocable=not _flag(entries, "disable-model-invocation"),
+    )
+
+
+def _name(entries: Mapping[str, Value], place: Place) -> str:
+    name = _text(entries, "name", limit=NAME_LIMIT, needed=True)
+    if _NAME.fullmatch(name) is None:
+        raise InvalidSkill("name: must be lower-case letters, digits and single hyphens")
+    if name != place.name:
+        raise InvalidSkill(f"name: '{name}' is not the folder's, '{place.name[:_SHOWN]}'")
+    return name
+
+
+def _text(entries: Mapping[str, Value], key: str, *, limit: int, needed: bool = False) -> str:
+    value = entries.get(key, "")
+    if not isinstance(value, str):
+        raise InvalidSkill(f"{key}: must be a text")
+    text = value.strip()
+    if needed and not text:
+        raise InvalidSkill(f"{key} is missing")
+    if len(text) > limit:
+        raise InvalidSkill(f"{key}: must have at most {limit} characters")
+    return text
+
+
+def _flag(entries: Mapping[str, Value], key: str) -> bool:
+    """Written with hyphens or with underscores."""
+    value = entries.get(key, entries.get(key.replace("-", "_"), "false"))
+    if not isinstance(value, str) or value.lower() not in {"true", "false", "yes", "no"}:
+        raise InvalidSkill(f"{key}: must be true or false")
+    return value.lower() in {"true", "yes"}
