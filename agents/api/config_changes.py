@@ -15,10 +15,10 @@ from agents.api.config_fields import (
     SetForm,
 )
 from agents.config.cache import configs
-from agents.config.changes import StoredPlace, change_stored
 from agents.config.provider_keys import require_usable
-from agents.config.stored import remove_value, set_model, set_provider_key, set_value
-from agents.config.token_refresh import refresh_token
+from agents.config.stored.changes import StoredPlace, change_stored
+from agents.config.stored.choices import remove_value, set_model, set_provider_key, set_value
+from agents.config.stored.credentials import refresh_token
 from workspaces.api.answers import empty_answer, json_answer
 from workspaces.api.api_view import ApiView
 from workspaces.queries.workspaces import require_open

@@ -7,8 +7,8 @@ from typing import Any
 from rest_framework import serializers
 from typing_extensions import override
 
-from agents.config.fitting import NAME_LIMIT
-from agents.config.stored import KEY_LIMIT, Scope
+from agents.config.stored.choices import KEY_LIMIT, Scope
+from agents.config.validation import NAME_LIMIT
 from workspaces.api.bodies import Form
 from workspaces.api.fields import WORDS, Flag, Text
 

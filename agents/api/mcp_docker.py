@@ -10,8 +10,8 @@ from pathlib import Path
 from django.http import HttpResponse
 
 from agents.config.cache import configs
-from agents.config.changes import StoredPlace, change_stored
-from agents.config.stored import Scope, remove_value, set_value
+from agents.config.stored.changes import StoredPlace, change_stored
+from agents.config.stored.choices import Scope, remove_value, set_value
 from agents.runner.mcp_servers import mcp_host
 from agents.runner.own_environment import server_env
 from agents.tools.shell.environment import user_environment

@@ -7,8 +7,8 @@ import base64
 
 from django.http import HttpResponse
 
+from agents.skills.cache import skill_shelf
 from agents.skills.discover import read_skill
-from agents.skills.shelf import skill_shelf
 from agents.skills.skill import InvalidSkill
 from workspaces.api.answers import json_answer
 from workspaces.api.api_view import ApiView

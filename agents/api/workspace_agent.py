@@ -9,9 +9,9 @@ from django.http import HttpResponse
 from agents.actions.accept import accept
 from agents.api.prompts import PromptForm, prompt_of, queue_limits
 from agents.config.cache import configs
-from agents.config.catalogue import known_providers
 from agents.config.load import LoadedConfig
 from agents.config.model_list import shown_model
+from agents.config.providers.known import known_providers
 from agents.config.public import shown_choice
 from agents.config.settings import ModelChoice
 from agents.queue.queries import busy_sessions

@@ -20,7 +20,7 @@ from agents.config.find import Fingerprint, fingerprint
 from agents.config.load import LoadedConfig, load_config
 from agents.config.parse import Parsed
 from agents.config.problem import Problem
-from agents.config.trust import TrustAnswers, TrustMode
+from agents.config.trust.decision import TrustAnswers, TrustMode
 from workspaces.storage.errors import WorkspaceUnknown
 from workspaces.storage.reader import read
 from workspaces.storage.secret_box import box

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
 
-from agents.config.catalogue import KnownProvider, known_providers
+from agents.config.providers.known import KnownProvider, known_providers
 
 AZURE_ADDRESS = "${AZURE_OPENAI_ENDPOINT:-${AZURE_OPENAI_API_ENDPOINT}}"
 _REGION = "${AWS_REGION:-${AWS_DEFAULT_REGION:-us-east-1}}"

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cache
 
-from agents.config.catalogue import KnownProvider
+from agents.config.providers.known import KnownProvider
 
 _CHAT = "openai-compat"
 _MESSAGES = "anthropic"

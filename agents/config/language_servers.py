@@ -10,7 +10,7 @@ from typing import Any
 
 from agents.config.expand import Lookup
 from agents.config.problem import Problem
-from agents.config.section_entry import SectionEntry, entries_of
+from agents.config.sections.entry import SectionEntry, entries_of
 from agents.config.settings import LspSettings
 
 TIMEOUT_SECONDS = 30.0

@@ -11,28 +11,28 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from agents.config.address_keys import keep_keys_apart
-from agents.config.choose import Chosen, choose
-from agents.config.crushrc_files import LastTrees, program_environment, remembered, runner
-from agents.config.defaults import Discovery, asks_ollama, prefers_local
+from agents.config.crushrc.programs import LastTrees, program_environment, remembered, runner
 from agents.config.environment import variables
 from agents.config.find import Fingerprint, config_home, fingerprint, home
-from agents.config.fleet import fleet_roles
-from agents.config.folder_powers import Powers, Source, powers_of, words_of_programs
-from agents.config.folder_programs import folder_programs
-from agents.config.hooks import pre_tool_hooks
 from agents.config.language_servers import language_servers
-from agents.config.local_model import is_installed
-from agents.config.mcp_servers import mcp_servers
-from agents.config.options import complete_options
 from agents.config.parse import Parsed, Tree
 from agents.config.problem import Problem
-from agents.config.project_code import project_code_powers
+from agents.config.providers.built_in import is_installed
+from agents.config.providers.choice import Chosen, choose
+from agents.config.providers.discovery import Discovery, asks_ollama, prefers_local
 from agents.config.public import Places, public_config
 from agents.config.read_files import merge_all, read_files
+from agents.config.sections.hooks import pre_tool_hooks
+from agents.config.sections.options import complete_options
+from agents.config.sections.roles import fleet_roles
+from agents.config.sections.servers import mcp_servers
 from agents.config.settings import Attribution, Settings
 from agents.config.skill_folders import skill_folders
-from agents.config.trust import FolderTrust, TrustAnswers, TrustMode, TrustState
+from agents.config.trust.address_keys import keep_keys_apart
+from agents.config.trust.decision import FolderTrust, TrustAnswers, TrustMode, TrustState
+from agents.config.trust.folder_programs import folder_programs
+from agents.config.trust.powers import Powers, Source, powers_of, words_of_programs
+from agents.config.trust.project_code import project_code_powers
 
 PROBLEMS_LIMIT = 100
 

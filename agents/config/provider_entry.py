@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from agents.config.catalogue import KnownProvider
 from agents.config.expand import Lookup, expand
 from agents.config.http_values import is_address, is_header_name, is_header_value
-from agents.config.local_model import local_provider
 from agents.config.model_list import models_of
 from agents.config.offline import OFFLINE_KIND, offline_provider
 from agents.config.problem import Problem, problem_with_key
-from agents.config.provider_kinds import ADDRESSES, BUILT_IN, KINDS
+from agents.config.providers.built_in import local_provider
+from agents.config.providers.kinds import ADDRESSES, BUILT_IN, KINDS
+from agents.config.providers.known import KnownProvider
 from agents.config.settings import ModelInfo
 
 HEADERS_LIMIT = 64

@@ -9,14 +9,14 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
-from agents.config.crushrc_files import LastTrees
-from agents.config.defaults import Discovery
+from agents.config.crushrc.programs import LastTrees
 from agents.config.environment import variables
 from agents.config.errors import ProviderRefused
 from agents.config.known_services import UNSUPPORTED
 from agents.config.load import merged_tree
 from agents.config.problem import Problem
-from agents.config.providers import resolve_provider
+from agents.config.providers.discovery import Discovery
+from agents.config.providers.resolve import resolve_provider
 
 _ANY_KEY = "any-key"
 

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from agents.config.choose import Chosen
 from agents.config.masking import (
     Scrubber,
     masked_all,
@@ -22,6 +21,7 @@ from agents.config.masking import (
     without_secrets,
 )
 from agents.config.parse import Tree
+from agents.config.providers.choice import Chosen
 from agents.config.settings import ModelChoice
 
 _SECRET_MAPS = ("env", "headers")

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePath
 
-from agents.config.crushrc_files import LastTrees, Programs, Run, read_program
+from agents.config.crushrc.programs import LastTrees, Programs, Run, read_program
 from agents.config.find import (
     Candidates,
     Fingerprint,
@@ -21,11 +21,11 @@ from agents.config.find import (
     is_shell_file,
     stored_for_workspace,
 )
-from agents.config.folder_powers import Source, is_outside, is_within
 from agents.config.merge import merge
 from agents.config.parse import Parsed, Tree, parse_file
 from agents.config.problem import Problem, problem_with_file, warning_with_key
 from agents.config.schema import CONFIG, check
+from agents.config.trust.powers import Source, is_outside, is_within
 from agents.config.unknown_keys import unknown_keys
 
 _FOREIGN = "it belongs to another user and is not used"

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from agents.config.fitting import (
+from agents.config.parse import Tree
+from agents.config.validation import (
     NAME_LIMIT,
     Each,
     Fields,
@@ -20,7 +21,6 @@ from agents.config.fitting import (
     Spec,
     fitting_object,
 )
-from agents.config.parse import Tree
 
 _WHOLE_LIMIT = 1 << 53  # the widest that a browser's number holds exactly
 

@@ -10,7 +10,7 @@ import difflib
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from agents.config.fitting import Each, Fields, Items, Leaf, Misfit, Spec
+from agents.config.validation import Each, Fields, Items, Leaf, Misfit, Spec
 
 KEYS_LIMIT = 50
 NAME_LIMIT = 60

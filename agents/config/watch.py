@@ -12,9 +12,9 @@ import time
 from collections.abc import Callable, Iterable
 
 from agents.config.cache import configs
-from agents.config.changes import announce, open_ids
 from agents.config.file_watch import CannotWatch, FileWatch
-from agents.config.trust_requests import keep_trust_request
+from agents.config.stored.changes import announce, open_ids
+from agents.config.trust.requests import keep_trust_request
 from agents.config.watched import Watched, watched
 from workspaces.storage.errors import ShuttingDown, WorkspaceUnknown
 from workspaces.storage.reader import read

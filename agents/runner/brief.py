@@ -22,7 +22,7 @@ from agents.queue.claim import Claimed
 from agents.runner.languages import languages_of
 from agents.runner.own_environment import server_env
 from agents.runner.toolbox import late_servers_of, toolbox_of
-from agents.skills.shelf import skill_shelf
+from agents.skills.cache import skill_shelf
 from agents.skills.skill import Skill
 from agents.tools.contract import LanguageService, NoLanguages, Tool
 from agents.turn.transcript import Message

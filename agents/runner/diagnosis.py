@@ -17,11 +17,11 @@ from django.conf import settings as server_settings
 
 from agents.config.cache import FolderConfig, configs, folder_config
 from agents.config.load import load_config
-from agents.config.local_model import LOCAL_KIND
 from agents.config.masking import masked_address
 from agents.config.offline import OFFLINE_KIND
+from agents.config.providers.built_in import LOCAL_KIND
 from agents.config.settings import ModelChoice, Settings
-from agents.config.trust import TrustAnswers, TrustMode
+from agents.config.trust.decision import TrustAnswers, TrustMode
 from agents.llm.errors import ModelError
 from agents.models import LanguageServer, McpServer
 from agents.runner.brief import model_for

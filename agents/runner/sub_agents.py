@@ -9,9 +9,9 @@ from pathlib import Path
 
 from django.conf import settings as server_settings
 
-from agents.config.fleet import DEEPEST
+from agents.config.sections.roles import DEEPEST
 from agents.config.settings import FleetRole, Settings
-from agents.config.trust import TrustMode
+from agents.config.trust.decision import TrustMode
 from agents.fleet.parent.child import Child
 from agents.fleet.parent.errors import FleetError
 from agents.fleet.parent.reaching import Remote, reach_recorded, reach_remote

@@ -10,7 +10,7 @@ import asyncio
 import logging
 from functools import cache, partial
 
-from agents.skills.shelf import SkillShelf, skill_shelf
+from agents.skills.cache import SkillShelf, skill_shelf
 from agents.skills.skill import SkillState
 from agents.skills.states import shown_states, tell_skills
 from workspaces.queries.workspaces import list_open_workspaces

@@ -14,8 +14,8 @@ from django.db import Error as DatabaseProblem
 
 from agents.config.cache import FolderConfig, folder_config
 from agents.config.offline import OFFLINE_ID
-from agents.config.provider_kinds import BUILT_IN
-from agents.config.trust import CURE, TrustState
+from agents.config.providers.kinds import BUILT_IN
+from agents.config.trust.decision import CURE, TrustState
 from agents.llm.ending import end_connections
 from agents.runner.diagnosis import ASK_SECONDS, facts_of, unstored_folder
 from crushsite.cli.findings import Finding, fail, ok, warn

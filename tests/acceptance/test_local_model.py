@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from agents.config.local_model import LOCAL_MODEL, is_installed
+from agents.config.providers.built_in import LOCAL_MODEL, is_installed
 from tests.acceptance.conversation import (
     CANCELLED_PAIR,
     Seat,

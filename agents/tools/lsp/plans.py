@@ -13,8 +13,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from agents.config.project_code import RUNS_PROJECT_CODE
 from agents.config.settings import LspSettings
+from agents.config.trust.project_code import RUNS_PROJECT_CODE
 from agents.tools.lsp.known import KNOWN, KnownServer, known_server
 from agents.tools.lsp.languages import fits, languages_in
 

@@ -10,9 +10,9 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 from typing_extensions import override
 
-from agents.config.crushrc_bash import evaluate
+from agents.config.crushrc.bash import evaluate
+from agents.config.crushrc.conversion import as_crushrc, as_json
 from agents.config.find import FILE_NAME, SHELL_NAME, is_shell_file, users_own
-from agents.config.migration import as_crushrc, as_json
 from agents.config.parse import parse_file
 from agents.config.schema import check
 

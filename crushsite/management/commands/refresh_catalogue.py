@@ -12,7 +12,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 from typing_extensions import override
 
-from agents.config.distil_catalogue import (
+from agents.config.providers.distil import (
     TARGET,
     CannotDistil,
     distil,
@@ -20,7 +20,7 @@ from agents.config.distil_catalogue import (
     encoded,
     encoded_facts,
 )
-from agents.config.model_facts import FACTS_FILE
+from agents.config.providers.model_facts import FACTS_FILE
 
 
 class Command(BaseCommand):

@@ -10,7 +10,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 from typing_extensions import override
 
-from agents.config.local_model import is_installed
+from agents.config.providers.built_in import is_installed
 from crushsite.cli.naming import command_line
 from crushsite.data_folder import ensure_data_dir, sole_server
 from crushsite.database import ensure_migrated

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from agents.config.load import LoadedConfig, load_config
-from agents.config.trust import EVERY_FOLDER, TrustAnswers
+from agents.config.trust.decision import EVERY_FOLDER, TrustAnswers
 
 
 @dataclass(frozen=True)

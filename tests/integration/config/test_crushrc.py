@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from agents.config.crushrc_bash import evaluate
+from agents.config.crushrc.bash import evaluate
 from agents.config.load import load_config
-from agents.config.trust import (
+from agents.config.trust.decision import (
     EVERY_FOLDER,
     NO_FOLDER,
     TrustAnswers,

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from agents.config.trust import TrustAnswers, TrustState
+from agents.config.trust.decision import TrustAnswers, TrustState
 from tests.integration.config.conftest import Place
 
 ASK = TrustAnswers()

@@ -13,8 +13,8 @@ ROOT = Path(__file__).parents[3]
 PACKAGE = """
 from datetime import date, time
 from types import SimpleNamespace as Thing
-from agents.config.distil_catalogue import SOURCES
-from agents.config.model_facts import SOURCES as FACTS
+from agents.config.providers.distil import SOURCES
+from agents.config.providers.model_facts import SOURCES as FACTS
 
 class Model:
     context_window, name, prices = 200_000, None, ()
@@ -91,7 +91,7 @@ def test_it_takes_the_prices_of_most_hours_of_the_day(refresh: Refresh):
 def test_what_it_writes_is_what_the_server_reads(refresh: Refresh):
     refresh.install()
     refresh()
-    own = json.loads((ROOT / "agents/config/catalogue.json").read_text())
+    own = json.loads((ROOT / "agents/config/providers/catalogue.json").read_text())
     made = json.loads(refresh.target.read_text())
     assert list(made) == list(own)
     for name, provider in own.items():

@@ -14,7 +14,7 @@ from agents.config.errors import (
     NotWritable,
     StoredConfigError,
 )
-from agents.config.stored import (
+from agents.config.stored.choices import (
     Scope,
     parse_key,
     remove_value,

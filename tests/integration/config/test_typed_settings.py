@@ -5,7 +5,7 @@ import json
 import pytest
 
 from agents.config.settings import Attribution
-from agents.config.stored import Scope, set_value
+from agents.config.stored.choices import Scope, set_value
 
 SECRET = "zQ9-secret-of-a-server"
 

@@ -8,7 +8,7 @@ import pytest
 
 from agents.config.load import load_config
 from agents.config.problem import Problem
-from agents.config.trust import EVERY_FOLDER
+from agents.config.trust.decision import EVERY_FOLDER
 from agents.skills.discover import BUILTIN
 
 FILES = sorted(Path(BUILTIN).glob("*/SKILL.md"))

@@ -5,14 +5,14 @@ from pathlib import Path
 import pytest
 
 import agents.config
-from agents.config.catalogue import known_providers
-from agents.config.ollama import ollama_address
+from agents.config.providers.known import known_providers
+from agents.config.providers.ollama import ollama_address
 
 FOLDER = Path(agents.config.__file__).parent
 
 
 def test_the_file_is_small():
-    assert (FOLDER / "catalogue.json").stat().st_size < 60_000
+    assert (FOLDER / "providers" / "catalogue.json").stat().st_size < 60_000
 
 
 @pytest.mark.parametrize("provider", known_providers().values(), ids=lambda provider: provider.id)
@@ -32,9 +32,9 @@ def test_every_provider_is_complete(provider):
 
 def test_nothing_is_read_before_it_is_asked_for():
     code = (
-        "import sys, agents.config.catalogue as c;"
+        "import sys, agents.config.providers.known as c;"
         "assert not c.known_providers.cache_info().currsize;"
-        "import agents.config.load, agents.config.stored;"
+        "import agents.config.load, agents.config.stored.choices;"
         "assert not c.known_providers.cache_info().currsize;"
         "assert 'django' not in sys.modules, 'django';"
         "assert 'genai_prices' not in sys.modules"

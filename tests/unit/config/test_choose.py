@@ -2,9 +2,9 @@ from typing import Any
 
 import pytest
 
-from agents.config.choose import Chosen, choose
-from agents.config.defaults import Discovery
 from agents.config.problem import Problem
+from agents.config.providers.choice import Chosen, choose
+from agents.config.providers.discovery import Discovery
 
 CUSTOM = {
     "base_url": "http://127.0.0.1:1/v1",

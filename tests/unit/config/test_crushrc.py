@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from agents.config.crushrc import Call, trees_of
+from agents.config.crushrc.language import Call, trees_of
 from agents.config.merge import merge
 
 

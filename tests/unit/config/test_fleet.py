@@ -4,7 +4,9 @@ from typing import Any
 
 import pytest
 
-from agents.config.fleet import (
+from agents.config.problem import Problem
+from agents.config.schema import check
+from agents.config.sections.roles import (
     DEEPEST,
     IDLE_SECONDS,
     LONGEST_SECONDS,
@@ -13,8 +15,6 @@ from agents.config.fleet import (
     WALL_CLOCK_SECONDS,
     fleet_roles,
 )
-from agents.config.problem import Problem
-from agents.config.schema import check
 from agents.config.settings import FleetRole
 
 VARIABLES = {"TOKEN": "t0ken", "HOST": "agents.example.org", "LINE": "a\nb", "WIDE": "tökén"}

@@ -3,7 +3,16 @@
 import pytest
 
 from agents.config import schema
-from agents.config.folder_powers import (
+from agents.config.masking import MASK
+from agents.config.trust.decision import (
+    EVERY_FOLDER,
+    NO_FOLDER,
+    FolderTrust,
+    TrustAnswers,
+    TrustState,
+    question_of,
+)
+from agents.config.trust.powers import (
     HARMLESS_LSP_KEYS,
     HARMLESS_MCP_KEYS,
     HARMLESS_PROVIDER_KEYS,
@@ -13,15 +22,6 @@ from agents.config.folder_powers import (
     Source,
     powers_of,
     without_powers,
-)
-from agents.config.masking import MASK
-from agents.config.trust import (
-    EVERY_FOLDER,
-    NO_FOLDER,
-    FolderTrust,
-    TrustAnswers,
-    TrustState,
-    question_of,
 )
 
 FILE = "/p/crush.json"

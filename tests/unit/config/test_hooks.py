@@ -2,9 +2,9 @@ from typing import Any
 
 import pytest
 
-from agents.config.hooks import HOOKS_LIMIT, pre_tool_hooks
 from agents.config.merge import merge
 from agents.config.problem import Problem
+from agents.config.sections.hooks import HOOKS_LIMIT, pre_tool_hooks
 from agents.config.settings import HookSettings
 
 

@@ -4,8 +4,8 @@ import json
 import shlex
 from typing import Any
 
-from agents.config.crushrc import Call, trees_of
-from agents.config.migration import as_crushrc, as_json
+from agents.config.crushrc.conversion import as_crushrc, as_json
+from agents.config.crushrc.language import Call, trees_of
 
 TREE: dict[str, Any] = {
     "$schema": "https://example.org/schema",

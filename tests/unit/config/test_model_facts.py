@@ -2,10 +2,10 @@
 
 import pytest
 
-from agents.config.catalogue import known_providers
 from agents.config.known_services import UNSUPPORTED, known_services
-from agents.config.model_facts import SOURCES, known_model
 from agents.config.model_families import base_name, family_of
+from agents.config.providers.known import known_providers
+from agents.config.providers.model_facts import SOURCES, known_model
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agents.config.fitting import Each, Fields
 from agents.config.schema import CONFIG, check, misfit_at
+from agents.config.validation import Each, Fields
 
 JSON = st.recursive(
     st.none()

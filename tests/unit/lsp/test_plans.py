@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from agents.config.project_code import RUNS_PROJECT_CODE
 from agents.config.settings import LspSettings
+from agents.config.trust.project_code import RUNS_PROJECT_CODE
 from agents.tools.lsp.known import KNOWN
 from agents.tools.lsp.plans import ServerPlan, plans_of
 

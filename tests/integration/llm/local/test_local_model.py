@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from agents.config.local_model import is_installed, local_provider
+from agents.config.providers.built_in import is_installed, local_provider
 from agents.llm.contract import (
     ModelEvent,
     ModelRequest,

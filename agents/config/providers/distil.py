@@ -16,7 +16,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from agents.config.model_facts import SOURCES as SOURCES_OF_FACTS
+from agents.config.providers.model_facts import SOURCES as SOURCES_OF_FACTS
 
 TARGET = Path(__file__).with_name("catalogue.json")
 

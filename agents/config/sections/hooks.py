@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from agents.config.problem import Problem, problem_with_key
-from agents.config.section_entry import SECONDS_LIMIT
+from agents.config.sections.entry import SECONDS_LIMIT
 from agents.config.settings import HookSettings
 
 TIMEOUT_SECONDS = 30.0

@@ -8,8 +8,8 @@ from agents.config.known_clouds import (
     LMSTUDIO_ADDRESS,
     VERTEX_ADDRESS,
 )
-from agents.config.local_model import LOCAL_KIND
 from agents.config.offline import OFFLINE_KIND
+from agents.config.providers.built_in import LOCAL_KIND
 
 # What a file may call a wire, and the wire that serves it.
 KINDS = {

@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 
 from agents.config.find import work_tree_of
-from agents.config.folder_powers import CommandWord, is_within
 from agents.config.regular_file import Unreadable, read_regular_file
+from agents.config.trust.powers import CommandWord, is_within
 
 FILES_LIMIT = 64
 NAMES_LIMIT = 5_000

@@ -17,10 +17,10 @@ from urllib.parse import urlsplit
 import orjson
 
 from agents.config.cache import configs
-from agents.config.changes import StoredPlace, change_stored
 from agents.config.errors import NoToken, RefreshRefused
 from agents.config.http_values import is_address
-from agents.config.stored import Scope, set_provider_key, stored_token
+from agents.config.stored.changes import StoredPlace, change_stored
+from agents.config.stored.choices import Scope, set_provider_key, stored_token
 from workspaces.queries.workspaces import require_open
 from workspaces.storage.reader import read
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass
 
-from agents.config.catalogue import KnownProvider, known_providers
 from agents.config.expand import Lookup
 from agents.config.known_clouds import known_clouds
 from agents.config.known_services import known_services
-from agents.config.ollama import finder, ollama_address
-from agents.config.providers import Resolved, resolve_known
+from agents.config.providers.known import KnownProvider, known_providers
+from agents.config.providers.ollama import finder, ollama_address
+from agents.config.providers.resolve import Resolved, resolve_known
 
 OLLAMA_ID = "ollama"
 PROGRAMS = "openai-compat"  # what they speak

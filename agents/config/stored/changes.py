@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from agents.config.cache import configs
-from agents.config.crushrc_files import LastTrees
+from agents.config.crushrc.programs import LastTrees
 from agents.config.find import stored_for_workspace
 from agents.config.load import LoadedConfig
 from agents.config.parse import parse_file
-from agents.config.stored import Scope
+from agents.config.stored.choices import Scope
 from workspaces.events.types import Kind
 from workspaces.models import Workspace
 from workspaces.queries.workspaces import read_open_workspace

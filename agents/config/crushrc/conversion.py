@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from agents.config import crushrc
-from agents.config.crushrc import FlagTable
+from agents.config.crushrc.language import FlagTable
+from agents.config.crushrc.language import language as crushrc
 from agents.config.merge import merge
 from agents.config.parse import Tree
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from agents.config.folder_powers import Source
 from agents.config.parse import Tree
 from agents.config.problem import Problem, warning_with_key
+from agents.config.trust.powers import Source
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterator, Mapping
 from itertools import islice
 
-from agents.config.folder_powers import Effect, Power
+from agents.config.trust.powers import Effect, Power
 
 _PYTHON = ("pyproject.toml", "setup.py", "setup.cfg", "requirements.txt", "Pipfile",
            "pyrightconfig.json", "uv.lock")  # fmt: skip

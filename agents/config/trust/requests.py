@@ -6,9 +6,9 @@ from functools import partial
 from typing import Any
 
 from agents.config.cache import configs
-from agents.config.changes import announce
 from agents.config.load import LoadedConfig
-from agents.config.trust import TrustState, question_of
+from agents.config.stored.changes import announce
+from agents.config.trust.decision import TrustState, question_of
 from workspaces.events.types import Kind
 from workspaces.models import TrustRequest, TrustRequestState, Workspace
 from workspaces.queries.trust import call_id_of, pending_requests, wire_of

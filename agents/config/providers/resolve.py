@@ -10,9 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from agents.config.catalogue import KnownProvider
 from agents.config.expand import Lookup
-from agents.config.local_model import local_provider
 from agents.config.masking import (
     masked,
     masked_address,
@@ -26,7 +24,9 @@ from agents.config.offline import offline_provider
 from agents.config.parse import Tree
 from agents.config.problem import Problem
 from agents.config.provider_entry import ProviderEntry
-from agents.config.provider_kinds import BUILT_IN, KEYLESS
+from agents.config.providers.built_in import local_provider
+from agents.config.providers.kinds import BUILT_IN, KEYLESS
+from agents.config.providers.known import KnownProvider
 from agents.config.settings import ModelInfo, ProviderSettings
 
 PROVIDERS_LIMIT = 100

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import assert_never
 
-from agents.config.folder_powers import Effect, Powers, Source, without_powers
 from agents.config.masking import MASK
 from agents.config.problem import Problem
+from agents.config.trust.powers import Effect, Powers, Source, without_powers
 
 CURE = "answer the trust request in a client, or run `crush-server trust`"
 

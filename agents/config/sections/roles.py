@@ -7,7 +7,7 @@ from typing import Any
 
 from agents.config.expand import Lookup
 from agents.config.problem import Problem
-from agents.config.section_entry import SectionEntry, entries_of
+from agents.config.sections.entry import SectionEntry, entries_of
 from agents.config.settings import FleetRole
 
 WALL_CLOCK_SECONDS = 1_800

@@ -12,7 +12,7 @@ from typing import Any
 from agents.config.expand import Lookup
 from agents.config.http_values import is_address, is_header_name, is_header_value
 from agents.config.problem import Problem
-from agents.config.section_entry import SectionEntry, entries_of
+from agents.config.sections.entry import SectionEntry, entries_of
 from agents.config.settings import McpSettings
 
 TIMEOUT_SECONDS = 15.0

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from typing_extensions import override
 
-from agents.config.crushrc import BUILTINS, Call, trees_of
+from agents.config.crushrc.language import BUILTINS, Call, trees_of
 from agents.config.parse import Tree
 from agents.config.problem import Problem, problem_with_file
 from workspaces.release import VERSION
