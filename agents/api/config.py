@@ -7,9 +7,8 @@ from typing import Any
 from django.http import HttpResponse
 
 from agents.config.cache import configs
-from agents.config.known_services import known_services
-from agents.config.model_list import shown_model
-from agents.config.providers.known import KnownProvider, known_providers
+from agents.config.providers.known import KnownProvider, known_providers, known_services
+from agents.config.providers.models import shown_model
 from workspaces.api.answers import json_answer
 from workspaces.api.api_view import ApiView
 from workspaces.queries.workspaces import require_open

@@ -1,28 +1,112 @@
-"""What clients change in the stored configuration. Each answer comes after the change is told to all."""
+"""Changes that clients make to the stored configuration. Answers after all clients are notified.
+
+The values are secrets: no error repeats one.
+"""
 
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 from django.http import HttpResponse
+from rest_framework import serializers
+from typing_extensions import override
 
-from agents.api.config_fields import (
-    CompactForm,
-    ModelForm,
-    ProviderKeyForm,
-    RefreshForm,
-    RemoveForm,
-    SetForm,
-)
 from agents.config.cache import configs
-from agents.config.provider_keys import require_usable
 from agents.config.stored.changes import StoredPlace, change_stored
-from agents.config.stored.choices import remove_value, set_model, set_provider_key, set_value
-from agents.config.stored.credentials import refresh_token
+from agents.config.stored.choices import (
+    KEY_LIMIT,
+    Scope,
+    remove_value,
+    set_model,
+    set_provider_key,
+    set_value,
+)
+from agents.config.stored.credentials import refresh_token, require_usable
+from agents.config.validation import NAME_LIMIT
 from workspaces.api.answers import empty_answer, json_answer
 from workspaces.api.api_view import ApiView
+from workspaces.api.bodies import Form
+from workspaces.api.fields import WORDS, Flag, Text
 from workspaces.queries.workspaces import require_open
 from workspaces.storage.reader import read
+
+
+class ScopeNumber(serializers.Field[Scope, Any, int, Any]):
+    default_error_messages = WORDS | {"invalid": "must be 0 (user) or 1 (workspace)"}
+
+    @override
+    def to_internal_value(self, data: Any) -> Scope:
+        if type(data) is not int or data not in {0, 1}:
+            self.fail("invalid")
+        return Scope(data)
+
+    @override
+    def to_representation(self, value: Scope) -> int:
+        return value.value
+
+
+class AnyValue(serializers.Field[Any, Any, Any, Any]):
+    """Any JSON, also null. Where it is to stand decides what it must be."""
+
+    default_error_messages = WORDS
+
+    @override
+    def to_internal_value(self, data: Any) -> Any:
+        return data
+
+    @override
+    def to_representation(self, value: Any) -> Any:
+        return value
+
+
+class JsonObject(serializers.Field[dict[str, Any], Any, dict[str, Any], Any]):
+    default_error_messages = WORDS | {"invalid": "must be an object"}
+
+    @override
+    def to_internal_value(self, data: Any) -> dict[str, Any]:
+        if not isinstance(data, dict):
+            self.fail("invalid")
+        return data
+
+    @override
+    def to_representation(self, value: dict[str, Any]) -> dict[str, Any]:
+        return value
+
+
+class SetForm(Form):
+    scope = ScopeNumber()
+    key = Text(limit=KEY_LIMIT)
+    value = AnyValue(allow_null=True)
+
+
+class RemoveForm(Form):
+    scope = ScopeNumber()
+    key = Text(limit=KEY_LIMIT)
+
+
+class ModelForm(Form):
+    scope = ScopeNumber()
+    model_type = Text(limit=NAME_LIMIT)
+    model = JsonObject()
+
+
+class CompactForm(Form):
+    scope = ScopeNumber()
+    enabled = Flag()
+
+
+class ProviderKeyForm(Form):
+    scope = ScopeNumber()
+    provider_id = Text(limit=NAME_LIMIT)
+    # Older clients leave it out where the key is a text.
+    kind = Text(limit=NAME_LIMIT, allow_blank=True, default="")
+    api_key = AnyValue()
+
+
+class RefreshForm(Form):
+    scope = ScopeNumber()
+    provider_id = Text(limit=NAME_LIMIT)
 
 
 class ConfigSetView(ApiView):

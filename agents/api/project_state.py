@@ -12,7 +12,7 @@ from itertools import islice
 from pathlib import Path
 
 from agents.config.context_files import KNOWN_NAMES
-from agents.config.errors import NotWritable
+from agents.config.stored.file import NotWritable
 
 MARK = "init"
 _PATHS_LIMIT = 500

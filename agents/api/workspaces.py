@@ -9,7 +9,7 @@ from django.http import HttpResponse
 from agents.actions.teardown import release, retire
 from agents.config.cache import configs
 from agents.skills.cache import skill_shelf
-from agents.skills.states import shown_states
+from agents.skills.watch import shown_states
 from workspaces.api.answers import empty_answer, json_answer
 from workspaces.api.api_view import ApiView
 from workspaces.api.opening import OpeningForm, open_for_client

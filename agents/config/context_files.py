@@ -1,18 +1,18 @@
-"""Files that tell a model how to work here: AGENTS.md and its kin.
+"""Finds and reads the files that instruct a model, such as AGENTS.md, with limits.
 
-Finds and reads them, bounded: in the workspace, in every folder above it, and the user's
-own. A folder's files stay inside the folder, symlinks followed; the user's may lie
-anywhere. Raises nothing: what cannot be read is left out.
+Looks in the workspace, in every folder above it, and at the user's own files. A folder's
+files must lie inside the folder after symlinks are resolved; the user's may lie anywhere.
+Raises nothing: a file that cannot be read is left out.
 """
 
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 
-from agents.config.folder_names import names_in
 from agents.config.regular_file import Unreadable, read_regular_file
 
 FILE_LIMIT = 64 << 10
@@ -22,6 +22,8 @@ _PATHS_LIMIT = 500
 _ENTRIES_LIMIT = 500  # of all folders together
 _DEPTH_LIMIT = 4
 _LEVELS_LIMIT = 64
+_SETTLED_NS = 2_000_000_000  # a folder that changed later may change again with the same time
+_FOLDERS_KEPT = 1_000
 
 _KNOWN = ("AGENTS", "CRUSH", "CLAUDE", "GEMINI")
 KNOWN_NAMES = (
@@ -36,6 +38,10 @@ KNOWN_NAMES = (
     ".github/copilot-instructions.md",
 )
 _FIRST_NAMES = frozenset(name.partition("/")[0] for name in KNOWN_NAMES)
+
+
+# By folder and names: the folder's time and inode, and which of the names it holds.
+_present_names: dict[tuple[str, frozenset[str]], tuple[int, int, frozenset[str]]] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,3 +172,25 @@ class _Collected:
 def _is_within(path: str, folder: str) -> bool:
     real = os.path.realpath(path)
     return real == folder or real.startswith(folder.rstrip("/") + "/")
+
+
+def names_in(folder: str, wanted: frozenset[str]) -> frozenset[str]:
+    """The names that exist in the folder, files or not. Blocks on the disk.
+
+    Cached while the folder is unchanged: every run looks for some twenty names in every folder
+    above its workspace, and almost none of them exist.
+
+    Raises ``OSError``, and ``ValueError`` for a NUL in the folder's path.
+    """
+    state = os.stat(folder)  # noqa: PTH116  called for every run
+    key = (folder, wanted)
+    known = _present_names.get(key)
+    if known is not None and known[:2] == (state.st_mtime_ns, state.st_ino):
+        return known[2]
+    # Looks up each name instead of listing the folder, which may be very large.
+    present = frozenset(name for name in wanted if os.path.lexists(f"{folder}/{name}"))
+    if time.time_ns() - state.st_mtime_ns > _SETTLED_NS:
+        if len(_present_names) >= _FOLDERS_KEPT:
+            _present_names.clear()
+        _present_names[key] = (state.st_mtime_ns, state.st_ino, present)
+    return present

@@ -1,14 +1,15 @@
-"""``$VAR`` in a configuration's text. Pure: the variables come through a lookup.
+"""Expands variables in a configuration's text, and decides which variables it may read. Pure.
 
-``$VAR``, ``${VAR}``, ``${VAR:-default}`` and ``$$`` for a dollar. Nothing is ever
-run: ``$(command)`` stays as it is written and is reported. Results name variables,
-never their values.
+Knows ``$VAR``, ``${VAR}``, ``${VAR:-default}`` and ``$$`` for a dollar. Runs nothing:
+``$(command)`` stays as it is written and is reported. Results name variables, never their
+values. The server's own secrets are hidden from every configuration, because any project's
+file can put any variable into any address.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -131,3 +132,20 @@ def _value(name: str, work: _Work) -> str:
         work.unset[name] = None
         return ""
     return value
+
+
+_PRIVATE_NAMES = frozenset({"DATABASE_URL", "REDIS_URL", "SECRET_KEY"})
+_PRIVATE_PREFIXES = ("CRUSH_", "DJANGO_")
+
+
+def variables(given: Mapping[str, str], server: Mapping[str, str]) -> Lookup:
+    """A variable that the client gives empty hides the server's."""
+
+    def lookup(name: str) -> str | None:
+        if name in given:
+            return given[name]
+        if name in _PRIVATE_NAMES or name.startswith(_PRIVATE_PREFIXES):
+            return None
+        return server.get(name)
+
+    return lookup

@@ -12,9 +12,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from agents.config.crushrc.programs import LastTrees, program_environment, remembered, runner
-from agents.config.environment import variables
+from agents.config.expand import variables
 from agents.config.find import Fingerprint, config_home, fingerprint, home
-from agents.config.language_servers import language_servers
 from agents.config.parse import Parsed, Tree
 from agents.config.problem import Problem
 from agents.config.providers.built_in import is_installed
@@ -23,16 +22,16 @@ from agents.config.providers.discovery import Discovery, asks_ollama, prefers_lo
 from agents.config.public import Places, public_config
 from agents.config.read_files import merge_all, read_files
 from agents.config.sections.hooks import pre_tool_hooks
-from agents.config.sections.options import complete_options
+from agents.config.sections.options import complete_options, skill_folders
 from agents.config.sections.roles import fleet_roles
-from agents.config.sections.servers import mcp_servers
+from agents.config.sections.servers import language_servers, mcp_servers
 from agents.config.settings import Attribution, Settings
-from agents.config.skill_folders import skill_folders
 from agents.config.trust.address_keys import keep_keys_apart
 from agents.config.trust.decision import FolderTrust, TrustAnswers, TrustMode, TrustState
-from agents.config.trust.folder_programs import folder_programs
-from agents.config.trust.powers import Powers, Source, powers_of, words_of_programs
+from agents.config.trust.folder_programs import folder_programs, words_of_programs
+from agents.config.trust.powers import Powers, powers_of
 from agents.config.trust.project_code import project_code_powers
+from agents.config.trust.sources import Source
 
 PROBLEMS_LIMIT = 100
 

@@ -25,8 +25,8 @@ from agents.config.merge import merge
 from agents.config.parse import Parsed, Tree, parse_file
 from agents.config.problem import Problem, problem_with_file, warning_with_key
 from agents.config.schema import CONFIG, check
-from agents.config.trust.powers import Source, is_outside, is_within
-from agents.config.unknown_keys import unknown_keys
+from agents.config.trust.sources import Source, is_outside, is_within
+from agents.config.validation import unknown_keys
 
 _FOREIGN = "it belongs to another user and is not used"
 

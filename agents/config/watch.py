@@ -1,30 +1,141 @@
-"""Sees that a configuration file of an open workspace has changed, and has clients told.
+"""Notices changed configuration files of open workspaces, and has clients notified.
 
-One watch for a process. Where the kernel gives none, and now and then anyway, files
-are looked at: a look is a stat of each. What a change means is found by the cache.
+One kernel watch for the process, with a thread of its own. Its reports are hints: files are
+also checked now and then, and always where the kernel gives no watch; a check is one stat a
+file. The cache decides what a change means.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import os
+import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePath
+from typing import TYPE_CHECKING
 
 from agents.config.cache import configs
-from agents.config.file_watch import CannotWatch, FileWatch
 from agents.config.stored.changes import announce, open_ids
 from agents.config.trust.requests import keep_trust_request
-from agents.config.watched import Watched, watched
 from workspaces.storage.errors import ShuttingDown, WorkspaceUnknown
 from workspaces.storage.reader import read
 from workspaces.waiting import wait_until_set
 
+if TYPE_CHECKING:
+    from watchfiles._rust_notify import RustNotify
+
 logger = logging.getLogger(__name__)
 
-ROUND_SECONDS = 2.0  # workspaces are also opened by other processes
-LOOK_SECONDS = 15.0  # at all files, watched or not: some file systems tell nothing
-RETRY_SECONDS = 60.0  # a kernel that refused a watch may give one later
+ROUND_SECONDS = 2.0  # other processes open workspaces too
+LOOK_SECONDS = 15.0  # checks all files this often: some file systems report no changes
+RETRY_SECONDS = 60.0  # after the kernel refused a watch
+STEP_MS = 60  # changes are reported after this long without another one,
+DEBOUNCE_MS = 300  # and after this long at the latest
+_TRIES = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    folders: frozenset[str]  # they exist
+    # A changed path, and whose files it may concern.
+    files: Mapping[str, frozenset[str]]
+    # When one of these comes or goes, other folders are to be watched.
+    turning_points: frozenset[str]
+
+
+def watched(files_of: Mapping[str, Iterable[str]]) -> Watched:
+    """``files_of``: by workspace, the files that may make its configuration."""
+    owners: dict[str, set[str]] = {}
+    for workspace_id, files in files_of.items():
+        for file in files:
+            owners.setdefault(file, set()).add(workspace_id)
+    for file, ids in list(owners.items()):
+        real = _real(file)
+        if real != file:
+            owners.setdefault(real, set()).update(ids)
+    folders: set[str] = set()
+    turning_points: set[str] = set()
+    for file in owners:
+        folder = os.path.dirname(file)  # noqa: PTH120  "" above a bare name
+        turning_points.add(folder)
+        while not os.path.isdir(folder) and folder not in {"", "/"}:  # noqa: PTH112  pathlib's raises where it may not look
+            folder = os.path.dirname(folder)  # noqa: PTH120  the same
+            turning_points.add(folder)
+        if folder:
+            folders.add(folder)
+    files = {file: frozenset(ids) for file, ids in owners.items()}
+    return Watched(frozenset(folders), files, frozenset(turning_points) - {"/"})
+
+
+def _real(file: str) -> str:
+    """Editors of a linked file write the file that the link names."""
+    try:
+        if Path(file).is_symlink():
+            return os.path.realpath(file)
+    except (OSError, ValueError):
+        pass
+    return str(PurePath(file))
+
+
+class CannotWatch(Exception):
+    """The kernel takes no more watches, or the file system has none."""
+
+
+def _notify(folders: Sequence[str]) -> RustNotify:
+    from watchfiles._rust_notify import RustNotify  # noqa: PLC0415  a server's start must not wait for it
+
+    for _ in range(_TRIES):
+        # Its own way to leave out what may not be read would swallow every other error too.
+        readable = [folder for folder in folders if os.access(folder, os.R_OK)]
+        try:
+            return RustNotify(readable, False, False, 300, False, False)
+        except FileNotFoundError:
+            continue  # one went away just now
+        except (OSError, RuntimeError) as error:
+            # Its texts name folders and the kernel's reason.
+            raise CannotWatch(str(error)) from None
+    raise CannotWatch("folders come and go")
+
+
+class FileWatch:
+    """Made in a thread: it loads a library and asks the kernel. ``heard`` is called in
+    the watch's own thread. Raises ``CannotWatch``."""
+
+    def __init__(self, folders: Iterable[str], heard: Callable[[frozenset[str]], None]) -> None:
+        self._heard = heard
+        self._stopping = threading.Event()
+        self._notify = _notify(sorted(folders))
+        self._thread = threading.Thread(target=self._listen, name="config-watch", daemon=True)
+        self._thread.start()
+
+    @property
+    def is_alive(self) -> bool:
+        return self._thread.is_alive()
+
+    def stop(self) -> None:
+        """Blocks until its thread has ended. Callable twice."""
+        self._stopping.set()
+        self._thread.join()
+
+    def _listen(self) -> None:
+        try:
+            self._tell_all(self._notify)
+        except Exception as error:  # noqa: BLE001  whatever ends it, whoever asks sees it dead
+            logger.warning("watching configuration files ended: %s", error)
+        finally:
+            self._notify.close()
+
+    def _tell_all(self, notify: RustNotify) -> None:
+        while not self._stopping.is_set():
+            changes = notify.watch(DEBOUNCE_MS, STEP_MS, 0, self._stopping)
+            if not isinstance(changes, str):
+                self._heard(frozenset(path for _, path in changes))
+            elif changes == "signal":
+                return
+
 
 MakeWatch = Callable[[Iterable[str], Callable[[frozenset[str]], None]], FileWatch]
 _NOTHING = Watched(frozenset(), {}, frozenset())

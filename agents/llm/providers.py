@@ -10,29 +10,13 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Mapping
 
+from agents.config.providers.kinds import BY_NAME, SERVED, Package
 from agents.config.settings import ProviderSettings
 from agents.llm.addresses import is_openai
 from agents.llm.contract import SILENCE_SECONDS, Provider
 from agents.llm.errors import MissingPackage, UnknownProviderKind
 
 PACE_SECONDS = 0.005
-
-# The type of a provider, the module of its wire and its class.
-WIRES = {
-    "openai-responses": ("agents.llm.responses", "ResponsesWire"),
-    "openai-compat": ("agents.llm.openai", "OpenAIWire"),
-    "azure": ("agents.llm.openai", "OpenAIWire"),
-    "anthropic": ("agents.llm.anthropic", "AnthropicWire"),
-    "gemini": ("agents.llm.gemini", "GeminiWire"),
-    "bedrock": ("agents.llm.bedrock", "BedrockWire"),
-    "vertex": ("agents.llm.vertex", "VertexWire"),
-}
-# What a wire needs beyond the server itself: the package, its project, and the extra.
-EXTRAS = {
-    "bedrock": ("botocore", "botocore", "bedrock"),
-    "vertex": ("google", "google-auth", "vertex"),
-}
-KINDS = ("openai", *WIRES, "local", "offline")
 
 
 def provider_for(
@@ -53,25 +37,28 @@ def provider_for(
             kind = "openai-responses" if is_openai(settings.base_url) else "openai-compat"
         case _:
             kind = settings.kind
-    if kind not in WIRES:
+    served = BY_NAME.get(kind)
+    if served is None or served.wire is None:
         raise UnknownProviderKind(
-            f"Provider '{settings.id}' has the type '{settings.kind[:100]}', which this "
-            f"server does not know. The types that work are {', '.join(KINDS[:-1])} and {KINDS[-1]}."
+            f"Provider '{settings.id}' has the type '{settings.kind[:100]}', which this server "
+            f"does not know. The types that work are {', '.join(SERVED[:-1])} and {SERVED[-1]}."
         )
-    return _wire(kind, settings)(settings, env=env, silence_seconds=silence_seconds)
+    wire = _imported_wire(served.name, served.wire, served.package, settings)
+    return wire(settings, env=env, silence_seconds=silence_seconds)
 
 
-def _wire(kind: str, settings: ProviderSettings) -> Callable[..., Provider]:
-    module, name = WIRES[kind]
-    package, project, extra = EXTRAS.get(kind, ("", "", ""))
+def _imported_wire(
+    kind: str, name: tuple[str, str], package: Package | None, settings: ProviderSettings
+) -> Callable[..., Provider]:
     try:
-        wire: Callable[..., Provider] = getattr(importlib.import_module(module), name)
+        wire: Callable[..., Provider] = getattr(importlib.import_module(name[0]), name[1])
     except ModuleNotFoundError as error:
-        if not package or (error.name or "").partition(".")[0] != package:
+        if package is None or (error.name or "").partition(".")[0] != package.module:
             raise
         raise MissingPackage(
             f"Provider '{settings.id}' has the type '{kind}', which needs a package that is not "
-            f"installed (the extra '{extra}'): .venv/bin/python -m pip install {project}"
+            f"installed (the extra '{package.extra}'): "
+            f".venv/bin/python -m pip install {package.project}"
         ) from None
     return wire
 

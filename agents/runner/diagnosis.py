@@ -18,8 +18,7 @@ from django.conf import settings as server_settings
 from agents.config.cache import FolderConfig, configs, folder_config
 from agents.config.load import load_config
 from agents.config.masking import masked_address
-from agents.config.offline import OFFLINE_KIND
-from agents.config.providers.built_in import LOCAL_KIND
+from agents.config.providers.kinds import LOCAL_KIND, OFFLINE_KIND
 from agents.config.settings import ModelChoice, Settings
 from agents.config.trust.decision import TrustAnswers, TrustMode
 from agents.llm.errors import ModelError

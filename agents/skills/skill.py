@@ -1,15 +1,16 @@
-"""What a skill is, and when one is valid. Pure.
+"""What a skill is, when it is valid, and which files belong to it. Pure.
 
-A skill is a folder with a SKILL.md: front matter that says what it is good for, and
-instructions below. A broken one is a state with an error, and nothing else.
+A skill is a folder with a SKILL.md: front matter that describes it, and instructions. An invalid
+one has a state with an error, and nothing else.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
+from pathlib import Path
 
 from agents.skills.front_matter import BrokenFrontMatter, Value, read_entries, split
 
@@ -142,3 +143,18 @@ def _flag(entries: Mapping[str, Value], key: str) -> bool:
     if not isinstance(value, str) or value.lower() not in {"true", "false", "yes", "no"}:
         raise InvalidSkill(f"{key}: must be true or false")
     return value.lower() in {"true", "yes"}
+
+
+def skill_of_file(path: Path, skills: Sequence[Skill]) -> Skill | None:
+    """The skill whose folder holds this file. It may be read without permission.
+
+    ``path`` is resolved: a link in a skill's folder that leads elsewhere is no file of the skill.
+    """
+    for skill in skills:
+        if str(path) == skill.place.file or Path(skill.place.folder) in path.parents:
+            return skill
+    return None
+
+
+def is_skill_file(path: Path, skills: Sequence[Skill]) -> bool:
+    return skill_of_file(path, skills) is not None

@@ -1,26 +1,57 @@
-"""Tells clients of a workspace's skills: when it opens, and when they change.
+"""Notifies clients of a workspace's skills: when it opens, and when they change.
 
-Looks by itself every few seconds, because files change without a word, and a
-workspace may have been opened by another process. Serves as a workspace's service.
+Checks every few seconds, because files change unnoticed and another process may have opened the
+workspace. Registered as a service of workspaces.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Iterable, Sequence
 from functools import cache, partial
+from typing import Any
+
+import orjson
 
 from agents.skills.cache import SkillShelf, skill_shelf
 from agents.skills.skill import SkillState
-from agents.skills.states import shown_states, tell_skills
-from workspaces.queries.workspaces import list_open_workspaces
+from workspaces.events.types import Kind
+from workspaces.queries.workspaces import list_open_workspaces, require_open
 from workspaces.storage.errors import Refusal
 from workspaces.storage.reader import read
+from workspaces.storage.transaction import Transaction
 from workspaces.storage.writer import writer
 
 logger = logging.getLogger(__name__)
 
 LOOK_SECONDS = 2.0
+_LOOKED_BACK = 5_000  # events
+
+
+def shown_states(states: Iterable[SkillState]) -> list[dict[str, Any]]:
+    return [
+        {"name": state.name, "path": state.path, "state": int(state.health)}
+        | ({"error": state.error} if state.error else {})
+        for state in states
+    ]
+
+
+def tell_skills(tx: Transaction, *, workspace_id: str, states: Sequence[dict[str, Any]]) -> None:
+    """Unless they were told since the workspace opened. Raises ``WorkspaceUnknown``.
+
+    Each process that works looks for itself; the first one that sees a change tells it.
+    """
+    newest = tx.next_number(workspace_id) - 1
+    require_open(workspace_id)
+    rows = tx.fetch(
+        "SELECT kind, payload FROM workspaces_event WHERE workspace_id = %s AND number > %s"
+        " AND kind IN (%s, %s) ORDER BY number DESC LIMIT 1",
+        [workspace_id, newest - _LOOKED_BACK, Kind.SKILLS_CHANGED, Kind.WORKSPACE_OPENED],
+    )
+    if rows and rows[0][0] == Kind.SKILLS_CHANGED and orjson.loads(rows[0][1])["states"] == states:
+        return
+    tx.append(workspace_id, Kind.SKILLS_CHANGED, {"states": states})
 
 
 class SkillWatch:

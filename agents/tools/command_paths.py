@@ -11,7 +11,7 @@ from itertools import product
 from pathlib import Path
 
 from agents.config.masking import is_secret_name
-from agents.skills.skill_files import is_skill_file
+from agents.skills.skill import is_skill_file
 from agents.tools.contract import ToolContext, ToolRefusal
 from agents.tools.paths import is_inside, resolve
 from permissions.policy.reading import Reads

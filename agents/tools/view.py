@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from agents.llm.contract import ToolSpec
-from agents.skills.skill import Skill
-from agents.skills.skill_files import is_skill_file, skill_of_file
+from agents.skills.skill import Skill, is_skill_file, skill_of_file
 from agents.tools import arguments, asked, images, limits, textfile
 from agents.tools.contract import FileMark, Question, ToolContext, ToolOutcome, ToolRefusal
 from agents.tools.description import beside

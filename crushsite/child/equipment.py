@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from agents.config.providers.kinds import provisioned_kind
 from agents.config.providers.known import KnownProvider, known_providers
 from agents.config.settings import ModelChoice, ModelInfo, ProviderSettings, Settings
 from agents.fleet.frames import Run
@@ -33,14 +34,6 @@ READING = frozenset(
         *("lsp_definition", "lsp_symbols", "lsp_call_hierarchy"),
     }
 )
-_KINDS = {
-    "": "openai-compat",
-    "openai_compat": "openai-compat",
-    "openai_compatible": "openai-compat",
-    "openai-compatible": "openai-compat",
-    "openai_responses": "openai-responses",
-    "google": "gemini",
-}
 
 
 class Equipment:
@@ -91,7 +84,7 @@ class Equipment:
 def _provider(credential: Credential, spec: ProvisionSpec) -> ProviderSettings:
     written = (credential.provider_type or "").strip().lower()
     known = known_providers().get(written) or known_providers().get(credential.provider)
-    kind = _KINDS.get(written, written)
+    kind = provisioned_kind(written)
     if known is not None and kind in {known.id, ""}:
         kind = known.kind
     return ProviderSettings(

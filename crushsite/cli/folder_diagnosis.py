@@ -13,7 +13,7 @@ from django.conf import settings
 from django.db import Error as DatabaseProblem
 
 from agents.config.cache import FolderConfig, folder_config
-from agents.config.offline import OFFLINE_ID
+from agents.config.providers.built_in import OFFLINE_ID
 from agents.config.providers.kinds import BUILT_IN
 from agents.config.trust.decision import CURE, TrustState
 from agents.llm.ending import end_connections

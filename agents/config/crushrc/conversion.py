@@ -11,8 +11,19 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from agents.config.crushrc.language import FlagTable
-from agents.config.crushrc.language import language as crushrc
+from agents.config.crushrc.flags import (
+    CHOICE,
+    HOOK,
+    LSP,
+    MCP,
+    MODEL,
+    OPTION_FLAGS,
+    OPTION_LISTS,
+    OPTION_TEXTS,
+    PROVIDER,
+    UI_OPTIONS,
+    FlagTable,
+)
 from agents.config.merge import merge
 from agents.config.parse import Tree
 
@@ -56,11 +67,11 @@ def _providers(writing: _Writing, providers: Mapping[str, Any]) -> None:
             writing.call("provider", "remove", name)
             continue
         own = {key: value for key, value in entry.items() if key not in {"models", "id"}}
-        _named(writing, ("provider", "add", name), own, crushrc.PROVIDER, f"providers.{name}")
+        _named(writing, ("provider", "add", name), own, PROVIDER, f"providers.{name}")
         for model in entry.get("models") or ():
             words = ("model", "add", f"{name}/{model['id']}")
             flags = {key: value for key, value in model.items() if key != "id"}
-            _named(writing, words, flags, crushrc.MODEL, f"providers.{name}.models.{model['id']}")
+            _named(writing, words, flags, MODEL, f"providers.{name}.models.{model['id']}")
 
 
 def _models(writing: _Writing, models: Mapping[str, Any]) -> None:
@@ -70,15 +81,15 @@ def _models(writing: _Writing, models: Mapping[str, Any]) -> None:
             continue
         name = f"{choice.get('provider')}/{choice.get('model')}"
         flags = {key: value for key, value in choice.items() if key not in {"provider", "model"}}
-        _named(writing, ("model", kind, name), flags, crushrc.CHOICE, f"models.{kind}")
+        _named(writing, ("model", kind, name), flags, CHOICE, f"models.{kind}")
 
 
 def _mcp(writing: _Writing, servers: Mapping[str, Any]) -> None:
-    _servers(writing, "mcp", servers, crushrc.MCP)
+    _servers(writing, "mcp", servers, MCP)
 
 
 def _lsp(writing: _Writing, servers: Mapping[str, Any]) -> None:
-    _servers(writing, "lsp", servers, crushrc.LSP)
+    _servers(writing, "lsp", servers, LSP)
 
 
 def _servers(writing: _Writing, section: str, servers: Mapping[str, Any], flags: FlagTable) -> None:
@@ -93,7 +104,7 @@ def _hooks(writing: _Writing, hooks: Mapping[str, Any]) -> None:
     for event, entries in hooks.items():
         for index, entry in enumerate(entries or ()):
             key = f"hooks.{event}[{index}]"
-            _named(writing, ("hook", "add", event), entry, crushrc.HOOK, key)
+            _named(writing, ("hook", "add", event), entry, HOOK, key)
 
 
 def _permissions(writing: _Writing, permissions: Mapping[str, Any]) -> None:
@@ -105,10 +116,10 @@ def _permissions(writing: _Writing, permissions: Mapping[str, Any]) -> None:
 
 
 def _options(writing: _Writing, options: Mapping[str, Any]) -> None:
-    flags = {key: (name, is_same) for name, (key, is_same) in crushrc.OPTION_FLAGS.items()}
-    texts = {key: name for name, key in crushrc.OPTION_TEXTS.items()}
-    lists = {key: name for name, key in crushrc.OPTION_LISTS.items()}
-    interface = {key: name for name, (key, _) in crushrc.UI_OPTIONS.items()}
+    flags = {key: (name, is_same) for name, (key, is_same) in OPTION_FLAGS.items()}
+    texts = {key: name for name, key in OPTION_TEXTS.items()}
+    lists = {key: name for name, key in OPTION_LISTS.items()}
+    interface = {key: name for name, (key, _) in UI_OPTIONS.items()}
     for key, value in _leaves(options):
         if key in lists and value is None:
             writing.call("option", "reset", lists[key])

@@ -8,18 +8,33 @@ empties something must be laid over the files below before what comes after it i
 from __future__ import annotations
 
 import copy
-import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from typing import Any, TypeAlias
+from typing import Any
 
+from agents.config.crushrc.flags import (
+    CHOICE,
+    FALSE,
+    HOOK,
+    LSP,
+    MCP,
+    MODEL,
+    OPTION_FLAGS,
+    OPTION_LISTS,
+    OPTION_TEXTS,
+    PROVIDER,
+    TRUE,
+    UI_OPTIONS,
+    Flag,
+    FlagTable,
+    Mistake,
+    read_flag,
+)
 from agents.config.parse import Tree
 from agents.config.problem import Problem
 
 BUILTINS = ("provider", "model", "mcp", "lsp", "hook", "permissions", "option")
-_TRUE = frozenset({"true", "1", "yes"})
-_FALSE = frozenset({"false", "0", "no"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,167 +46,6 @@ class Call:
     line: int
 
 
-class _Mistake(Exception):
-    """What is wrong with one call; the rest of the file counts."""
-
-
-@dataclass(frozen=True, slots=True)
-class Flag:
-    key: str  # dotted: where the value stands in the entry
-    read: Callable[[str], Any] = str
-    words: int = 1  # how many words it takes; 2 are a name and a value
-    repeats: bool = False
-    is_switch: bool = False  # its value may be left out: true
-
-
-FlagTable: TypeAlias = Mapping[str, Flag]
-
-
-def _whole(text: str) -> int:
-    if not text.isascii() or not text.isdigit():
-        raise _Mistake(f"{text!r} is not a whole number")
-    return int(text)
-
-
-def _number(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        raise _Mistake(f"{text!r} is not a number") from None
-
-
-def _flag_value(text: str) -> bool:
-    word = text.lower()
-    if word in _TRUE or word in _FALSE:
-        return word in _TRUE
-    raise _Mistake(f"{text!r} is not true or false")
-
-
-def _object(text: str) -> Any:
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
-        raise _Mistake("the value is not JSON") from None
-    if not isinstance(value, dict):
-        raise _Mistake("the value must be a JSON object")
-    return value
-
-
-def _switch(key: str) -> Flag:
-    return Flag(key, _flag_value, is_switch=True)
-
-
-def _list(key: str) -> Flag:
-    return Flag(key, repeats=True)
-
-
-def _pairs(key: str) -> Flag:
-    return Flag(key, words=2, repeats=True)
-
-
-PROVIDER: FlagTable = {
-    "--name": Flag("name"),
-    "--type": Flag("type"),
-    "--api-key": Flag("api_key"),
-    "--base-url": Flag("base_url"),
-    "--disable": _switch("disable"),
-    "--flat-rate": _switch("flat_rate"),
-    "--discover-models": _switch("discover_models"),
-    "--system-prompt-prefix": Flag("system_prompt_prefix"),
-    "--extra-header": _pairs("extra_headers"),
-    "--extra-body": Flag("extra_body", _object),
-    "--provider-options": Flag("provider_options", _object),
-}
-MODEL: FlagTable = {
-    "--name": Flag("name"),
-    "--context-window": Flag("context_window", _whole),
-    "--default-max-tokens": Flag("default_max_tokens", _whole),
-    "--can-reason": _switch("can_reason"),
-    "--supports-images": _switch("supports_attachments"),
-    "--price-input": Flag("cost_per_1m_in", _number),
-    "--price-output": Flag("cost_per_1m_out", _number),
-    "--price-cache-create": Flag("cost_per_1m_in_cached", _number),
-    "--price-cache-hit": Flag("cost_per_1m_out_cached", _number),
-    "--reasoning-effort": Flag("default_reasoning_effort"),
-}
-CHOICE: FlagTable = {
-    "--think": _switch("think"),
-    "--reasoning-effort": Flag("reasoning_effort"),
-    "--max-tokens": Flag("max_tokens", _whole),
-    "--temperature": Flag("temperature", _number),
-    "--top-p": Flag("top_p", _number),
-    "--top-k": Flag("top_k", _whole),
-    "--frequency-penalty": Flag("frequency_penalty", _number),
-    "--presence-penalty": Flag("presence_penalty", _number),
-    "--provider-options": Flag("provider_options", _object),
-}
-MCP: FlagTable = {
-    "--type": Flag("type"),
-    "--command": Flag("command"),
-    "--args": _list("args"),
-    "--env": _pairs("env"),
-    "--url": Flag("url"),
-    "--header": _pairs("headers"),
-    "--timeout": Flag("timeout", _whole),
-    "--disabled": _switch("disabled"),
-    "--disabled-tools": _list("disabled_tools"),
-    "--enabled-tools": _list("enabled_tools"),
-    "--oauth": _switch("oauth"),
-    "--oauth-client-id": Flag("oauth_client_id"),
-    "--oauth-client-secret": Flag("oauth_client_secret"),
-    "--oauth-callback-port": Flag("oauth_callback_port", _whole),
-}
-LSP: FlagTable = {
-    "--command": Flag("command"),
-    "--args": _list("args"),
-    "--env": _pairs("env"),
-    "--filetypes": _list("filetypes"),
-    "--root-markers": _list("root_markers"),
-    "--timeout": Flag("timeout", _whole),
-    "--disabled": _switch("disabled"),
-    "--init-options": Flag("init_options", _object),
-    "--options": Flag("options", _object),
-}
-HOOK: FlagTable = {
-    "--command": Flag("command"),
-    "--name": Flag("name"),
-    "--matcher": Flag("matcher"),
-    "--timeout": Flag("timeout", _whole),
-}
-# An option's key in JSON, how its value is read, and whether JSON says the opposite.
-OPTION_FLAGS: Mapping[str, tuple[str, bool]] = {
-    "debug": ("debug", True),
-    "debug-lsp": ("debug_lsp", True),
-    "auto-lsp": ("auto_lsp", True),
-    "progress": ("progress", True),
-    "metrics": ("disable_metrics", False),
-    "auto-summarize": ("disable_auto_summarize", False),
-    "provider-auto-update": ("disable_provider_auto_update", False),
-    "default-providers": ("disable_default_providers", False),
-    "attribution-generated-with": ("attribution.generated_with", True),
-}
-OPTION_TEXTS: Mapping[str, str] = {
-    "data-directory": "data_directory",
-    "initialize-as": "initialize_as",
-    "notifications": "notifications",
-    "attribution-trailer-style": "attribution.trailer_style",
-}
-OPTION_LISTS: Mapping[str, str] = {
-    "context-path": "context_paths",
-    "global-context-path": "global_context_paths",
-    "skill-path": "skills_paths",
-    "disable-skill": "disabled_skills",
-}
-UI_OPTIONS: Mapping[str, tuple[str, Callable[[str], Any]]] = {
-    "compact": ("tui.compact_mode", _flag_value),
-    "diff": ("tui.diff_mode", str),
-    "transparent": ("tui.transparent", _flag_value),
-    "scrollbar": ("tui.scrollbar", str),
-    "completions-max-depth": ("tui.completions.max_depth", _whole),
-    "completions-max-items": ("tui.completions.max_items", _whole),
-}
-
-
 def trees_of(calls: Sequence[Call]) -> tuple[list[Tree], list[Problem]]:
     """What the calls configure, and which of them do not fit."""
     reading = _Reading()
@@ -199,7 +53,7 @@ def trees_of(calls: Sequence[Call]) -> tuple[list[Tree], list[Problem]]:
     for call in calls:
         try:
             reading.take(call.words)
-        except _Mistake as mistake:
+        except Mistake as mistake:
             words = " ".join(call.words[:2])
             problems.append(Problem(call.file, call.line, 1, str(mistake), words))
     return [tree for tree in reading.trees if tree], problems
@@ -231,7 +85,7 @@ class _Reading:
             case "option":
                 self._option(rest)
             case _:
-                raise _Mistake("is not a builtin of crushrc")
+                raise Mistake("is not a builtin of crushrc")
 
     def _named(self, section: str, words: list[str], flags: FlagTable) -> None:
         verb, name = _verb(words), _argument(words, 1, "a name")
@@ -289,11 +143,11 @@ class _Reading:
         _set_flags(entry, words[2:], HOOK)
         if verb == "add":
             if not entry.get("command"):
-                raise _Mistake("--command is missing")
+                raise Mistake("--command is missing")
             _entries(self.tree, "hooks", event).append(entry)
             return
         if set(entry) - {"name"}:
-            raise _Mistake("only --name selects a hook to remove")
+            raise Mistake("only --name selects a hook to remove")
         # Only this file's: a guard that another file has put up stays.
         for tree in self.trees:
             hooks = (tree.get("hooks") or {}).get(event)
@@ -305,9 +159,9 @@ class _Reading:
     def _permissions(self, words: list[str]) -> None:
         verb, tools = _argument(words, 0, "allow or deny"), words[1:]
         if verb not in {"allow", "deny"}:
-            raise _Mistake(f"{verb!r} is not allow or deny")
+            raise Mistake(f"{verb!r} is not allow or deny")
         if not tools:
-            raise _Mistake("names no tool")
+            raise Mistake("names no tool")
         section, key = (
             ("permissions", "allowed_tools") if verb == "allow" else ("options", "disabled_tools")
         )
@@ -320,14 +174,14 @@ class _Reading:
         elif name == "reset":
             key = OPTION_LISTS.get(_argument(words, 1, "an option that holds a list"))
             if key is None:
-                raise _Mistake(f"{words[1]!r} is not an option that holds a list")
+                raise Mistake(f"{words[1]!r} is not an option that holds a list")
             for tree in self.trees:
                 (tree.get("options") or {}).pop(key, None)
             self.trees.append({"options": {key: None}})
             self.trees.append({})
         elif name in OPTION_FLAGS:
             key, is_same = OPTION_FLAGS[name]
-            value = _flag_value(words[1]) if len(words) > 1 else True
+            value = read_flag(words[1]) if len(words) > 1 else True
             _no_more(words[2:])
             _put(self.tree.setdefault("options", {}), key, value is is_same)
         elif name in OPTION_TEXTS:
@@ -341,12 +195,12 @@ class _Reading:
             )
         else:
             known = [*OPTION_FLAGS, *OPTION_TEXTS, *OPTION_LISTS, "ui", "reset"]
-            raise _Mistake(f"{name!r} is not an option{_meant(name, known)}")
+            raise Mistake(f"{name!r} is not an option{_meant(name, known)}")
 
     def _ui(self, words: list[str]) -> None:
         name = _argument(words, 0, "an option of the interface")
         if name not in UI_OPTIONS:
-            raise _Mistake(f"{name!r} is not an option of the interface{_meant(name, UI_OPTIONS)}")
+            raise Mistake(f"{name!r} is not an option of the interface{_meant(name, UI_OPTIONS)}")
         key, read = UI_OPTIONS[name]
         _no_more(words[2:])
         _put(self.tree.setdefault("options", {}), key, read(_argument(words, 1, "a value")))
@@ -357,25 +211,25 @@ def _verb(words: Sequence[str]) -> str:
     if word in {"remove", "rm"}:
         return "remove"
     if word != "add":
-        raise _Mistake(f"{word!r} is not add or remove")
+        raise Mistake(f"{word!r} is not add or remove")
     return word
 
 
 def _argument(words: Sequence[str], index: int, what: str) -> str:
     if len(words) <= index or not words[index] or words[index].startswith("--"):
-        raise _Mistake(f"needs {what}")
+        raise Mistake(f"needs {what}")
     return words[index]
 
 
 def _no_more(words: Sequence[str]) -> None:
     if words:
-        raise _Mistake(f"{words[0]!r} is one word too many")
+        raise Mistake(f"{words[0]!r} is one word too many")
 
 
 def _model_name(text: str) -> tuple[str, str]:
     provider, _, model_id = text.partition("/")
     if not provider or not model_id:
-        raise _Mistake(f"{text!r} is not PROVIDER/ID")
+        raise Mistake(f"{text!r} is not PROVIDER/ID")
     return provider, model_id
 
 
@@ -388,14 +242,14 @@ def _set_flags(entry: Tree, words: list[str], flags: FlagTable) -> None:
         name, has_value, value = word.partition("=")
         flag = flags.get(name)
         if flag is None:
-            raise _Mistake(f"{name!r} is not known{_meant(name, flags)}")
+            raise Mistake(f"{name!r} is not known{_meant(name, flags)}")
         if has_value:
             rest.insert(0, value)
-        if flag.is_switch and not has_value and (not rest or rest[0].lower() not in _TRUE | _FALSE):
+        if flag.is_switch and not has_value and (not rest or rest[0].lower() not in TRUE | FALSE):
             _put(entry, flag.key, True)
             continue
         if len(rest) < flag.words:
-            raise _Mistake(f"{name} needs {'a value' if flag.words == 1 else 'a name and a value'}")
+            raise Mistake(f"{name} needs {'a value' if flag.words == 1 else 'a name and a value'}")
         taken = [rest.pop(0) for _ in range(flag.words)]
         _add(entry, flag, taken, is_first=flag.key not in fresh)
         fresh.add(flag.key)

@@ -13,12 +13,12 @@ from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from agents.config.crushrc.bash import Evaluated, evaluate
-from agents.config.environment import variables
+from agents.config.expand import variables
 from agents.config.parse import SIZE_LIMIT, Tree
 from agents.config.problem import Problem, problem_with_file
 from agents.config.regular_file import Unreadable, read_regular_file
 from agents.config.schema import check
-from agents.config.trust.powers import Source
+from agents.config.trust.sources import Source
 
 Run: TypeAlias = Callable[[str], Evaluated]
 # What each file configured when it last could be run, by file.

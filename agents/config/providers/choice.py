@@ -11,12 +11,11 @@ from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from agents.config.known_services import known_services
-from agents.config.offline import OFFLINE_ID
 from agents.config.parse import Tree
 from agents.config.problem import Problem, problem_with_key
-from agents.config.providers.built_in import LOCAL_ID
+from agents.config.providers.built_in import LOCAL_ID, OFFLINE_ID
 from agents.config.providers.discovery import CHOSEN_UNASKED, Discovery
+from agents.config.providers.known import known_services
 from agents.config.providers.model_facts import known_model
 from agents.config.providers.resolve import (
     PROVIDERS_LIMIT,

@@ -6,9 +6,12 @@ from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass
 
 from agents.config.expand import Lookup
-from agents.config.known_clouds import known_clouds
-from agents.config.known_services import known_services
-from agents.config.providers.known import KnownProvider, known_providers
+from agents.config.providers.known import (
+    KnownProvider,
+    known_clouds,
+    known_providers,
+    known_services,
+)
 from agents.config.providers.ollama import finder, ollama_address
 from agents.config.providers.resolve import Resolved, resolve_known
 

@@ -1,8 +1,10 @@
-"""``options`` with what is not said in any file filled in. Pure."""
+"""Fills in the defaults of ``options``, and lists the folders that may hold skills. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import PurePath
 from typing import Any
 
 from agents.config.parse import Tree
@@ -11,6 +13,9 @@ from agents.config.parse import Tree
 # are looked for always, whatever is configured.
 CONTEXT_PATHS = (".cursor/rules/", ".cursorrules", ".github/copilot-instructions.md")
 INITIALIZE_AS = "AGENTS.md"
+SKILL_PATHS_LIMIT = 100
+# Searched in the workspace, in this order.
+PROJECT_SKILL_FOLDERS = (".crush/skills", ".agents/skills", ".claude/skills")
 TRAILER_STYLES = ("assisted-by", "co-authored-by", "none")
 
 
@@ -60,3 +65,24 @@ def _attribution(written: Mapping[str, Any]) -> Tree:
 
 def _joined(first: tuple[str, ...], more: list[str] | None) -> list[str]:
     return list(dict.fromkeys((*first, *(more or ()))))
+
+
+def skill_folders(
+    workspace: str, configured: Sequence[str], *, server_env: Mapping[str, str]
+) -> tuple[str, ...]:
+    """The folders that may hold skills, from the user's to the project's, as absolute paths.
+
+    In ``configured`` every ``~`` is expanded; a relative path is relative to the workspace.
+    """
+    own = server_env.get("CRUSH_SKILLS_DIR", "")
+    named = (
+        *((own,) if own.startswith("/") else ()),
+        *configured[:SKILL_PATHS_LIMIT],
+        *PROJECT_SKILL_FOLDERS,
+    )
+    absolute = (
+        os.path.normpath(PurePath(workspace, name))
+        for name in named
+        if name.strip() and "\0" not in name
+    )
+    return tuple(dict.fromkeys(absolute))

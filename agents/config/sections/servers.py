@@ -1,7 +1,8 @@
-"""``mcp`` of the merged files as typed, expanded values. Pure.
+"""Reads ``mcp`` and ``lsp`` of the merged files into typed, expanded values. Pure.
 
-A server whose command line, address or headers cannot be made is disabled and says
-why; nothing is ever started or asked with half of them.
+A server whose command line, address or headers cannot be made is disabled and says why: nothing
+is started or called with half of them. An ``lsp`` entry without a command tunes or disables a
+server that is known by its name.
 """
 
 from __future__ import annotations
@@ -13,9 +14,9 @@ from agents.config.expand import Lookup
 from agents.config.http_values import is_address, is_header_name, is_header_value
 from agents.config.problem import Problem
 from agents.config.sections.entry import SectionEntry, entries_of
-from agents.config.settings import McpSettings
+from agents.config.settings import LspSettings, McpSettings
 
-TIMEOUT_SECONDS = 15.0
+MCP_TIMEOUT_SECONDS = 15.0
 _PORTS = 65_535
 # Other programs' names for the same transport.
 _KINDS = {
@@ -32,10 +33,10 @@ def mcp_servers(
     tree: Mapping[str, Any], *, lookup: Lookup, problems: list[Problem]
 ) -> dict[str, McpSettings]:
     entries = entries_of(tree, "mcp", lookup=lookup, problems=problems)
-    return {entry.name: _server(entry) for entry in entries}
+    return {entry.name: _mcp_server(entry) for entry in entries}
 
 
-def _server(entry: SectionEntry) -> McpSettings:
+def _mcp_server(entry: SectionEntry) -> McpSettings:
     written = entry.written
     kind = _kind(entry)
     is_local = kind == "stdio"
@@ -58,7 +59,7 @@ def _server(entry: SectionEntry) -> McpSettings:
         env=environment,
         url=url,
         headers=headers,
-        timeout_seconds=entry.seconds(TIMEOUT_SECONDS),
+        timeout_seconds=entry.seconds(MCP_TIMEOUT_SECONDS),
         oauth=written.get("oauth"),
         oauth_client_id=entry.text("oauth_client_id"),
         oauth_client_secret=entry.text("oauth_client_secret"),
@@ -100,3 +101,35 @@ def _headers(entry: SectionEntry) -> dict[str, str]:
         elif value.strip():
             headers[name] = value
     return headers
+
+
+LSP_TIMEOUT_SECONDS = 30.0
+
+
+def language_servers(
+    tree: Mapping[str, Any], *, lookup: Lookup, problems: list[Problem]
+) -> dict[str, LspSettings]:
+    entries = entries_of(tree, "lsp", lookup=lookup, problems=problems)
+    return {entry.name: _language_server(entry) for entry in entries}
+
+
+def _language_server(entry: SectionEntry) -> LspSettings:
+    written = entry.written
+    command, args = entry.text("command"), entry.texts("args")
+    return LspSettings(
+        name=entry.name,
+        command=command,
+        args=args,
+        env=entry.environment(),
+        filetypes=tuple(
+            kind.strip().removeprefix("*").removeprefix(".").lower()
+            for kind in written.get("filetypes") or ()
+            if kind.strip("*. ")
+        ),
+        root_markers=tuple(written.get("root_markers") or ()),
+        init_options=written.get("init_options") or {},
+        options=written.get("options") or {},
+        timeout_seconds=entry.seconds(LSP_TIMEOUT_SECONDS),
+        is_disabled=bool(written.get("disabled") or entry.fault),
+        fault="" if written.get("disabled") else entry.fault,
+    )

@@ -14,13 +14,18 @@ from pathlib import Path
 from typing import Any
 
 from agents.config.crushrc.programs import LastTrees
-from agents.config.errors import InvalidKey, InvalidScope, InvalidValue, NotWritable
 from agents.config.find import stored_for_user, stored_for_workspace
 from agents.config.load import merged_tree
 from agents.config.masking import MASK, texts_in
 from agents.config.parse import Tree, parse_file
 from agents.config.schema import check, misfit_at
-from agents.config.stored.file import change_stored_file
+from agents.config.stored.file import (
+    InvalidKey,
+    InvalidScope,
+    InvalidValue,
+    NotWritable,
+    change_stored_file,
+)
 from agents.config.validation import NAME_LIMIT
 
 KEY_LIMIT = 1_000

@@ -1,13 +1,15 @@
-"""A provider's OAuth token made new (RFC 6749, section 6), and stored where the old one was.
+"""Keys and tokens that clients give: whether a key makes its provider usable, and renewed tokens.
 
-Where to ask stands in the stored token: ``token_url``, and ``client_id`` where the
-provider wants one. Tokens are secrets: no refusal and no log line holds what was sent
-or answered.
+A client expects the provider in the configuration after it has given a key; with one that cannot
+be used it would ask for the key again, forever. An OAuth token is renewed (RFC 6749, section 6)
+at the ``token_url`` of the stored token, and stored in its place. Tokens are secrets: no error and
+no log line holds what was sent or received.
 """
 
 from __future__ import annotations
 
 import asyncio
+import os
 import time
 from collections.abc import Mapping
 from functools import partial
@@ -17,12 +19,60 @@ from urllib.parse import urlsplit
 import orjson
 
 from agents.config.cache import configs
-from agents.config.errors import NoToken, RefreshRefused
+from agents.config.crushrc.programs import LastTrees
+from agents.config.expand import variables
 from agents.config.http_values import is_address
+from agents.config.load import merged_tree
+from agents.config.problem import Problem
+from agents.config.providers.discovery import Discovery
+from agents.config.providers.known import UNSUPPORTED
+from agents.config.providers.resolve import resolve_provider
 from agents.config.stored.changes import StoredPlace, change_stored
 from agents.config.stored.choices import Scope, set_provider_key, stored_token
+from agents.config.stored.file import NoToken, ProviderRefused, RefreshRefused
 from workspaces.queries.workspaces import require_open
 from workspaces.storage.reader import read
+
+_ANY_KEY = "any-key"
+
+
+def require_usable(
+    provider_id: str,
+    *,
+    path: str,
+    data_dir: str,
+    env: Mapping[str, str],
+    ran: LastTrees | None = None,
+    server_env: Mapping[str, str] | None = None,
+) -> None:
+    """Raises ``ProviderRefused`` with what is missing. Reads files."""
+    server = os.environ if server_env is None else server_env
+    tree = merged_tree(path, data_dir=data_dir, ran=ran, server_env=server)
+    entry = (tree.get("providers") or {}).get(provider_id) or {}
+    if provider_id in UNSUPPORTED and not entry.get("base_url"):
+        raise ProviderRefused(UNSUPPORTED[provider_id])
+    discovery = Discovery(variables(env, server), asks_ollama=False)
+    alone = bool((tree.get("options") or {}).get("disable_default_providers"))
+    known = None if alone else discovery.known(provider_id)
+    if known is None and not entry.get("base_url"):
+        raise ProviderRefused(
+            f"The provider {provider_id} is not known here. Give it a type, a base_url and models"
+            " in crush.json first."
+        )
+    problems: list[Problem] = []
+    resolved = resolve_provider(
+        provider_id,
+        {**entry, "api_key": _ANY_KEY, "disable": False},
+        known=known,
+        needs_models=False,
+        lookup=discovery.lookup,
+        problems=problems,
+    )
+    if resolved is None:
+        reasons = "; ".join(f"{problem.key} {problem.message}" for problem in problems)
+        name = known.name if known is not None else provider_id
+        raise ProviderRefused(f"A key alone does not make {name} usable: {reasons}.")
+
 
 SECONDS = 20.0
 ANSWER_LIMIT = 64 << 10

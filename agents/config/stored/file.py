@@ -1,7 +1,7 @@
-"""One stored JSON file, changed as a whole: locked, atomic, readable by its owner alone.
+"""Changes one stored JSON file as a whole: locked, atomically, readable by its owner alone.
 
-Knows nothing of what the file means. A reader sees the old file or the new one;
-two writers, in one process or in several, come one after the other.
+Does not know what the file means. A reader sees the old file or the new one; two writers, in
+one process or in several, take turns. The errors of all stored changes are here, too.
 """
 
 from __future__ import annotations
@@ -17,8 +17,66 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from agents.config.errors import BrokenStoredFile, InvalidValue, NotWritable
 from agents.config.parse import DEPTH_LIMIT, SIZE_LIMIT, Tree, parse_bytes, parse_file
+from workspaces.storage.errors import Refusal
+
+
+class StoredConfigError(Refusal):
+    """the stored configuration could not be changed"""
+
+    code = "stored_config"
+
+
+class InvalidScope(StoredConfigError):
+    """scope must be 0 (user) or 1 (workspace)"""
+
+    code = "invalid_scope"
+
+
+class InvalidKey(StoredConfigError):
+    """the key is not a dotted path of names"""
+
+    code = "invalid_key"
+
+
+class InvalidValue(StoredConfigError):
+    """the value does not fit the key"""
+
+    code = "invalid_value"
+
+
+class ProviderRefused(StoredConfigError):
+    """the provider cannot be used with a key alone"""
+
+    code = "provider_refused"
+
+
+class BrokenStoredFile(StoredConfigError):
+    """the stored file is broken and was left as it is"""
+
+    code = "broken_stored_file"
+    status = 409
+
+
+class NoToken(StoredConfigError):
+    """the provider has no OAuth token that can be refreshed: log in again"""
+
+    code = "no_token"
+
+
+class RefreshRefused(StoredConfigError):
+    """the provider did not refresh the token: log in again"""
+
+    code = "refresh_refused"
+    status = 409
+
+
+class NotWritable(StoredConfigError):
+    """the stored file cannot be written"""
+
+    code = "not_writable"
+    status = 409
+
 
 LOCK_SECONDS = 5.0
 _LOCK_POLL_SECONDS = 0.01

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from agents.config.parse import Tree
 from agents.config.problem import Problem, warning_with_key
-from agents.config.trust.powers import Source
+from agents.config.trust.sources import Source
 
 
 @dataclass(frozen=True, slots=True)

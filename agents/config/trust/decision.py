@@ -13,7 +13,8 @@ from typing import assert_never
 
 from agents.config.masking import MASK
 from agents.config.problem import Problem
-from agents.config.trust.powers import Effect, Powers, Source, without_powers
+from agents.config.trust.powers import Effect, Powers, without_powers
+from agents.config.trust.sources import Source
 
 CURE = "answer the trust request in a client, or run `crush-server trust`"
 

@@ -16,7 +16,8 @@ from pathlib import Path, PurePath
 
 from agents.config.find import work_tree_of
 from agents.config.regular_file import Unreadable, read_regular_file
-from agents.config.trust.powers import CommandWord, is_within
+from agents.config.trust.powers import Power, words_of
+from agents.config.trust.sources import is_within
 
 FILES_LIMIT = 64
 NAMES_LIMIT = 5_000
@@ -38,12 +39,35 @@ _RUNS_FILES = re.compile(
 _LOADED = re.compile(r"(?:BASH_ENV|ENV|NODE_OPTIONS|RUBYOPT|PERL\w*|PYTHON\w*|LD_\w+|DYLD_\w+)=")
 # ``$PWD/x``, ``${BASH_SOURCE%/*}/x``, and what a split at ``$(dirname "$0")/x`` leaves.
 _BEHIND_VARIABLE = re.compile(r"\$(?:\w+|\{[^}]*\})/|/")
+_PLAIN_WORD = re.compile(r"[\w./=@%+-]*")
 
 
 @dataclass(frozen=True, slots=True)
 class NamedFiles:
     digests: Mapping[str, str] = field(default_factory=dict)  # by file
     is_complete: bool = True  # else there are more files than anyone would look through
+
+
+@dataclass(frozen=True, slots=True)
+class CommandWord:
+    """A word of a command that may name a file."""
+
+    text: str
+    base: str  # the folder that it may be relative to, beside the workspace
+    is_argument: bool  # a program's, as it is; otherwise a word of a shell's text
+
+
+def words_of_programs(powers: Iterable[Power]) -> Iterator[CommandWord]:
+    """Every word of every command, also of a command line within an argument, and the folder
+    that it may be relative to: a program of the folder runs where it lies."""
+    for power in powers:
+        base = os.path.dirname(power.file) if power.text else ""  # noqa: PTH120  as written
+        is_argument = power.key.startswith(("mcp.", "lsp."))
+        for word in power.words:
+            yield CommandWord(word, base, is_argument)
+            if not _PLAIN_WORD.fullmatch(word):
+                for each in (*words_of(word), *re.split("[:,]", word)):
+                    yield CommandWord(each, base, is_argument=is_argument and each == word)
 
 
 def folder_programs(words: Iterable[CommandWord], path: str) -> NamedFiles:

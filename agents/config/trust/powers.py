@@ -10,9 +10,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import PurePath
@@ -29,26 +28,13 @@ from agents.config.masking import (
     without_secrets,
 )
 from agents.config.parse import Tree
+from agents.config.trust.sources import Source, is_outside
 
 
 class Effect(StrEnum):
     STARTS = "starts"
     SENDS = "sends"
     ALLOWS = "allows"
-
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """One file that takes part in a configuration."""
-
-    file: str
-    tree: Tree = field(repr=False)
-    is_folders: bool  # it came with the folder; otherwise a person of this machine wrote it
-    # A program that makes trees when it is run: its digest and how long it is, instead of a tree.
-    program: str = ""
-    text: str = field(default="", repr=False)
-    # Made by a program that a person has let run: what it configures was let in with it.
-    is_let_in: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +105,7 @@ def _powers(source: Source, path: str) -> list[Power]:
         shown = f"runs this program of {size}, which may configure anything"
         text = "\n".join(printable(masked_command(line)) for line in lines)
         name = PurePath(source.file).name
-        words = _words_of("\n".join(line for line in lines if not _only_names_options(line)))
+        words = words_of("\n".join(line for line in lines if not _only_names_options(line)))
         return [Power(Effect.STARTS, source.file, name, shown, source.program, tuple(words), text)]
     return _Walk(source.file, path).split(source.tree)[1]
 
@@ -137,33 +123,6 @@ def printable(line: str) -> str:
     )
 
 
-def is_within(file: str, folder: str) -> bool:
-    """By its name or by where its links lead."""
-    try:
-        pairs = ((file, folder), (os.path.realpath(file), os.path.realpath(folder)))
-    except (OSError, ValueError):
-        pairs = ((file, folder), (file, folder))
-    return any(_lies_in(one, other) for one, other in pairs)
-
-
-def _lies_in(file: str, folder: str) -> bool:
-    return file == folder or file.startswith(f"{folder.rstrip('/')}/")
-
-
-def is_outside(named: str, path: str) -> bool:
-    """Whether a folder that a project's file names lies outside of the workspace."""
-    if not named:
-        return False
-    if named.startswith("~") or "\0" in named:
-        return True
-    file = os.path.normpath(PurePath(path, named))
-    try:
-        leads_out = not _lies_in(os.path.realpath(file), os.path.realpath(path))
-    except (OSError, ValueError):
-        leads_out = False  # no such folder
-    return leads_out or not is_within(file, path)
-
-
 # What the rest of a section may say without a question. Everything else is a power.
 HARMLESS_PROVIDER_KEYS = frozenset(
     {"id", "name", "models", "system_prompt_prefix", "flat_rate", "discover_models"}
@@ -178,7 +137,6 @@ SHOWN_LIMIT = 64 << 10  # characters of a question; nobody reads more before an 
 # The file behind ``>`` or ``>>``: the command writes it. (``>(`` begins a program, ``>&`` a number.)
 _WRITTEN = re.compile(r">>?\s*[^\s'\"`;|&()<>$]+")
 _SHELL_WORD = re.compile(r"[^\s'\"`;|&()<>]+")
-_PLAIN_WORD = re.compile(r"[\w./=@%+-]*")
 _QUOTED = re.compile(r"\"([^\"\n]*)\"|'([^'\n]*)'")
 
 
@@ -296,9 +254,7 @@ class _Walk:
                 matcher = str((entry or {}).get("matcher") or "")
                 before = f"before {matcher}" if matcher.strip("* ") else "before every tool"
                 shown = f"{masked_command(command)} ({before})"
-                self.tell(
-                    Effect.STARTS, f"hooks.{event}[{index}]", shown, entry, _words_of(command)
-                )
+                self.tell(Effect.STARTS, f"hooks.{event}[{index}]", shown, entry, words_of(command))
         return _NOTHING
 
     def permissions(self, value: Any) -> Any:
@@ -397,7 +353,7 @@ def _shown_provider(guarded: Mapping[str, Any]) -> str:
 _TOLD = frozenset({"base_url", "type", "api_key", "oauth", "extra_headers", "extra_body"})
 
 
-def _words_of(command: str) -> list[str]:
+def words_of(command: str) -> list[str]:
     """Roughly as a shell splits it: enough to find the files that it names."""
     text = command[:COMMAND_LIMIT]
     quoted = [one or other for one, other in _QUOTED.findall(text)]
@@ -407,25 +363,3 @@ def _words_of(command: str) -> list[str]:
 def _only_names_options(line: str) -> bool:
     """``option context-path docs/STYLE.md``: such files are read, and often edited."""
     return line.lstrip().startswith("option ") and not any(mark in line for mark in "$`<;|&")
-
-
-@dataclass(frozen=True, slots=True)
-class CommandWord:
-    """A word of a command that may name a file."""
-
-    text: str
-    base: str  # the folder that it may be relative to, beside the workspace
-    is_argument: bool  # a program's, as it is; otherwise a word of a shell's text
-
-
-def words_of_programs(powers: Iterable[Power]) -> Iterator[CommandWord]:
-    """Every word of every command, also of a command line within an argument, and the folder
-    that it may be relative to: a program of the folder runs where it lies."""
-    for power in powers:
-        base = os.path.dirname(power.file) if power.text else ""  # noqa: PTH120  as written
-        is_argument = power.key.startswith(("mcp.", "lsp."))
-        for word in power.words:
-            yield CommandWord(word, base, is_argument)
-            if not _PLAIN_WORD.fullmatch(word):
-                for each in (*_words_of(word), *re.split("[:,]", word)):
-                    yield CommandWord(each, base, is_argument=is_argument and each == word)

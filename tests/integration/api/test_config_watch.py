@@ -10,8 +10,7 @@ import pytest_asyncio
 
 from agents.config import watch as config_watch
 from agents.config.cache import configs
-from agents.config.file_watch import CannotWatch
-from agents.config.watch import ConfigWatch
+from agents.config.watch import CannotWatch, ConfigWatch
 from tests.integration.api.conftest import Opened
 from workspaces.models import Event
 from workspaces.storage.reader import read

@@ -2,7 +2,7 @@ import os
 
 import pytest
 
-from agents.config.folder_names import names_in
+from agents.config.context_files import names_in
 
 WANTED = frozenset({"AGENTS.md", ".cursor", "absent"})
 LONG_AGO = (1_000_000_000, 1_000_000_000)

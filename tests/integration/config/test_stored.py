@@ -6,14 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from agents.config.errors import (
-    BrokenStoredFile,
-    InvalidKey,
-    InvalidScope,
-    InvalidValue,
-    NotWritable,
-    StoredConfigError,
-)
 from agents.config.stored.choices import (
     Scope,
     parse_key,
@@ -22,6 +14,14 @@ from agents.config.stored.choices import (
     set_provider_key,
     set_value,
     stored_file,
+)
+from agents.config.stored.file import (
+    BrokenStoredFile,
+    InvalidKey,
+    InvalidScope,
+    InvalidValue,
+    NotWritable,
+    StoredConfigError,
 )
 
 

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agents.config.file_watch import CannotWatch, FileWatch
-from agents.config.watched import watched
+from agents.config.watch import CannotWatch, FileWatch, watched
 
 
 class Heard:

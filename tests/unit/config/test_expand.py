@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.config.environment import variables
-from agents.config.expand import LENGTH_LIMIT, expand
+from agents.config.expand import LENGTH_LIMIT, expand, variables
 
 VALUES = {"A": "alpha", "B_2": "beta", "EMPTY": "", "DOLLAR": "$A"}
 

@@ -19,10 +19,10 @@ from agents.config.trust.powers import (
     HARMLESS_SECTIONS,
     Effect,
     Powers,
-    Source,
     powers_of,
     without_powers,
 )
+from agents.config.trust.sources import Source
 
 FILE = "/p/crush.json"
 TREES = {

@@ -4,11 +4,10 @@ from typing import Any
 
 import pytest
 
-from agents.config.known_clouds import known_clouds
 from agents.config.providers.built_in import LOCAL_MODEL
 from agents.config.providers.choice import Chosen, choose
 from agents.config.providers.discovery import Discovery, prefers_local
-from agents.config.providers.known import known_providers
+from agents.config.providers.known import known_clouds, known_providers
 
 MODELS = {"models": [{"id": "m"}]}
 

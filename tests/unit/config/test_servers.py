@@ -4,11 +4,10 @@ from typing import Any
 
 import pytest
 
-from agents.config.language_servers import language_servers
 from agents.config.problem import Problem
 from agents.config.schema import check
 from agents.config.sections.entry import ITEMS_LIMIT, SERVERS_LIMIT
-from agents.config.sections.servers import mcp_servers
+from agents.config.sections.servers import language_servers, mcp_servers
 from agents.config.settings import LspSettings, McpSettings
 
 VARIABLES = {"TOKEN": "t0ken", "HOST": "mcp.example.org", "NUL": "a\0b", "LINE": "a\nb"}

@@ -1,4 +1,4 @@
-from agents.config.skill_folders import PATHS_LIMIT, skill_folders
+from agents.config.sections.options import SKILL_PATHS_LIMIT, skill_folders
 
 
 def test_the_user_s_come_first_then_what_is_configured_then_the_project_s():
@@ -21,4 +21,4 @@ def test_the_server_s_variable_names_one_more():
 def test_none_comes_twice_and_there_are_not_endlessly_many():
     assert len(skill_folders("/w", [".crush/skills", "", " ", "a\0b"], server_env={})) == 3
     many = [str(number) for number in range(10_000)]
-    assert len(skill_folders("/w", many, server_env={})) == PATHS_LIMIT + 3
+    assert len(skill_folders("/w", many, server_env={})) == SKILL_PATHS_LIMIT + 3

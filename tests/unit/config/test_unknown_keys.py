@@ -1,7 +1,7 @@
 import pytest
 
 from agents.config.schema import CONFIG
-from agents.config.unknown_keys import KEYS_LIMIT, unknown_keys
+from agents.config.validation import KEYS_LIMIT, unknown_keys
 
 
 def told(tree: dict) -> list[str]:

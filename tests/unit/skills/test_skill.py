@@ -4,8 +4,15 @@ from pathlib import Path
 
 import pytest
 
-from agents.skills.skill import InvalidSkill, Place, Skill, Source, skill_of
-from agents.skills.skill_files import is_skill_file, skill_of_file
+from agents.skills.skill import (
+    InvalidSkill,
+    Place,
+    Skill,
+    Source,
+    is_skill_file,
+    skill_of,
+    skill_of_file,
+)
 
 
 def place(name: str = "mend-it", source: Source = Source.USER) -> Place:
