@@ -21,7 +21,6 @@ from agents.api.config_changes import (
     RefreshOAuthView,
 )
 from agents.api.diagnosis import DiagnosisView
-from agents.api.endings import SessionView
 from agents.api.grants import GrantView
 from agents.api.lsps import LspDiagnosticsView, LspStartView, LspStopView, LspsView
 from agents.api.mcp_docker import McpDockerDisableView, McpDockerEnableView
@@ -37,6 +36,7 @@ from agents.api.project import InitPromptView, MarkInitView, NeedsInitView
 from agents.api.questions import QuestionsAnswerView, QuestionsCancelView
 from agents.api.session_work import (
     CancelView,
+    DeletableSessionView,
     QueueClearView,
     QueuedView,
     QueueListView,
@@ -85,7 +85,10 @@ _workspace: Routes = [
     path("agent", AgentView.as_view()),
     path("permissions/skip", SkipView.as_view()),
     path("permissions/mode", ModeView.as_view()),
-    path("agent/sessions/<str:session_id>", SessionView.as_view(http_method_names=["get", "head"])),
+    path(
+        "agent/sessions/<str:session_id>",
+        DeletableSessionView.as_view(http_method_names=["get", "head"]),
+    ),
     path("agent/sessions/<str:session_id>/", include(_session_work)),
     path("agent/init", InitView.as_view()),
     path("agent/update", UpdateView.as_view()),
@@ -94,7 +97,7 @@ _workspace: Routes = [
     path("questions/answer", QuestionsAnswerView.as_view()),
     path("questions/cancel", QuestionsCancelView.as_view()),
     path("sessions", SessionsView.as_view()),
-    path("sessions/<str:session_id>", SessionView.as_view()),
+    path("sessions/<str:session_id>", DeletableSessionView.as_view()),
     path("sessions/<str:session_id>/", include(_session)),
     path("config", ConfigView.as_view()),
     path("config/set", ConfigSetView.as_view()),

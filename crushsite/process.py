@@ -166,8 +166,8 @@ class ServerProcess:
             wakeup.listen_here(self.pool.hear)
             self._wiring.callback(wakeup.stop_listening_here, self.pool.hear)
             # A changed configuration that the cache has found: the watch, which announces it.
-            configs().on_untold = self.config_watch.wake
-            self._wiring.callback(setattr, configs(), "on_untold", None)
+            configs().on_unannounced = self.config_watch.wake
+            self._wiring.callback(setattr, configs(), "on_unannounced", None)
 
     def waits_for(self) -> list[str]:
         """What a drain would wait for, in words."""

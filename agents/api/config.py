@@ -7,7 +7,7 @@ from typing import Any
 from django.http import HttpResponse
 
 from agents.config.cache import configs
-from agents.config.providers.known import KnownProvider, known_providers, known_services
+from agents.config.providers.catalogue import KnownProvider, known_providers, known_services
 from agents.config.providers.models import shown_model
 from workspaces.api.answers import json_answer
 from workspaces.api.api_view import ApiView

@@ -13,16 +13,16 @@ from rest_framework import serializers
 from typing_extensions import override
 
 from agents.config.cache import configs
-from agents.config.stored.changes import StoredPlace, change_stored
-from agents.config.stored.choices import (
+from agents.config.edits.changes import StoredPlace, change_stored
+from agents.config.edits.choices import (
     KEY_LIMIT,
-    Scope,
+    StoredScope,
     remove_value,
     set_model,
     set_provider_key,
     set_value,
 )
-from agents.config.stored.credentials import refresh_token, require_usable
+from agents.config.edits.credentials import refresh_token, require_usable
 from agents.config.validation import NAME_LIMIT
 from workspaces.api.answers import empty_answer, json_answer
 from workspaces.api.api_view import ApiView
@@ -32,17 +32,17 @@ from workspaces.queries.workspaces import require_open
 from workspaces.storage.reader import read
 
 
-class ScopeNumber(serializers.Field[Scope, Any, int, Any]):
+class ScopeNumber(serializers.Field[StoredScope, Any, int, Any]):
     default_error_messages = WORDS | {"invalid": "must be 0 (user) or 1 (workspace)"}
 
     @override
-    def to_internal_value(self, data: Any) -> Scope:
+    def to_internal_value(self, data: Any) -> StoredScope:
         if type(data) is not int or data not in {0, 1}:
             self.fail("invalid")
-        return Scope(data)
+        return StoredScope(data)
 
     @override
-    def to_representation(self, value: Scope) -> int:
+    def to_representation(self, value: StoredScope) -> int:
         return value.value
 
 
@@ -111,8 +111,8 @@ class RefreshForm(Form):
 
 class ConfigSetView(ApiView):
     async def post(self, workspace_id: str) -> HttpResponse:
-        asked = await self.fields(SetForm)
-        scope, key, value = asked["scope"], asked["key"], asked["value"]
+        fields = await self.fields(SetForm)
+        scope, key, value = fields["scope"], fields["key"], fields["value"]
 
         def change(place: StoredPlace) -> None:
             set_value(scope, key, value, data_dir=place.data_dir)
@@ -123,8 +123,8 @@ class ConfigSetView(ApiView):
 
 class ConfigRemoveView(ApiView):
     async def post(self, workspace_id: str) -> HttpResponse:
-        asked = await self.fields(RemoveForm)
-        scope, key = asked["scope"], asked["key"]
+        fields = await self.fields(RemoveForm)
+        scope, key = fields["scope"], fields["key"]
 
         def change(place: StoredPlace) -> None:
             remove_value(scope, key, data_dir=place.data_dir)
@@ -135,9 +135,9 @@ class ConfigRemoveView(ApiView):
 
 class ConfigModelView(ApiView):
     async def post(self, workspace_id: str) -> HttpResponse:
-        asked = await self.fields(ModelForm)
-        scope = asked["scope"]
-        choose = partial(set_model, scope, asked["model_type"], asked["model"])
+        fields = await self.fields(ModelForm)
+        scope = fields["scope"]
+        choose = partial(set_model, scope, fields["model_type"], fields["model"])
 
         def change(place: StoredPlace) -> None:
             choose(path=place.path, data_dir=place.data_dir, ran=place.ran)
@@ -148,8 +148,8 @@ class ConfigModelView(ApiView):
 
 class ConfigCompactView(ApiView):
     async def post(self, workspace_id: str) -> HttpResponse:
-        asked = await self.fields(CompactForm)
-        scope, is_compact = asked["scope"], asked["enabled"]
+        fields = await self.fields(CompactForm)
+        scope, is_compact = fields["scope"], fields["enabled"]
 
         def change(place: StoredPlace) -> None:
             set_value(scope, "options.tui.compact_mode", is_compact, data_dir=place.data_dir)
@@ -160,8 +160,8 @@ class ConfigCompactView(ApiView):
 
 class RefreshOAuthView(ApiView):
     async def post(self, workspace_id: str) -> HttpResponse:
-        asked = await self.fields(RefreshForm)
-        await refresh_token(workspace_id, asked["scope"], asked["provider_id"])
+        fields = await self.fields(RefreshForm)
+        await refresh_token(workspace_id, fields["scope"], fields["provider_id"])
         return empty_answer()
 
 
@@ -174,10 +174,10 @@ class ImportCopilotView(ApiView):
 
 class ProviderKeyView(ApiView):
     async def post(self, workspace_id: str) -> HttpResponse:
-        asked = await self.fields(ProviderKeyForm)
-        scope, key = asked["scope"], asked["api_key"]
-        kind = asked["kind"] or ("oauth" if isinstance(key, dict) else "string")
-        provider_id = asked["provider_id"]
+        fields = await self.fields(ProviderKeyForm)
+        scope, key = fields["scope"], fields["api_key"]
+        kind = fields["kind"] or ("oauth" if isinstance(key, dict) else "string")
+        provider_id = fields["provider_id"]
         await read(require_open, workspace_id)
         env = await configs().env_of(workspace_id)
 

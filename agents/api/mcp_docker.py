@@ -10,8 +10,8 @@ from pathlib import Path
 from django.http import HttpResponse
 
 from agents.config.cache import configs
-from agents.config.stored.changes import StoredPlace, change_stored
-from agents.config.stored.choices import Scope, remove_value, set_value
+from agents.config.edits.changes import StoredPlace, change_stored
+from agents.config.edits.choices import StoredScope, remove_value, set_value
 from agents.runner.mcp_servers import mcp_host
 from agents.runner.own_environment import server_env
 from agents.tools.shell.environment import user_environment
@@ -38,9 +38,9 @@ class McpDockerEnableView(ApiView):
         await _require_gateway(Path(workspace.path), dict(env))
 
         def change(place: StoredPlace) -> None:
-            set_value(Scope.USER, _KEY, _SERVER, data_dir=place.data_dir)
+            set_value(StoredScope.USER, _KEY, _SERVER, data_dir=place.data_dir)
 
-        await change_stored(workspace_id, Scope.USER, change)
+        await change_stored(workspace_id, StoredScope.USER, change)
         await mcp_host().open(workspace_id)
         return empty_answer()
 
@@ -50,9 +50,9 @@ class McpDockerDisableView(ApiView):
         """Does nothing where it is not stored."""
 
         def change(place: StoredPlace) -> None:
-            remove_value(Scope.USER, _KEY, data_dir=place.data_dir)
+            remove_value(StoredScope.USER, _KEY, data_dir=place.data_dir)
 
-        await change_stored(workspace_id, Scope.USER, change)
+        await change_stored(workspace_id, StoredScope.USER, change)
         await mcp_host().open(workspace_id)
         return empty_answer()
 

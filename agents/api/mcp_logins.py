@@ -8,7 +8,7 @@ from django.http import HttpResponse
 
 from agents.api.mcp_servers import McpNameForm, server_named, unavailable
 from agents.config.cache import configs
-from agents.config.masking import masked_address
+from agents.config.mask import masked_address
 from agents.models import McpServer
 from agents.tools.mcp.contract import McpFailed, State
 from agents.tools.mcp.limits import MAX_NAME_CHARS

@@ -6,12 +6,22 @@ from django.http import HttpResponse
 
 from agents.actions.accept import summarize
 from agents.actions.cancel import cancel, clear_queue
+from agents.actions.deletion import delete_session
 from agents.api.prompts import queue_limits
 from agents.queue.queries import queued_prompts
+from workspaces.api import sessions
 from workspaces.api.answers import empty_answer, json_answer
 from workspaces.api.api_view import ApiView
 from workspaces.queries.sessions import require_session
+from workspaces.queries.workspaces import require_open
 from workspaces.storage.reader import read
+
+
+class DeletableSessionView(sessions.SessionView):
+    async def delete(self, workspace_id: str, session_id: str) -> HttpResponse:
+        await read(require_open, workspace_id)
+        await delete_session(workspace_id, session_id)
+        return empty_answer()
 
 
 class CancelView(ApiView):

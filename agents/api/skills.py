@@ -7,7 +7,7 @@ import base64
 
 from django.http import HttpResponse
 
-from agents.skills.cache import skill_shelf
+from agents.skills.cache import skill_cache
 from agents.skills.discover import read_skill
 from agents.skills.skill import InvalidSkill
 from workspaces.api.answers import json_answer
@@ -30,10 +30,10 @@ class SkillsView(ApiView):
                     "id": skill.id,
                     "label": skill.label,
                     "name": skill.name,
-                    "source": skill.place.source,
+                    "source": skill.location.source,
                     "user_invocable": skill.user_invocable,
                 }
-                for skill in await skill_shelf().skills_of(workspace_id, newest=True)
+                for skill in await skill_cache().skills_of(workspace_id, newest=True)
             ]
         )
 
@@ -47,7 +47,7 @@ class ReadSkillView(ApiView):
         """Only what the list shows: an id is no path that could name any other file."""
         skill_id = (await self.fields(SkillForm))["skill_id"]
         await read(require_open, workspace_id)
-        skills = await skill_shelf().skills_of(workspace_id, newest=True)
+        skills = await skill_cache().skills_of(workspace_id, newest=True)
         skill = next((skill for skill in skills if skill.id == skill_id), None)
         if skill is None:
             raise SkillUnknown
@@ -62,7 +62,7 @@ class ReadSkillView(ApiView):
                     "builtin": skill.is_builtin,
                     "description": skill.description,
                     "name": skill.name,
-                    "source": skill.place.source,
+                    "source": skill.location.source,
                 },
             }
         )

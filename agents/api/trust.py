@@ -40,11 +40,11 @@ class TrustForm(Form):
 class TrustView(ApiView):
     async def get(self) -> HttpResponse:
         """Of one folder, or every answer where no ``path`` is given."""
-        asked = self.query("path", limit=PATH_LIMIT)
-        if not asked:
+        path = self.query("path", limit=PATH_LIMIT)
+        if not path:
             answered = await read(answered_requests, "")
             return json_answer({"answers": [shown_answer(one) for one in answered]})
-        return json_answer(await _shown(await asyncio.to_thread(resolved_folder, asked)))
+        return json_answer(await _shown(await asyncio.to_thread(resolved_folder, path)))
 
     async def post(self) -> HttpResponse:
         fields = await self.fields(TrustForm)

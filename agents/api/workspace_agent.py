@@ -10,7 +10,7 @@ from agents.actions.accept import accept
 from agents.api.prompts import PromptForm, prompt_of, queue_limits
 from agents.config.cache import configs
 from agents.config.load import LoadedConfig
-from agents.config.providers.known import known_providers
+from agents.config.providers.catalogue import known_providers
 from agents.config.providers.models import shown_model
 from agents.config.public import shown_choice
 from agents.config.settings import ModelChoice

@@ -8,7 +8,7 @@ from django.http import HttpResponse
 
 from agents.actions.teardown import release, retire
 from agents.config.cache import configs
-from agents.skills.cache import skill_shelf
+from agents.skills.cache import skill_cache
 from agents.skills.watch import shown_states
 from workspaces.api.answers import empty_answer, json_answer
 from workspaces.api.api_view import ApiView
@@ -73,6 +73,6 @@ async def _shown(workspace: OpenWorkspace) -> dict[str, Any]:
         "env": [],
         "id": workspace.id,
         "path": workspace.path,
-        "skills": shown_states((await skill_shelf().found_in(workspace.id)).states),
+        "skills": shown_states((await skill_cache().found_in(workspace.id)).states),
         "version": VERSION,
     }

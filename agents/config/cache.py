@@ -18,7 +18,7 @@ from django.conf import settings
 
 from agents.config.find import Fingerprint, fingerprint
 from agents.config.load import LoadedConfig, load_config
-from agents.config.parse import Parsed
+from agents.config.parse import ParsedFile
 from agents.config.problem import Problem
 from agents.config.trust.decision import TrustAnswers, TrustMode
 from workspaces.storage.errors import WorkspaceUnknown
@@ -37,7 +37,7 @@ _NEVER = float("-inf")
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ConfigInputs:
     """What a workspace's row says of its configuration."""
 
     path: str
@@ -48,8 +48,8 @@ class Place:
 
 
 @dataclass(slots=True)
-class _Entry:
-    place: Place
+class _CachedConfig:
+    place: ConfigInputs
     config: LoadedConfig
     env: Mapping[str, str] = field(repr=False)
     mark: Fingerprint  # empty: the files are to be read whatever they look like
@@ -58,17 +58,17 @@ class _Entry:
 
 class ConfigCache:
     def __init__(self) -> None:
-        self._entries: dict[str, _Entry] = {}
-        self._loading: dict[str, asyncio.Task[_Entry]] = {}
-        self._told: dict[str, tuple[Problem, ...]] = {}  # what the log says already
-        self._sound: dict[str, Parsed] = {}  # by file: what holds while it is broken
-        # Held by whoever changes stored files, until clients have been told.
+        self._entries: dict[str, _CachedConfig] = {}
+        self._loading: dict[str, asyncio.Task[_CachedConfig]] = {}
+        self._logged: dict[str, tuple[Problem, ...]] = {}  # what the log says already
+        self._sound: dict[str, ParsedFile] = {}  # by file: what holds while it is broken
+        # Held by whoever changes stored files, until clients have been logged.
         self.changing = asyncio.Lock()
         self.refreshing = asyncio.Lock()  # an OAuth token; waits for a provider
-        # Workspaces whose configuration became another one since their clients were told.
+        # Workspaces whose configuration became another one since their clients were logged.
         # Only noted where somebody listens.
-        self.untold: set[str] = set()
-        self.on_untold: Callable[[], None] | None = None
+        self.unannounced: set[str] = set()
+        self.on_unannounced: Callable[[], None] | None = None
 
     async def config_of(self, workspace_id: str) -> LoadedConfig:
         """Raises ``WorkspaceUnknown``. Reads files and the row only when it must."""
@@ -103,7 +103,7 @@ class ConfigCache:
             # Kept to be compared with what comes: clients know it.
             self._entries[workspace_id] = replace(entry, mark=(), looked_at=_NEVER)
 
-    async def _entry(self, workspace_id: str, since: float | None = None) -> _Entry:
+    async def _entry(self, workspace_id: str, since: float | None = None) -> _CachedConfig:
         """One whose files were looked at after ``since``; by default a moment ago is enough."""
         if since is None:
             since = time.monotonic() - LOOK_SECONDS
@@ -113,7 +113,7 @@ class ConfigCache:
             entry = await asyncio.shield(self._load(workspace_id, entry))
         return entry
 
-    def _load(self, workspace_id: str, entry: _Entry | None) -> asyncio.Task[_Entry]:
+    def _load(self, workspace_id: str, entry: _CachedConfig | None) -> asyncio.Task[_CachedConfig]:
         task = self._loading.get(workspace_id)
         # One that has ended and is not taken out yet would be awaited again without a pause.
         if task is None or task.done():
@@ -122,15 +122,15 @@ class ConfigCache:
             task.add_done_callback(lambda done: self._loaded(workspace_id, done))
         return task
 
-    def _loaded(self, workspace_id: str, task: asyncio.Task[_Entry]) -> None:
+    def _loaded(self, workspace_id: str, task: asyncio.Task[_CachedConfig]) -> None:
         if self._loading.get(workspace_id) is task:
             del self._loading[workspace_id]
         if not task.cancelled():
-            task.exception()  # whoever waits is told; a look in the background says nothing
+            task.exception()  # whoever waits is logged; a look in the background says nothing
 
-    async def _look(self, workspace_id: str, entry: _Entry | None) -> _Entry:
+    async def _look(self, workspace_id: str, entry: _CachedConfig | None) -> _CachedConfig:
         seen = await read(_look_at, workspace_id, entry)
-        if isinstance(seen, Place):
+        if isinstance(seen, ConfigInputs):
             # Not on a thread that others' reads wait for: a crushrc may take seconds.
             seen = await asyncio.to_thread(_loaded_entry, seen, entry, dict(self._sound))
         entry = seen
@@ -139,10 +139,10 @@ class ConfigCache:
             self._entries.pop(next(iter(self._entries)))
         self._entries[workspace_id] = entry
         self._keep_sound(entry.config)
-        self._tell(workspace_id, entry.config.problems)
-        if before is not None and self.on_untold and _differs(before.config, entry.config):
-            self.untold.add(workspace_id)
-            self.on_untold()
+        self._log(workspace_id, entry.config.problems)
+        if before is not None and self.on_unannounced and _differs(before.config, entry.config):
+            self.unannounced.add(workspace_id)
+            self.on_unannounced()
         return entry
 
     def _keep_sound(self, config: LoadedConfig) -> None:
@@ -153,16 +153,16 @@ class ConfigCache:
         while len(self._sound) > SOUND_KEPT:
             self._sound.pop(next(iter(self._sound)))
 
-    def _tell(self, workspace_id: str, problems: tuple[Problem, ...]) -> None:
+    def _log(self, workspace_id: str, problems: tuple[Problem, ...]) -> None:
         """Once, also when every client that comes has the files read anew."""
-        told = self._told.pop(workspace_id, ())
+        logged = self._logged.pop(workspace_id, ())
         for problem in problems:
-            if problem not in told:
+            if problem not in logged:
                 logger.warning("configuration: %s", problem, extra={"workspace": workspace_id})
         if problems:
-            while len(self._told) >= KEPT:
-                self._told.pop(next(iter(self._told)))
-            self._told[workspace_id] = problems
+            while len(self._logged) >= KEPT:
+                self._logged.pop(next(iter(self._logged)))
+            self._logged[workspace_id] = problems
 
 
 def _differs(one: LoadedConfig, other: LoadedConfig) -> bool:
@@ -173,18 +173,20 @@ def _differs(one: LoadedConfig, other: LoadedConfig) -> bool:
     )
 
 
-def _look_at(workspace_id: str, entry: _Entry | None) -> _Entry | Place:
+def _look_at(workspace_id: str, entry: _CachedConfig | None) -> _CachedConfig | ConfigInputs:
     """The entry, where nothing has changed; else what has to be loaded again."""
     place = _place(workspace_id)
     now = time.monotonic()
     if entry is not None and entry.place == place:
         mark = fingerprint(entry.config.files)
         if mark == entry.mark:
-            return _Entry(place, entry.config, entry.env, mark, now)
+            return _CachedConfig(place, entry.config, entry.env, mark, now)
     return place
 
 
-def _loaded_entry(place: Place, before: _Entry | None, sound: Mapping[str, Parsed]) -> _Entry:
+def _loaded_entry(
+    place: ConfigInputs, before: _CachedConfig | None, sound: Mapping[str, ParsedFile]
+) -> _CachedConfig:
     now = time.monotonic()
     read_at = time.time_ns()
     env = MappingProxyType(box().open_env(place.sealed_env) if place.sealed_env else {})
@@ -198,7 +200,7 @@ def _loaded_entry(place: Place, before: _Entry | None, sound: Mapping[str, Parse
         stored_digest=place.stored_digest,
     )
     is_fresh = any(mark is not None and abs(read_at - mark[0]) < COARSE_NS for mark in config.mark)
-    return _Entry(place, config, env, () if is_fresh else config.mark, now)
+    return _CachedConfig(place, config, env, () if is_fresh else config.mark, now)
 
 
 def trust_answers(path: str) -> TrustAnswers:
@@ -230,7 +232,7 @@ class FolderConfig:
 
 def folder_config(path: str) -> FolderConfig:
     """Synchronous."""
-    place = _found_place("path", path) or Place(path, "", "", "", trust_answers(path))
+    place = _found_place("path", path) or ConfigInputs(path, "", "", "", trust_answers(path))
     entry = _loaded_entry(place, None, {})
     with statements() as cursor:
         cursor.execute(
@@ -245,14 +247,14 @@ def config_of_folder(path: str) -> LoadedConfig:
     return folder_config(path).config
 
 
-def _place(workspace_id: str) -> Place:
+def _place(workspace_id: str) -> ConfigInputs:
     place = _found_place("id", workspace_id)
     if place is None:
         raise WorkspaceUnknown
     return place
 
 
-def _found_place(column: str, value: str) -> Place | None:
+def _found_place(column: str, value: str) -> ConfigInputs | None:
     with statements() as cursor:
         cursor.execute(
             "SELECT path, data_dir, sealed_env, stored_digest FROM workspaces_workspace"
@@ -263,7 +265,7 @@ def _found_place(column: str, value: str) -> Place | None:
     if row is None:
         return None
     path, data_dir, sealed_env, stored_digest = row
-    return Place(path, data_dir, sealed_env, stored_digest, trust_answers(path))
+    return ConfigInputs(path, data_dir, sealed_env, stored_digest, trust_answers(path))
 
 
 @cache

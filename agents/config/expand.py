@@ -36,8 +36,8 @@ class Expanded:
     def why(self) -> str:
         """Why it is not whole. Names variables, never what they hold."""
         unset = ", ".join(f"${name}" for name in self.unset[:3])
-        told = [f"{unset} is not set"] if unset else []
-        return "; ".join(told + list(self.unread[:2]))
+        reasons = [f"{unset} is not set"] if unset else []
+        return "; ".join(reasons + list(self.unread[:2]))
 
 
 @dataclass(slots=True)

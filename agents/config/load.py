@@ -14,10 +14,10 @@ from typing import Any
 from agents.config.crushrc.programs import LastTrees, program_environment, remembered, runner
 from agents.config.expand import variables
 from agents.config.find import Fingerprint, config_home, fingerprint, home
-from agents.config.parse import Parsed, Tree
+from agents.config.parse import ParsedFile, Tree
 from agents.config.problem import Problem
 from agents.config.providers.built_in import is_installed
-from agents.config.providers.choice import Chosen, choose
+from agents.config.providers.choice import ChosenModels, choose
 from agents.config.providers.discovery import Discovery, asks_ollama, prefers_local
 from agents.config.public import Places, public_config
 from agents.config.read_files import merge_all, read_files
@@ -26,12 +26,12 @@ from agents.config.sections.options import complete_options, skill_folders
 from agents.config.sections.roles import fleet_roles
 from agents.config.sections.servers import language_servers, mcp_servers
 from agents.config.settings import Attribution, Settings
-from agents.config.trust.address_keys import keep_keys_apart
+from agents.config.trust.address_keys import separate_keys
 from agents.config.trust.decision import FolderTrust, TrustAnswers, TrustMode, TrustState
 from agents.config.trust.folder_programs import folder_programs, words_of_programs
 from agents.config.trust.powers import Powers, powers_of
 from agents.config.trust.project_code import project_code_powers
-from agents.config.trust.sources import Source
+from agents.config.trust.sources import ConfigSource
 
 PROBLEMS_LIMIT = 100
 
@@ -48,7 +48,7 @@ class LoadedConfig:
     path: str
     data_dir: str  # absolute; what is stored for the workspace lies there
     # What each file that is there last said: what holds while it cannot be read.
-    sound: Mapping[str, Parsed] = field(repr=False)
+    sound: Mapping[str, ParsedFile] = field(repr=False)
     # What each crushrc that was run configured.
     ran: LastTrees = field(repr=False)
     trust: FolderTrust = field(default_factory=FolderTrust)
@@ -60,7 +60,7 @@ def load_config(
     data_dir: str = "",
     env: Mapping[str, str],
     server_env: Mapping[str, str] | None = None,
-    last_sound: Mapping[str, Parsed] | None = None,
+    last_sound: Mapping[str, ParsedFile] | None = None,
     last_trees: LastTrees | None = None,
     answers: TrustAnswers | None = None,
     stored_digest: str = "",
@@ -90,7 +90,7 @@ def load_config(
     found_powers = Powers.of(powers, programs.digests, is_complete=programs.is_complete)
     trust = FolderTrust(trusts.state_of(found_powers), found_powers)
     sources = read.programs.run_folders(read.sources, lets_act=trust.lets_act)
-    separated = keep_keys_apart(trust.trees(sources, path=path))
+    separated = separate_keys(trust.trees(sources, path=path))
     tree = merge_all(separated.trees)
     options = complete_options(
         tree.get("options") or {},
@@ -152,7 +152,7 @@ def _model_misfits(problems: Iterable[Problem]) -> list[Problem]:
     return [problem for problem in problems if problem.key in keys]
 
 
-def _starts_known(sources: Iterable[Source]) -> bool:
+def _starts_known(sources: Iterable[ConfigSource]) -> bool:
     """Whether installed language servers start by themselves, as the files say together."""
     options = merge_all(source.tree for source in sources).get("options") or {}
     return options.get("auto_lsp") is not False
@@ -183,7 +183,7 @@ def _provider_order(trees: list[Tree]) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _settings(tree: Tree, options: Tree, chosen: Chosen) -> Settings:
+def _settings(tree: Tree, options: Tree, chosen: ChosenModels) -> Settings:
     return Settings(
         providers={name: resolved.settings for name, resolved in chosen.providers.items()},
         large=chosen.large,

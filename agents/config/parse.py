@@ -24,7 +24,7 @@ Tree: TypeAlias = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Parsed:
+class ParsedFile:
     tree: Tree = field(repr=False)  # it may hold keys
     problems: tuple[Problem, ...] = ()
     present: bool = True
@@ -33,22 +33,22 @@ class Parsed:
     digest: str = ""  # of the file's bytes
 
 
-def parse_file(path: str) -> Parsed:
+def parse_file(path: str) -> ParsedFile:
     """The file's tree. A file that does not exist is empty and no problem."""
     try:
         content = read_regular_file(path, limit=SIZE_LIMIT)
     except Unreadable as refusal:
         if refusal.missing:
-            return Parsed({}, present=False)
-        return Parsed({}, (problem_with_file(path, refusal.reason),))
+            return ParsedFile({}, present=False)
+        return ParsedFile({}, (problem_with_file(path, refusal.reason),))
     if content.truncated:
         problem = problem_with_file(path, f"it is larger than {SIZE_LIMIT} bytes")
-        return Parsed({}, (problem,), owner=content.owner)
+        return ParsedFile({}, (problem,), owner=content.owner)
     tree, problem_found = parse_bytes(content.data, file=path)
     problems = (problem_found,) if problem_found else ()
     is_empty = not content.data.strip()
     digest = hashlib.sha256(content.data).hexdigest()
-    return Parsed(tree, problems, owner=content.owner, is_empty=is_empty, digest=digest)
+    return ParsedFile(tree, problems, owner=content.owner, is_empty=is_empty, digest=digest)
 
 
 def parse_bytes(data: bytes, *, file: str) -> tuple[Tree, Problem | None]:

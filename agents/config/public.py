@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from agents.config.masking import (
+from agents.config.mask import (
     Scrubber,
     masked_all,
     masked_command,
@@ -21,7 +21,7 @@ from agents.config.masking import (
     without_secrets,
 )
 from agents.config.parse import Tree
-from agents.config.providers.choice import Chosen
+from agents.config.providers.choice import ChosenModels
 from agents.config.settings import ModelChoice
 
 _SECRET_MAPS = ("env", "headers")
@@ -37,7 +37,7 @@ class Places:
     config_home: str
 
 
-def public_config(tree: Tree, *, chosen: Chosen, options: Tree, places: Places) -> Tree:
+def public_config(tree: Tree, *, chosen: ChosenModels, options: Tree, places: Places) -> Tree:
     shown: Tree = {}
     if tree.get("$schema"):
         shown["$schema"] = masked_within(tree["$schema"])
@@ -66,7 +66,7 @@ def public_config(tree: Tree, *, chosen: Chosen, options: Tree, places: Places) 
     return scrubbed
 
 
-def _models(tree: Tree, chosen: Chosen) -> Tree:
+def _models(tree: Tree, chosen: ChosenModels) -> Tree:
     models = {
         kind: _choice(choice) for kind, choice in (tree.get("models") or {}).items() if choice
     }
@@ -103,8 +103,8 @@ def shown_choice(choice: ModelChoice) -> Tree:
         "temperature": choice.temperature,
         "top_p": choice.top_p,
     }
-    told = {name: value for name, value in optional.items() if value is not None}
-    return {"model": choice.model, "provider": choice.provider} | told
+    given = {name: value for name, value in optional.items() if value is not None}
+    return {"model": choice.model, "provider": choice.provider} | given
 
 
 def _server(server: Mapping[str, Any]) -> Tree:
@@ -133,7 +133,7 @@ def _tools(tree: Tree) -> Tree:
     return tools | {"ls": {"max_depth": 2, "max_items": 100} | (tools.get("ls") or {})}
 
 
-def _secrets(tree: Tree, chosen: Chosen) -> Iterable[str]:
+def _secrets(tree: Tree, chosen: ChosenModels) -> Iterable[str]:
     for resolved in chosen.providers.values():
         yield from resolved.secrets
     # A provider that is off, or that could not be used, still has its key in a file.
@@ -148,7 +148,7 @@ def _secrets(tree: Tree, chosen: Chosen) -> Iterable[str]:
             yield from secrets_in(server)
 
 
-def _public_texts(chosen: Chosen, places: Places) -> Iterable[str]:
+def _public_texts(chosen: ChosenModels, places: Places) -> Iterable[str]:
     yield from (places.workspace, places.data_directory, places.home, places.config_home)
     for resolved in chosen.providers.values():
         yield resolved.settings.id

@@ -22,10 +22,10 @@ from agents.config.find import (
     stored_for_workspace,
 )
 from agents.config.merge import merge
-from agents.config.parse import Parsed, Tree, parse_file
+from agents.config.parse import ParsedFile, Tree, parse_file
 from agents.config.problem import Problem, problem_with_file, warning_with_key
 from agents.config.schema import CONFIG, check
-from agents.config.trust.sources import Source, is_outside, is_within
+from agents.config.trust.sources import ConfigSource, is_outside, is_within
 from agents.config.validation import unknown_keys
 
 _FOREIGN = "it belongs to another user and is not used"
@@ -33,7 +33,7 @@ _FOREIGN = "it belongs to another user and is not used"
 
 @dataclass(frozen=True, slots=True)
 class ReadFiles:
-    sources: list[Source] = field(repr=False)  # lowest precedence first
+    sources: list[ConfigSource] = field(repr=False)  # lowest precedence first
     files: tuple[str, ...]
     mark: Fingerprint
     data_directory: str
@@ -41,7 +41,7 @@ class ReadFiles:
     warnings: list[Problem]
     # Errors for which nobody knows whether a file would have chosen a model.
     unknown: list[Problem]
-    sound: dict[str, Parsed] = field(repr=False)
+    sound: dict[str, ParsedFile] = field(repr=False)
     programs: Programs = field(repr=False)  # a folder's are still to be run
 
 
@@ -50,7 +50,7 @@ def read_files(
     *,
     data_dir: str,
     server: Mapping[str, str],
-    last_sound: Mapping[str, Parsed],
+    last_sound: Mapping[str, ParsedFile],
     run: Run,
     last_trees: LastTrees,
     stored_digest: str = "",
@@ -62,7 +62,7 @@ def read_files(
     # Marked before they are read: what changes meanwhile is then seen as changed.
     mark = fingerprint(candidates.files)
     programs = Programs(run, last_trees, problems)
-    reading = _Reading(path, last_sound, problems, programs, unknown=programs.unknown)
+    reading = _FileReading(path, last_sound, problems, programs, unknown=programs.unknown)
     sources = reading.sources(candidates)
     directory = _data_directory(path, data_dir, sources, home(server))
     stored = stored_for_workspace(directory)
@@ -86,7 +86,7 @@ def read_files(
     )
 
 
-def _data_directory(path: str, given: str, sources: list[Source], at_home: str) -> str:
+def _data_directory(path: str, given: str, sources: list[ConfigSource], at_home: str) -> str:
     """Absolute: clients write their logs there."""
     options = merge_all(source.tree for source in sources).get("options") or {}
     named = given or options.get("data_directory") or ".crush"
@@ -96,21 +96,21 @@ def _data_directory(path: str, given: str, sources: list[Source], at_home: str) 
 
 
 @dataclass(slots=True)
-class _Reading:
+class _FileReading:
     """The files of one workspace while they are read."""
 
     path: str
-    last_sound: Mapping[str, Parsed]
+    last_sound: Mapping[str, ParsedFile]
     problems: list[Problem]
     programs: Programs
-    sound: dict[str, Parsed] = field(default_factory=dict)
+    sound: dict[str, ParsedFile] = field(default_factory=dict)
     warnings: list[Problem] = field(default_factory=list)
     unknown: list[Problem] = field(default_factory=list)
 
-    def sources(self, candidates: Candidates, *, stored_digest: str = "") -> list[Source]:
+    def sources(self, candidates: Candidates, *, stored_digest: str = "") -> list[ConfigSource]:
         """The files that exist, lowest precedence first."""
         own_ids = {0, os.getuid(), _owner(self.path)}
-        sources: list[Source] = []
+        sources: list[ConfigSource] = []
         for file in candidates.files:
             if is_shell_file(file):
                 self._warn_of_both(file, sources)
@@ -131,16 +131,16 @@ class _Reading:
                 for misfit in unknown_keys(parsed.tree, CONFIG)
             ]
             if file in candidates.users:
-                sources.append(Source(file, _own_paths(tree), is_folders=False))
+                sources.append(ConfigSource(file, _own_paths(tree), is_folders=False))
                 continue
             tree = _kept_inside(tree, file, self.path, self.problems)
             is_folders = file in candidates.project or (
                 is_within(file, self.path) and parsed.digest != stored_digest
             )
-            sources.append(Source(file, tree, is_folders=is_folders))
+            sources.append(ConfigSource(file, tree, is_folders=is_folders))
         return sources
 
-    def _program(self, file: str, *, own_ids: set[int], is_folders: bool) -> list[Source]:
+    def _program(self, file: str, *, own_ids: set[int], is_folders: bool) -> list[ConfigSource]:
         """A user's own is run here; a folder's is only named, until it may run."""
         program = read_program(file)
         if not program.is_present:
@@ -154,16 +154,16 @@ class _Reading:
         if program.owner not in own_ids:
             self.problems.append(Problem(file, 0, 0, _FOREIGN, is_warning=True))
             return []
-        return [Source(file, {}, is_folders=True, program=program.digest, text=program.text)]
+        return [ConfigSource(file, {}, is_folders=True, program=program.digest, text=program.text)]
 
-    def _warn_of_both(self, file: str, sources: Sequence[Source]) -> None:
+    def _warn_of_both(self, file: str, sources: Sequence[ConfigSource]) -> None:
         folder = os.path.dirname(file)  # noqa: PTH120  as written
         both = [each.file for each in sources if os.path.dirname(each.file) == folder]  # noqa: PTH120
         if both and os.path.lexists(file):
             message = f"wins over {PurePath(both[0]).name} of the same folder"
             self.problems.append(Problem(file, 0, 0, message, is_warning=True))
 
-    def _parsed(self, file: str) -> Parsed:
+    def _parsed(self, file: str) -> ParsedFile:
         """As the file is now, or as it last was while it is broken."""
         parsed = parse_file(file)
         if not parsed.present:
@@ -176,13 +176,13 @@ class _Reading:
         if not problems:
             self.sound[file] = parsed
             return parsed
-        told = (
+        suffix = (
             "until then its last valid content applies"
             if last
             else "until then the file is ignored"
         )
         self.problems += [
-            replace(problem, message=f"{problem.message} ({told})") for problem in problems
+            replace(problem, message=f"{problem.message} ({suffix})") for problem in problems
         ]
         if last is None:
             self.unknown += problems

@@ -14,10 +14,10 @@ from agents.config.parse import Tree
 from agents.config.validation import (
     NAME_LIMIT,
     Each,
-    Fields,
     Items,
     Leaf,
     Misfit,
+    ObjectSpec,
     Spec,
     fitting_object,
 )
@@ -52,7 +52,7 @@ STYLE = Leaf(
 TEXTS = Items(TEXT)
 TEXT_MAP = Each(TEXT)
 
-_CHOICE = Fields(
+_CHOICE = ObjectSpec(
     {
         "model": MODEL_NAME,
         "provider": TEXT,
@@ -67,7 +67,7 @@ _CHOICE = Fields(
         "provider_options": OBJECT,
     }
 )
-_MODEL = Fields(
+_MODEL = ObjectSpec(
     {
         "id": MODEL_NAME,
         "name": TEXT,
@@ -84,7 +84,7 @@ _MODEL = Fields(
         "options": OBJECT,
     }
 )
-_PROVIDER = Fields(
+_PROVIDER = ObjectSpec(
     {
         "id": TEXT,
         "name": TEXT,
@@ -102,7 +102,7 @@ _PROVIDER = Fields(
         "discover_models": FLAG,
     }
 )
-_MCP = Fields(
+_MCP = ObjectSpec(
     {
         "type": TEXT,
         "command": TEXT,
@@ -123,7 +123,7 @@ _MCP = Fields(
         "channel_reply": OBJECT,
     }
 )
-_LSP = Fields(
+_LSP = ObjectSpec(
     {
         "command": TEXT,
         "args": TEXTS,
@@ -136,14 +136,14 @@ _LSP = Fields(
         "timeout": WHOLE,
     }
 )
-_TOOLS = Fields(
+_TOOLS = ObjectSpec(
     {
-        "ls": Fields({"max_depth": WHOLE, "max_items": WHOLE}),
-        "web": Fields({"allowed_private_hosts": TEXTS}),
+        "ls": ObjectSpec({"max_depth": WHOLE, "max_items": WHOLE}),
+        "web": ObjectSpec({"allowed_private_hosts": TEXTS}),
     },
     others=OBJECT,
 )
-_FLEET_ROLE = Fields(
+_FLEET_ROLE = ObjectSpec(
     {
         "description": TEXT,
         "executor": TEXT,
@@ -153,13 +153,13 @@ _FLEET_ROLE = Fields(
         "provider": TEXT,
         "model": TEXT,
         "disabled_tools": TEXTS,
-        "limits": Fields({"wall_clock": WHOLE, "idle": WHOLE, "steps": WHOLE}),
+        "limits": ObjectSpec({"wall_clock": WHOLE, "idle": WHOLE, "steps": WHOLE}),
         "depth": WHOLE,
         "disabled": FLAG,
     }
 )
-_HOOK = Fields({"name": TEXT, "matcher": TEXT, "command": TEXT, "timeout": WHOLE})
-_TUI = Fields(
+_HOOK = ObjectSpec({"name": TEXT, "matcher": TEXT, "command": TEXT, "timeout": WHOLE})
+_TUI = ObjectSpec(
     {
         "compact_mode": FLAG,
         "diff_mode": TEXT,
@@ -168,7 +168,7 @@ _TUI = Fields(
         "scrollbar": TEXT,
         "mouse": FLAG,
         "exit_banner": TEXT,
-        "completions": Fields({"max_depth": WHOLE, "max_items": WHOLE}),
+        "completions": ObjectSpec({"max_depth": WHOLE, "max_items": WHOLE}),
     }
 )
 _OPTION_FLAGS: dict[str, Spec] = dict.fromkeys(
@@ -185,7 +185,7 @@ _OPTION_FLAGS: dict[str, Spec] = dict.fromkeys(
     ),
     FLAG,
 )
-_OPTIONS = Fields(
+_OPTIONS = ObjectSpec(
     {
         **_OPTION_FLAGS,
         "context_paths": TEXTS,
@@ -198,19 +198,19 @@ _OPTIONS = Fields(
         "notifications": TEXT,
         "request_timeout": WHOLE,
         "tui": _TUI,
-        "attribution": Fields(
+        "attribution": ObjectSpec(
             {"trailer_style": STYLE, "generated_with": FLAG, "co_authored_by": FLAG}
         ),
     }
 )
-CONFIG = Fields(
+CONFIG = ObjectSpec(
     {
         "$schema": TEXT,
         "models": Each(_CHOICE),
         "recent_models": Each(Items(_CHOICE)),
         "providers": Each(_PROVIDER),
         "options": _OPTIONS,
-        "permissions": Fields({"allowed_tools": TEXTS}),
+        "permissions": ObjectSpec({"allowed_tools": TEXTS}),
         "mcp": Each(_MCP),
         "lsp": Each(_LSP),
         "fleet": Each(_FLEET_ROLE),

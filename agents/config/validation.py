@@ -23,7 +23,7 @@ class Leaf:
 
 
 @dataclass(frozen=True, slots=True)
-class Fields:
+class ObjectSpec:
     known: Mapping[str, Spec]
     others: Spec | None = None  # None: whatever they hold
 
@@ -40,7 +40,7 @@ class Items:
     spec: Spec
 
 
-Spec: TypeAlias = Leaf | Fields | Each | Items
+Spec: TypeAlias = Leaf | ObjectSpec | Each | Items
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ def _fitting(value: Any, spec: Spec, key: str, misfits: list[Misfit]) -> Any:
             return _DROPPED
         case Items():
             return _fitting_items(value, spec, key, misfits)
-        case Fields() | Each():
+        case ObjectSpec() | Each():
             if isinstance(value, dict):
                 return fitting_object(value, spec, key, misfits)
             misfits.append(Misfit(key, "must be an object"))
@@ -88,7 +88,7 @@ def _fitting_items(value: Any, spec: Items, key: str, misfits: list[Misfit]) -> 
     return [item for item in kept if item is not _DROPPED]
 
 
-def fitting_object(value: Tree, spec: Fields | Each, key: str, misfits: list[Misfit]) -> Tree:
+def fitting_object(value: Tree, spec: ObjectSpec | Each, key: str, misfits: list[Misfit]) -> Tree:
     kept: Tree = {}
     for name, item in value.items():
         here = f"{key}.{name}" if key else name
@@ -128,14 +128,14 @@ _ELSEWHERE = {
 }
 
 
-def unknown_keys(tree: dict[str, Any], spec: Fields) -> list[Misfit]:
+def unknown_keys(tree: dict[str, Any], spec: ObjectSpec) -> list[Misfit]:
     found = _unknown(tree, spec, "")
     return [misfit for misfit, _ in zip(found, range(KEYS_LIMIT), strict=False)]
 
 
 def _unknown(value: Any, spec: Spec, key: str) -> Iterator[Misfit]:
     match spec:
-        case Fields() if isinstance(value, dict):
+        case ObjectSpec() if isinstance(value, dict):
             for name, item in value.items():
                 below = spec.known.get(name, spec.others)
                 here = f"{key}.{name}" if key else name
@@ -149,7 +149,7 @@ def _unknown(value: Any, spec: Spec, key: str) -> Iterator[Misfit]:
         case Items() if isinstance(value, list):
             for index, item in enumerate(value):
                 yield from _unknown(item, spec.spec, f"{key}[{index}]")
-        case Leaf() | Fields() | Each() | Items():
+        case Leaf() | ObjectSpec() | Each() | Items():
             return
 
 

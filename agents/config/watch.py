@@ -18,7 +18,7 @@ from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
 from agents.config.cache import configs
-from agents.config.stored.changes import announce, open_ids
+from agents.config.edits.changes import announce, open_ids
 from agents.config.trust.requests import keep_trust_request
 from workspaces.storage.errors import ShuttingDown, WorkspaceUnknown
 from workspaces.storage.reader import read
@@ -101,11 +101,11 @@ def _notify(folders: Sequence[str]) -> RustNotify:
 
 
 class FileWatch:
-    """Made in a thread: it loads a library and asks the kernel. ``heard`` is called in
+    """Made in a thread: it loads a library and asks the kernel. ``on_change`` is called in
     the watch's own thread. Raises ``CannotWatch``."""
 
-    def __init__(self, folders: Iterable[str], heard: Callable[[frozenset[str]], None]) -> None:
-        self._heard = heard
+    def __init__(self, folders: Iterable[str], on_change: Callable[[frozenset[str]], None]) -> None:
+        self._on_change = on_change
         self._stopping = threading.Event()
         self._notify = _notify(sorted(folders))
         self._thread = threading.Thread(target=self._listen, name="config-watch", daemon=True)
@@ -122,17 +122,17 @@ class FileWatch:
 
     def _listen(self) -> None:
         try:
-            self._tell_all(self._notify)
+            self._report_all(self._notify)
         except Exception as error:  # noqa: BLE001  whatever ends it, whoever asks sees it dead
             logger.warning("watching configuration files ended: %s", error)
         finally:
             self._notify.close()
 
-    def _tell_all(self, notify: RustNotify) -> None:
+    def _report_all(self, notify: RustNotify) -> None:
         while not self._stopping.is_set():
             changes = notify.watch(DEBOUNCE_MS, STEP_MS, 0, self._stopping)
             if not isinstance(changes, str):
-                self._heard(frozenset(path for _, path in changes))
+                self._on_change(frozenset(path for _, path in changes))
             elif changes == "signal":
                 return
 
@@ -239,11 +239,11 @@ class ConfigWatch:
             logger.exception("a configuration failed to load", extra={"workspace": workspace_id})
 
     async def _announce(self) -> None:
-        if not configs().untold:
+        if not configs().unannounced:
             return
         # Not while somebody changes stored files: they tell of it themselves.
         async with configs().changing:
-            await announce(sorted(configs().untold))
+            await announce(sorted(configs().unannounced))
 
     # -- the watch
 
@@ -273,14 +273,14 @@ class ConfigWatch:
     async def _new_watch(self, folders: frozenset[str]) -> FileWatch | None:
         loop = asyncio.get_running_loop()
 
-        def heard(paths: frozenset[str]) -> None:
+        def on_change(paths: frozenset[str]) -> None:
             try:
-                loop.call_soon_threadsafe(self._hear, paths)
+                loop.call_soon_threadsafe(self._note, paths)
             except RuntimeError:
                 return  # the loop has ended
 
         try:
-            watch = await asyncio.to_thread(self._make_watch, folders, heard)
+            watch = await asyncio.to_thread(self._make_watch, folders, on_change)
         except CannotWatch as reason:
             if self._refused_at is None:
                 message = (
@@ -292,7 +292,7 @@ class ConfigWatch:
         self._refused_at = None
         return watch
 
-    def _hear(self, paths: frozenset[str]) -> None:
+    def _note(self, paths: frozenset[str]) -> None:
         """In the loop. Folders such as the user's home are busy: most paths concern nobody."""
         mine = {
             path

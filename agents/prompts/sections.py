@@ -61,7 +61,7 @@ def skills_section(skills: Sequence[Skill]) -> str:
         entry = (
             f"<skill>\n<name>{_line(skill.name)}</name>\n"
             f"<description>{_line(skill.description)}</description>\n"
-            f"<location>{_line(skill.place.file)}</location>\n</skill>"
+            f"<location>{_line(skill.location.file)}</location>\n</skill>"
         )
         room -= len(entry)
         if room < 0:

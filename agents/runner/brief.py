@@ -22,7 +22,7 @@ from agents.queue.claim import Claimed
 from agents.runner.languages import languages_of
 from agents.runner.own_environment import server_env
 from agents.runner.toolbox import late_servers_of, toolbox_of
-from agents.skills.cache import skill_shelf
+from agents.skills.cache import skill_cache
 from agents.skills.skill import Skill
 from agents.tools.contract import LanguageService, NoLanguages, Tool
 from agents.turn.transcript import Message
@@ -96,7 +96,7 @@ async def brief_of(claimed: Claimed, *, adapt: Adapt | None = None) -> Brief:
     choice = settings.small if claimed.kind == RunKind.FETCH else settings.large
     working_dir = orjson.loads(claimed.errand).get("working_dir") or path
     model = model_for(settings, choice, env)
-    skills = await skill_shelf().skills_of(workspace_id)
+    skills = await skill_cache().skills_of(workspace_id)
     facts = await gather_facts(
         settings,
         workspace=path,

@@ -17,7 +17,7 @@ from django.conf import settings as server_settings
 
 from agents.config.cache import FolderConfig, configs, folder_config
 from agents.config.load import load_config
-from agents.config.masking import masked_address
+from agents.config.mask import masked_address
 from agents.config.providers.kinds import LOCAL_KIND, OFFLINE_KIND
 from agents.config.settings import ModelChoice, Settings
 from agents.config.trust.decision import TrustAnswers, TrustMode

@@ -19,7 +19,7 @@ from agents.actions.step import ReplyStart, Step
 from agents.actions.steps import begin_run, write_step
 from agents.actions.sub_agents import begin_sub_agent, take_prompts
 from agents.config.cache import configs
-from agents.config.masking import masked_address
+from agents.config.mask import masked_address
 from agents.config.settings import FleetRole
 from agents.fleet.calls_heard import CallsHeard
 from agents.fleet.hearing import heard, name_of

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from agents.config.cache import configs
-from agents.skills.discover import Found, find_skills
+from agents.skills.discover import FoundSkills, find_skills
 from agents.skills.skill import Skill
 from workspaces.models import Workspace
 from workspaces.storage.errors import WorkspaceUnknown
@@ -19,14 +19,14 @@ KEPT = 500
 
 
 @dataclass(frozen=True, slots=True)
-class _Entry:
-    found: Found
+class _CachedSkills:
+    found: FoundSkills
     looked_at: float
 
 
-class SkillShelf:
+class SkillCache:
     def __init__(self) -> None:
-        self._entries: dict[str, _Entry] = {}
+        self._entries: dict[str, _CachedSkills] = {}
 
     async def skills_of(self, workspace_id: str, *, newest: bool = False) -> tuple[Skill, ...]:
         """Those that may be used. Raises ``WorkspaceUnknown``."""
@@ -34,7 +34,7 @@ class SkillShelf:
         found = await self.found_in(workspace_id, newest=newest)
         return found.enabled(config.settings.disabled_skills)
 
-    async def found_in(self, workspace_id: str, *, newest: bool = False) -> Found:
+    async def found_in(self, workspace_id: str, *, newest: bool = False) -> FoundSkills:
         """Everything that lies there. ``newest``: however short ago it was looked at."""
         entry = self._entries.get(workspace_id)
         age = LOOK_SECONDS if entry is None else time.monotonic() - entry.looked_at
@@ -52,7 +52,7 @@ class SkillShelf:
         )
         while len(self._entries) >= KEPT:
             self._entries.pop(next(iter(self._entries)))
-        self._entries[workspace_id] = _Entry(found, now)
+        self._entries[workspace_id] = _CachedSkills(found, now)
         return found
 
     def forget(self, workspace_id: str) -> None:
@@ -68,6 +68,6 @@ def _path_of(workspace_id: str) -> str:
 
 
 @cache
-def skill_shelf() -> SkillShelf:
+def skill_cache() -> SkillCache:
     """The process's own."""
-    return SkillShelf()
+    return SkillCache()

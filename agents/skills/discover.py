@@ -17,10 +17,10 @@ from agents.skills.skill import (
     FILE_NAME,
     Health,
     InvalidSkill,
-    Place,
     Skill,
+    SkillLocation,
+    SkillSource,
     SkillState,
-    Source,
     skill_of,
 )
 
@@ -40,13 +40,13 @@ Mark = tuple[int, int, int, int]  # inode, size, and both times
 class Seen:
     """A SKILL.md that lies there, not read yet."""
 
-    place: Place
+    location: SkillLocation
     mark: Mark
     fault: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundSkills:
     skills: tuple[Skill, ...] = ()  # valid ones; of one name the last found
     states: tuple[SkillState, ...] = ()
     seen: tuple[Seen, ...] = field(default=(), repr=False)  # equal as long as nothing has changed
@@ -55,7 +55,9 @@ class Found:
         return tuple(skill for skill in self.skills if skill.name not in disabled)
 
 
-def find_skills(workspace: str, folders: Sequence[str], *, known: Found | None = None) -> Found:
+def find_skills(
+    workspace: str, folders: Sequence[str], *, known: FoundSkills | None = None
+) -> FoundSkills:
     """Reads files only when anything has changed since ``known``."""
     seen = tuple(_Search(workspace).through(folders))
     if known is not None and known.seen == seen:
@@ -66,19 +68,21 @@ def find_skills(workspace: str, folders: Sequence[str], *, known: Found | None =
         try:
             skill = _read(one)
         except InvalidSkill as invalid:
-            states.append(SkillState(one.place.name, one.place.id, Health.ERROR, str(invalid)))
+            states.append(
+                SkillState(one.location.name, one.location.id, Health.ERROR, str(invalid))
+            )
             continue
         # The nearest one wins: what a project says of a name is told in place of ours.
         skills.pop(skill.name, None)
         skills[skill.name] = skill
-        states.append(SkillState(skill.name, one.place.id, Health.NORMAL))
-    return Found(tuple(skills.values()), tuple(states), seen)
+        states.append(SkillState(skill.name, one.location.id, Health.NORMAL))
+    return FoundSkills(tuple(skills.values()), tuple(states), seen)
 
 
 def read_skill(skill: Skill) -> bytes:
     """The whole file. Raises ``InvalidSkill``."""
     try:
-        content = read_regular_file(skill.place.file, limit=FILE_LIMIT)
+        content = read_regular_file(skill.location.file, limit=FILE_LIMIT)
     except Unreadable as unreadable:
         raise InvalidSkill(unreadable.reason) from None
     return content.data
@@ -88,7 +92,7 @@ def _read(seen: Seen) -> Skill:
     if seen.fault:
         raise InvalidSkill(seen.fault)
     try:
-        head = read_regular_file(seen.place.file, limit=_HEAD_LIMIT).data
+        head = read_regular_file(seen.location.file, limit=_HEAD_LIMIT).data
     except Unreadable as unreadable:
         raise InvalidSkill(unreadable.reason) from None
     if b"\0" in head:
@@ -98,7 +102,7 @@ def _read(seen: Seen) -> Skill:
         text = head.decode("utf-8", "strict" if len(head) < _HEAD_LIMIT else "ignore")
     except UnicodeDecodeError:
         raise InvalidSkill("it is not UTF-8 text") from None
-    return skill_of(text, seen.place)
+    return skill_of(text, seen.location)
 
 
 class _Search:
@@ -117,8 +121,8 @@ class _Search:
                 left -= 1
                 yield seen
 
-    def _sources(self, folders: Sequence[str]) -> Iterator[tuple[str, Source]]:
-        yield BUILTIN, Source.SYSTEM
+    def _sources(self, folders: Sequence[str]) -> Iterator[tuple[str, SkillSource]]:
+        yield BUILTIN, SkillSource.SYSTEM
         for folder in folders:
             if not folder.startswith("/"):
                 continue
@@ -126,9 +130,9 @@ class _Search:
             is_project = _is_within(folder, self._workspace) or _is_within(
                 _real(folder), self._inside
             )
-            yield folder, Source.PROJECT if is_project else Source.USER
+            yield folder, SkillSource.PROJECT if is_project else SkillSource.USER
 
-    def _walk(self, folder: str, source: Source, depth: int) -> Iterator[Seen]:
+    def _walk(self, folder: str, source: SkillSource, depth: int) -> Iterator[Seen]:
         """The folder's own SKILL.md, else those below it."""
         real = _real(folder)
         if not real or real in self._visited:
@@ -138,18 +142,18 @@ class _Search:
         mark = _mark(path)
         if mark is not None:
             yield self._seen(path, real, source, mark)
-        elif depth > 0 and (source is not Source.PROJECT or _is_within(real, self._inside)):
+        elif depth > 0 and (source is not SkillSource.PROJECT or _is_within(real, self._inside)):
             for name in self._folders(folder):
                 yield from self._walk(f"{folder.rstrip('/')}/{name}", source, depth - 1)
 
-    def _seen(self, path: str, folder: str, source: Source, mark: Mark) -> Seen:
+    def _seen(self, path: str, folder: str, source: SkillSource, mark: Mark) -> Seen:
         file = _real(path)
-        place = Place(path, folder, file, source)
-        if source is Source.PROJECT and not (
+        location = SkillLocation(path, folder, file, source)
+        if source is SkillSource.PROJECT and not (
             _is_within(folder, self._inside) and _is_within(file, self._inside)
         ):
-            return Seen(place, mark, "it leads out of the workspace by a link")
-        return Seen(place, mark)
+            return Seen(location, mark, "it leads out of the workspace by a link")
+        return Seen(location, mark)
 
     def _folders(self, folder: str) -> list[str]:
         names: list[str] = []

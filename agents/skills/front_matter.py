@@ -51,10 +51,10 @@ def split(text: str) -> tuple[list[str], str]:
 
 def read_entries(lines: list[str]) -> dict[str, Value]:
     """Raises ``BrokenFrontMatter``."""
-    return _Reader(lines).entries()
+    return _EntryReader(lines).entries()
 
 
-class _Reader:
+class _EntryReader:
     def __init__(self, lines: list[str]) -> None:
         self._lines = lines
         self._at = 0

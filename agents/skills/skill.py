@@ -23,7 +23,7 @@ _NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 _SHOWN = 80  # characters of what a file says, in an error
 
 
-class Source(StrEnum):
+class SkillSource(StrEnum):
     SYSTEM = "system"  # comes with this server
     USER = "user"
     PROJECT = "project"
@@ -35,13 +35,13 @@ class Health(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class SkillLocation:
     """Where a SKILL.md lies."""
 
     path: str  # of the file, as it was found
     folder: str  # its folder, links followed
     file: str  # the file, links followed
-    source: Source
+    source: SkillSource
 
     @property
     def name(self) -> str:
@@ -51,7 +51,7 @@ class Place:
     @property
     def id(self) -> str:
         """What clients name it by: where this server is installed is nothing to them."""
-        if self.source is Source.SYSTEM:
+        if self.source is SkillSource.SYSTEM:
             return f"crush://skills/{self.name}/{FILE_NAME}"
         return self.path
 
@@ -60,7 +60,7 @@ class Place:
 class Skill:
     name: str
     description: str
-    place: Place
+    location: SkillLocation
     license: str = ""
     compatibility: str = ""
     metadata: Mapping[str, str] = field(default_factory=dict)
@@ -69,15 +69,15 @@ class Skill:
 
     @property
     def id(self) -> str:
-        return self.place.id
+        return self.location.id
 
     @property
     def label(self) -> str:
-        return f"{self.place.source}:{self.name}"
+        return f"{self.location.source}:{self.name}"
 
     @property
     def is_builtin(self) -> bool:
-        return self.place.source is Source.SYSTEM
+        return self.location.source is SkillSource.SYSTEM
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ class InvalidSkill(Exception):
     """Why, in a sentence."""
 
 
-def skill_of(text: str, place: Place) -> Skill:
+def skill_of(text: str, location: SkillLocation) -> Skill:
     """Raises ``InvalidSkill``."""
     try:
         lines, _ = split(text)
@@ -105,9 +105,9 @@ def skill_of(text: str, place: Place) -> Skill:
         raise InvalidSkill(str(broken)) from None
     metadata = entries.get("metadata")
     return Skill(
-        name=_name(entries, place),
+        name=_name(entries, location),
         description=_text(entries, "description", limit=DESCRIPTION_LIMIT, needed=True),
-        place=place,
+        location=location,
         license=_text(entries, "license", limit=COMPATIBILITY_LIMIT),
         compatibility=_text(entries, "compatibility", limit=COMPATIBILITY_LIMIT),
         metadata=metadata if isinstance(metadata, Mapping) else {},
@@ -116,12 +116,12 @@ def skill_of(text: str, place: Place) -> Skill:
     )
 
 
-def _name(entries: Mapping[str, Value], place: Place) -> str:
+def _name(entries: Mapping[str, Value], location: SkillLocation) -> str:
     name = _text(entries, "name", limit=NAME_LIMIT, needed=True)
     if _NAME.fullmatch(name) is None:
         raise InvalidSkill("name: must be lower-case letters, digits and single hyphens")
-    if name != place.name:
-        raise InvalidSkill(f"name: '{name}' is not the folder's, '{place.name[:_SHOWN]}'")
+    if name != location.name:
+        raise InvalidSkill(f"name: '{name}' is not the folder's, '{location.name[:_SHOWN]}'")
     return name
 
 
@@ -151,7 +151,7 @@ def skill_of_file(path: Path, skills: Sequence[Skill]) -> Skill | None:
     ``path`` is resolved: a link in a skill's folder that leads elsewhere is no file of the skill.
     """
     for skill in skills:
-        if str(path) == skill.place.file or Path(skill.place.folder) in path.parents:
+        if str(path) == skill.location.file or Path(skill.location.folder) in path.parents:
             return skill
     return None
 

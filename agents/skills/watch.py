@@ -14,7 +14,7 @@ from typing import Any
 
 import orjson
 
-from agents.skills.cache import SkillShelf, skill_shelf
+from agents.skills.cache import SkillCache, skill_cache
 from agents.skills.skill import SkillState
 from workspaces.events.types import Kind
 from workspaces.queries.workspaces import list_open_workspaces, require_open
@@ -37,7 +37,7 @@ def shown_states(states: Iterable[SkillState]) -> list[dict[str, Any]]:
     ]
 
 
-def tell_skills(tx: Transaction, *, workspace_id: str, states: Sequence[dict[str, Any]]) -> None:
+def notify_skills(tx: Transaction, *, workspace_id: str, states: Sequence[dict[str, Any]]) -> None:
     """Unless they were told since the workspace opened. Raises ``WorkspaceUnknown``.
 
     Each process that works looks for itself; the first one that sees a change tells it.
@@ -55,7 +55,7 @@ def tell_skills(tx: Transaction, *, workspace_id: str, states: Sequence[dict[str
 
 
 class SkillWatch:
-    def __init__(self, shelf: SkillShelf) -> None:
+    def __init__(self, shelf: SkillCache) -> None:
         self._shelf = shelf
         self._told: dict[str, tuple[SkillState, ...]] = {}
 
@@ -89,7 +89,7 @@ class SkillWatch:
             states = (await self._shelf.found_in(workspace_id, newest=True)).states
             if self._told.get(workspace_id) == states:
                 return
-            tell = partial(tell_skills, workspace_id=workspace_id, states=shown_states(states))
+            tell = partial(notify_skills, workspace_id=workspace_id, states=shown_states(states))
             await writer.write(workspace_id, tell)
         except Refusal:
             return  # closed meanwhile, or the server stops
@@ -99,4 +99,4 @@ class SkillWatch:
 @cache
 def skill_watch() -> SkillWatch:
     """The process's own."""
-    return SkillWatch(skill_shelf())
+    return SkillWatch(skill_cache())

@@ -10,7 +10,7 @@ from fnmatch import fnmatchcase
 from itertools import product
 from pathlib import Path
 
-from agents.config.masking import is_secret_name
+from agents.config.mask import is_secret_name
 from agents.skills.skill import is_skill_file
 from agents.tools.contract import ToolContext, ToolRefusal
 from agents.tools.paths import is_inside, resolve

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from agents.config.providers.catalogue import KnownProvider, known_providers
 from agents.config.providers.kinds import provisioned_kind
-from agents.config.providers.known import KnownProvider, known_providers
 from agents.config.settings import ModelChoice, ModelInfo, ProviderSettings, Settings
 from agents.fleet.frames import Run
 from agents.fleet.provisioning import Credential, ProvisionSpec

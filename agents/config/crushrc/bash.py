@@ -21,7 +21,7 @@ from pathlib import Path
 
 from typing_extensions import override
 
-from agents.config.crushrc.language import BUILTINS, Call, trees_of
+from agents.config.crushrc.language import BUILTINS, BuiltinCall, trees_of
 from agents.config.parse import Tree
 from agents.config.problem import Problem, problem_with_file
 from workspaces.release import VERSION
@@ -112,10 +112,10 @@ class _Running:
 
     def __init__(self, process: subprocess.Popen[bytes], reads: int) -> None:
         self._process = process
-        self._report = _Reader(reads, REPORT_LIMIT)
+        self._report = _PipeReader(reads, REPORT_LIMIT)
         assert process.stderr is not None  # noqa: S101  it was asked for
         self._stderr = process.stderr
-        self._complaints = _Reader(os.dup(process.stderr.fileno()), ERROR_LIMIT)
+        self._complaints = _PipeReader(os.dup(process.stderr.fileno()), ERROR_LIMIT)
 
     def wait(self, seconds: float) -> bool:
         """Whether it ended in time. Whatever it left in its process group ends too."""
@@ -144,7 +144,7 @@ class _Running:
         self._complaints.close()
 
 
-class _Reader(threading.Thread):
+class _PipeReader(threading.Thread):
     def __init__(self, descriptor: int, limit: int) -> None:
         super().__init__(daemon=True)
         self.data = bytearray()
@@ -184,8 +184,8 @@ def _evaluated(file: str, report: bytes, complaints: str, code: int) -> Evaluate
     return Evaluated(tuple(trees), tuple([*problems, *mistakes][:PROBLEMS_LIMIT]))
 
 
-def _calls(words: Sequence[str]) -> tuple[list[Call], bool]:
-    calls: list[Call] = []
+def _calls(words: Sequence[str]) -> tuple[list[BuiltinCall], bool]:
+    calls: list[BuiltinCall] = []
     position = 0
     while position < len(words):
         if words[position] == "end":
@@ -195,7 +195,9 @@ def _calls(words: Sequence[str]) -> tuple[list[Call], bool]:
         count = int(words[position + 3])
         begin = position + 4
         calls.append(
-            Call(tuple(words[begin : begin + count]), words[position + 1], int(words[position + 2]))
+            BuiltinCall(
+                tuple(words[begin : begin + count]), words[position + 1], int(words[position + 2])
+            )
         )
         position = begin + count
     return calls, False

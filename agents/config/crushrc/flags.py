@@ -16,7 +16,7 @@ class Mistake(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Flag:
+class FlagSpec:
     key: str  # dotted: where the value stands in the entry
     read: Callable[[str], Any] = str
     words: int = 1  # how many words it takes; 2 are a name and a value
@@ -24,7 +24,7 @@ class Flag:
     is_switch: bool = False  # its value may be left out: true
 
 
-FlagTable: TypeAlias = Mapping[str, Flag]
+FlagTable: TypeAlias = Mapping[str, FlagSpec]
 
 
 def _whole(text: str) -> int:
@@ -57,86 +57,86 @@ def _object(text: str) -> Any:
     return value
 
 
-def _switch(key: str) -> Flag:
-    return Flag(key, read_flag, is_switch=True)
+def _switch(key: str) -> FlagSpec:
+    return FlagSpec(key, read_flag, is_switch=True)
 
 
-def _list(key: str) -> Flag:
-    return Flag(key, repeats=True)
+def _list(key: str) -> FlagSpec:
+    return FlagSpec(key, repeats=True)
 
 
-def _pairs(key: str) -> Flag:
-    return Flag(key, words=2, repeats=True)
+def _pairs(key: str) -> FlagSpec:
+    return FlagSpec(key, words=2, repeats=True)
 
 
 PROVIDER: FlagTable = {
-    "--name": Flag("name"),
-    "--type": Flag("type"),
-    "--api-key": Flag("api_key"),
-    "--base-url": Flag("base_url"),
+    "--name": FlagSpec("name"),
+    "--type": FlagSpec("type"),
+    "--api-key": FlagSpec("api_key"),
+    "--base-url": FlagSpec("base_url"),
     "--disable": _switch("disable"),
     "--flat-rate": _switch("flat_rate"),
     "--discover-models": _switch("discover_models"),
-    "--system-prompt-prefix": Flag("system_prompt_prefix"),
+    "--system-prompt-prefix": FlagSpec("system_prompt_prefix"),
     "--extra-header": _pairs("extra_headers"),
-    "--extra-body": Flag("extra_body", _object),
-    "--provider-options": Flag("provider_options", _object),
+    "--extra-body": FlagSpec("extra_body", _object),
+    "--provider-options": FlagSpec("provider_options", _object),
 }
 MODEL: FlagTable = {
-    "--name": Flag("name"),
-    "--context-window": Flag("context_window", _whole),
-    "--default-max-tokens": Flag("default_max_tokens", _whole),
+    "--name": FlagSpec("name"),
+    "--context-window": FlagSpec("context_window", _whole),
+    "--default-max-tokens": FlagSpec("default_max_tokens", _whole),
     "--can-reason": _switch("can_reason"),
     "--supports-images": _switch("supports_attachments"),
-    "--price-input": Flag("cost_per_1m_in", _number),
-    "--price-output": Flag("cost_per_1m_out", _number),
-    "--price-cache-create": Flag("cost_per_1m_in_cached", _number),
-    "--price-cache-hit": Flag("cost_per_1m_out_cached", _number),
-    "--reasoning-effort": Flag("default_reasoning_effort"),
+    "--price-input": FlagSpec("cost_per_1m_in", _number),
+    "--price-output": FlagSpec("cost_per_1m_out", _number),
+    "--price-cache-create": FlagSpec("cost_per_1m_in_cached", _number),
+    "--price-cache-hit": FlagSpec("cost_per_1m_out_cached", _number),
+    "--reasoning-effort": FlagSpec("default_reasoning_effort"),
 }
 CHOICE: FlagTable = {
     "--think": _switch("think"),
-    "--reasoning-effort": Flag("reasoning_effort"),
-    "--max-tokens": Flag("max_tokens", _whole),
-    "--temperature": Flag("temperature", _number),
-    "--top-p": Flag("top_p", _number),
-    "--top-k": Flag("top_k", _whole),
-    "--frequency-penalty": Flag("frequency_penalty", _number),
-    "--presence-penalty": Flag("presence_penalty", _number),
-    "--provider-options": Flag("provider_options", _object),
+    "--reasoning-effort": FlagSpec("reasoning_effort"),
+    "--max-tokens": FlagSpec("max_tokens", _whole),
+    "--temperature": FlagSpec("temperature", _number),
+    "--top-p": FlagSpec("top_p", _number),
+    "--top-k": FlagSpec("top_k", _whole),
+    "--frequency-penalty": FlagSpec("frequency_penalty", _number),
+    "--presence-penalty": FlagSpec("presence_penalty", _number),
+    "--provider-options": FlagSpec("provider_options", _object),
 }
 MCP: FlagTable = {
-    "--type": Flag("type"),
-    "--command": Flag("command"),
+    "--type": FlagSpec("type"),
+    "--command": FlagSpec("command"),
     "--args": _list("args"),
     "--env": _pairs("env"),
-    "--url": Flag("url"),
+    "--url": FlagSpec("url"),
     "--header": _pairs("headers"),
-    "--timeout": Flag("timeout", _whole),
+    "--timeout": FlagSpec("timeout", _whole),
     "--disabled": _switch("disabled"),
     "--disabled-tools": _list("disabled_tools"),
     "--enabled-tools": _list("enabled_tools"),
     "--oauth": _switch("oauth"),
-    "--oauth-client-id": Flag("oauth_client_id"),
-    "--oauth-client-secret": Flag("oauth_client_secret"),
-    "--oauth-callback-port": Flag("oauth_callback_port", _whole),
+    "--oauth-client-id": FlagSpec("oauth_client_id"),
+    "--oauth-client-secret": FlagSpec("oauth_client_secret"),
+    "--oauth-callback-port": FlagSpec("oauth_callback_port", _whole),
 }
 LSP: FlagTable = {
-    "--command": Flag("command"),
+    "--command": FlagSpec("command"),
     "--args": _list("args"),
     "--env": _pairs("env"),
     "--filetypes": _list("filetypes"),
     "--root-markers": _list("root_markers"),
-    "--timeout": Flag("timeout", _whole),
+    "--timeout": FlagSpec("timeout", _whole),
     "--disabled": _switch("disabled"),
-    "--init-options": Flag("init_options", _object),
-    "--options": Flag("options", _object),
+    "--init-options": FlagSpec("init_options", _object),
+    "--options": FlagSpec("options", _object),
 }
 HOOK: FlagTable = {
-    "--command": Flag("command"),
-    "--name": Flag("name"),
-    "--matcher": Flag("matcher"),
-    "--timeout": Flag("timeout", _whole),
+    "--command": FlagSpec("command"),
+    "--name": FlagSpec("name"),
+    "--matcher": FlagSpec("matcher"),
+    "--timeout": FlagSpec("timeout", _whole),
 }
 # An option's key in JSON, how its value is read, and whether JSON says the opposite.
 OPTION_FLAGS: Mapping[str, tuple[str, bool]] = {

@@ -26,7 +26,7 @@ from agents.config.crushrc.flags import (
     PROVIDER,
     TRUE,
     UI_OPTIONS,
-    Flag,
+    FlagSpec,
     FlagTable,
     Mistake,
     read_flag,
@@ -38,7 +38,7 @@ BUILTINS = ("provider", "model", "mcp", "lsp", "hook", "permissions", "option")
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class BuiltinCall:
     """One call of a builtin, as bash reports it."""
 
     words: tuple[str, ...]  # the builtin's name first
@@ -46,9 +46,9 @@ class Call:
     line: int
 
 
-def trees_of(calls: Sequence[Call]) -> tuple[list[Tree], list[Problem]]:
+def trees_of(calls: Sequence[BuiltinCall]) -> tuple[list[Tree], list[Problem]]:
     """What the calls configure, and which of them do not fit."""
-    reading = _Reading()
+    reading = _Interpreter()
     problems: list[Problem] = []
     for call in calls:
         try:
@@ -60,7 +60,7 @@ def trees_of(calls: Sequence[Call]) -> tuple[list[Tree], list[Problem]]:
 
 
 @dataclass(slots=True)
-class _Reading:
+class _Interpreter:
     trees: list[Tree] = field(default_factory=lambda: [{}])
 
     @property
@@ -255,7 +255,7 @@ def _set_flags(entry: Tree, words: list[str], flags: FlagTable) -> None:
         fresh.add(flag.key)
 
 
-def _add(entry: Tree, flag: Flag, words: Sequence[str], *, is_first: bool) -> None:
+def _add(entry: Tree, flag: FlagSpec, words: Sequence[str], *, is_first: bool) -> None:
     if flag.words == 2:
         entry.setdefault(flag.key, {})[words[0]] = words[1]
     elif flag.repeats:

@@ -18,7 +18,7 @@ from agents.config.parse import SIZE_LIMIT, Tree
 from agents.config.problem import Problem, problem_with_file
 from agents.config.regular_file import Unreadable, read_regular_file
 from agents.config.schema import check
-from agents.config.trust.sources import Source
+from agents.config.trust.sources import ConfigSource
 
 Run: TypeAlias = Callable[[str], Evaluated]
 # What each file configured when it last could be run, by file.
@@ -78,7 +78,7 @@ class Programs:
     # Errors for which nobody knows whether a file would have chosen a model.
     unknown: list[Problem] = field(default_factory=list)
 
-    def sources_of(self, file: str, *, is_folders: bool) -> list[Source]:
+    def sources_of(self, file: str, *, is_folders: bool) -> list[ConfigSource]:
         """What the file configures now, or what it last did while it cannot be run."""
         evaluated = self.run(file)
         trees = evaluated.trees
@@ -96,16 +96,16 @@ class Programs:
             message = f"{evaluated.fault.message} ({holds})"
             self.problems.append(replace(evaluated.fault, message=message))
         self.ran[file] = trees
-        sources: list[Source] = []
+        sources: list[ConfigSource] = []
         for raw in trees:
             tree, misfits = check(raw)
             self.problems += [Problem(file, 0, 0, misfit.message, misfit.key) for misfit in misfits]
-            sources.append(Source(file, tree, is_folders=is_folders, is_let_in=is_folders))
+            sources.append(ConfigSource(file, tree, is_folders=is_folders, is_let_in=is_folders))
         return sources
 
-    def run_folders(self, sources: Sequence[Source], *, lets_act: bool) -> list[Source]:
+    def run_folders(self, sources: Sequence[ConfigSource], *, lets_act: bool) -> list[ConfigSource]:
         """The sources with a folder's programs replaced by what they configure, or left out."""
-        made: list[Source] = []
+        made: list[ConfigSource] = []
         for source in sources:
             if not source.program:
                 made.append(source)
@@ -116,7 +116,7 @@ class Programs:
                 ]
         return made
 
-    def _without_data_directory(self, source: Source) -> Source:
+    def _without_data_directory(self, source: ConfigSource) -> ConfigSource:
         """It was needed before the program could be run."""
         options = source.tree.get("options") or {}
         if "data_directory" not in options:

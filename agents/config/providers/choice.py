@@ -14,8 +14,8 @@ from typing import Any
 from agents.config.parse import Tree
 from agents.config.problem import Problem, problem_with_key
 from agents.config.providers.built_in import LOCAL_ID, OFFLINE_ID
+from agents.config.providers.catalogue import known_services
 from agents.config.providers.discovery import CHOSEN_UNASKED, Discovery
-from agents.config.providers.known import known_services
 from agents.config.providers.model_facts import known_model
 from agents.config.providers.resolve import (
     PROVIDERS_LIMIT,
@@ -34,7 +34,7 @@ CURE = (
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class ChosenModels:
     providers: Mapping[str, Resolved]
     large: ModelChoice
     small: ModelChoice
@@ -49,7 +49,7 @@ def choose(
     folder_providers: Container[str] = (),
     left_out: Mapping[str, str] | None = None,
     broken: Sequence[Problem] = (),
-) -> Chosen:
+) -> ChosenModels:
     """``order``: the ids of configured providers, the nearest file's first.
     ``folder_providers``: those whose address the folder chose. ``left_out``: those that
     do not count, with the reason. ``broken``: what may have chosen a model and cannot be
@@ -74,7 +74,7 @@ def choose(
             providers[found.settings.id] = found
         for name in sorted(named - set(entries) - set(providers)):
             if (program := discovery.known_program(name)) is not None:
-                # Chosen, and not running now: the run that needs it will say so.
+                # ChosenModels, and not running now: the run that needs it will say so.
                 providers[name] = resolve_known(program, lookup=discovery.lookup, variable="")
             elif (service := discovery.service_with_key(name)) is not None:
                 known, variable = service
@@ -105,7 +105,7 @@ def choose(
         is_built_in=unasked in {OFFLINE_ID, LOCAL_ID} and unasked not in configured,
     )
     small = choosing.small(choices.get("small"), large)
-    return Chosen(providers, large, small, tuple(problems))
+    return ChosenModels(providers, large, small, tuple(problems))
 
 
 def _choices(tree: Tree, problems: list[Problem]) -> dict[str, Tree]:

@@ -6,7 +6,7 @@ from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass
 
 from agents.config.expand import Lookup
-from agents.config.providers.known import (
+from agents.config.providers.catalogue import (
     KnownProvider,
     known_clouds,
     known_providers,

@@ -1,6 +1,6 @@
 """What is known of a model that no file lists: its window, prices and reasoning levels.
 
-Windows and prices come from ``model_facts.json``, made by ``distil``; a price is only taken from
+Windows and prices come from ``model_facts.json``, made by ``generate``; a price is only taken from
 the provider that charges it. Many providers sell the same model under slightly different names,
 so whatever else is known of it depends on the family that its name shows.
 """

@@ -26,14 +26,14 @@ def models_of(
             continue
         base = by_id.get(model_id) or ModelInfo(model_id, model_id)
         # 0 is how other programs write "not known" for a window or a limit.
-        told = {
+        given = {
             name: value
             for name, value in entry.items()
             if name in _FIELDS and value is not None and not (_is_size(name) and value == 0)
         }
-        if "reasoning_levels" in told:
-            told["reasoning_levels"] = tuple(told["reasoning_levels"])
-        made[model_id] = replace(base, **(told | {"name": told.get("name") or base.name}))
+        if "reasoning_levels" in given:
+            given["reasoning_levels"] = tuple(given["reasoning_levels"])
+        made[model_id] = replace(base, **(given | {"name": given.get("name") or base.name}))
     return tuple(made.values())
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from agents.config.expand import Lookup, expand
 from agents.config.http_values import is_address, is_header_name, is_header_value
-from agents.config.masking import (
+from agents.config.mask import (
     masked,
     masked_address,
     masked_all,
@@ -23,8 +23,8 @@ from agents.config.masking import (
 from agents.config.parse import Tree
 from agents.config.problem import Problem, problem_with_key
 from agents.config.providers.built_in import local_provider, offline_provider
+from agents.config.providers.catalogue import KnownProvider
 from agents.config.providers.kinds import BUILT_IN, BY_NAME, KEYLESS, OFFLINE_KIND
-from agents.config.providers.known import KnownProvider
 from agents.config.providers.models import models_of, shown_model
 from agents.config.settings import ModelInfo, ProviderSettings
 
@@ -51,11 +51,11 @@ class ProviderEntry:
     def text(self, name: str) -> str:
         return str(self.entry.get(name) or "").strip()
 
-    def tell(self, message: str, *, at: str = "") -> None:
+    def report(self, message: str, *, at: str = "") -> None:
         self.problems.append(problem_with_key(f"{self.place}.{at}" if at else self.place, message))
 
     def fail(self, message: str, *, at: str = "") -> None:
-        self.tell(message, at=at)
+        self.report(message, at=at)
         self.usable = False
 
     def kind(self) -> str:
@@ -126,13 +126,13 @@ class ProviderEntry:
             expanded = expand(value, self.lookup)
             secrets += [value, expanded.text]
             if not expanded.whole:
-                self.tell(expanded.why, at=f"extra_headers.{name}")
+                self.report(expanded.why, at=f"extra_headers.{name}")
             elif not is_header_name(name) or not is_header_value(expanded.text):
-                self.tell("is not a valid header", at=f"extra_headers.{name}")
+                self.report("is not a valid header", at=f"extra_headers.{name}")
             else:
                 headers[name] = expanded.text
         if len(written) > HEADERS_LIMIT:
-            self.tell(f"only {HEADERS_LIMIT} headers are sent", at="extra_headers")
+            self.report(f"only {HEADERS_LIMIT} headers are sent", at="extra_headers")
         return headers, secrets
 
     def body(self) -> Mapping[str, Any]:
@@ -144,7 +144,7 @@ class ProviderEntry:
                 expansions += 1
                 expanded = expand(value, self.lookup)
                 if not expanded.whole:
-                    self.tell(expanded.why, at=f"extra_body.{name}")
+                    self.report(expanded.why, at=f"extra_body.{name}")
                     continue
                 body[name] = expanded.text
             else:
@@ -154,7 +154,7 @@ class ProviderEntry:
     def models(self, *, kind: str, needed: bool) -> tuple[ModelInfo, ...]:
         entries = self.entry.get("models") or []
         if any(not entry.get("id") for entry in entries):
-            self.tell("a model without an id is ignored", at="models")
+            self.report("a model without an id is ignored", at="models")
         inherited = self.known.models if self.known else ()
         models = models_of(entries, known=inherited)
         if models and self.text("base_url"):

@@ -27,13 +27,13 @@ class SectionEntry:
     problems: list[Problem]
     fault: str = ""
 
-    def tell(self, message: str, *, at: str) -> None:
+    def report(self, message: str, *, at: str) -> None:
         key = f"{self.section}.{self.name}"
         self.problems.append(problem_with_key(f"{key}.{at}" if at else key, message))
 
     def fail(self, message: str, *, at: str) -> None:
         """The server cannot be started: half a command line would do something else."""
-        self.tell(message, at=at)
+        self.report(message, at=at)
         self.fault = self.fault or (f"{at}: {message}" if at else message)
 
     def text(self, name: str) -> str:
@@ -58,7 +58,7 @@ class SectionEntry:
                 key = f"{self.section}.{self.name}.{at}"
                 self.problems.append(warning_with_key(key, f"is left out: {expanded.why}"))
             elif "=" in variable or "\0" in variable or "\0" in expanded.text:
-                self.tell("is not a valid variable", at=at)
+                self.report("is not a valid variable", at=at)
             else:
                 variables[variable] = expanded.text
         return variables
@@ -80,7 +80,7 @@ class SectionEntry:
 
     def _count(self, items: list[Any], *, at: str) -> None:
         if len(items) > ITEMS_LIMIT:
-            self.tell(f"only the first {ITEMS_LIMIT} are used", at=at)
+            self.report(f"only the first {ITEMS_LIMIT} are used", at=at)
 
     def _expanded(self, written: str, *, at: str) -> str:
         expanded = expand(written, self.lookup)

@@ -55,12 +55,12 @@ def complete_options(
 
 
 def _attribution(written: Mapping[str, Any]) -> Tree:
-    said: Tree = {name: value for name, value in written.items() if value is not None}
-    if said.get("trailer_style") not in TRAILER_STYLES:
+    given: Tree = {name: value for name, value in written.items() if value is not None}
+    if given.get("trailer_style") not in TRAILER_STYLES:
         # Older files say it with a flag.
         old = {None: TRAILER_STYLES[0], True: "co-authored-by", False: "none"}
-        said["trailer_style"] = old.get(said.get("co_authored_by"), TRAILER_STYLES[0])
-    return {"generated_with": True} | said
+        given["trailer_style"] = old.get(given.get("co_authored_by"), TRAILER_STYLES[0])
+    return {"generated_with": True} | given
 
 
 def _joined(first: tuple[str, ...], more: list[str] | None) -> list[str]:

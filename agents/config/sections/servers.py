@@ -49,7 +49,7 @@ def _mcp_server(entry: SectionEntry) -> McpSettings:
         entry.fail("is missing", at="command")
     port = written.get("oauth_callback_port") or 0
     if port > _PORTS:
-        entry.tell(f"must be at most {_PORTS}", at="oauth_callback_port")
+        entry.report(f"must be at most {_PORTS}", at="oauth_callback_port")
         port = 0
     return McpSettings(
         name=entry.name,
@@ -97,7 +97,7 @@ def _headers(entry: SectionEntry) -> dict[str, str]:
     headers: dict[str, str] = {}
     for name, value in entry.map("headers").items():
         if not is_header_name(name) or not is_header_value(value):
-            entry.tell("is not a valid header", at=f"headers.{name}")
+            entry.report("is not a valid header", at=f"headers.{name}")
         elif value.strip():
             headers[name] = value
     return headers

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from agents.config.parse import Tree
 from agents.config.problem import Problem, warning_with_key
-from agents.config.trust.sources import Source
+from agents.config.trust.sources import ConfigSource
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,8 +19,8 @@ class _Section:
     """One of whose entries each may be the folder's choice."""
 
     credentials: tuple[str, ...]
-    choosing: tuple[str, ...]  # who said any of these last has chosen where the keys go
-    otherwise: str = ""  # who said this has, where nobody said any of them
+    choosing: tuple[str, ...]  # who settings any of these last has chosen where the keys go
+    otherwise: str = ""  # who settings this has, where nobody settings any of them
     what: str = "address"
     kind: str = "entry"
     own: str = "name it"
@@ -51,7 +51,7 @@ class Separated:
     problems: list[Problem]
 
 
-def keep_keys_apart(sources: Sequence[Source]) -> Separated:
+def separate_keys(sources: Sequence[ConfigSource]) -> Separated:
     chosen = {name: _chosen_by_folder(sources, name) for name in _SECTIONS}
     problems: list[Problem] = []
     trees: list[Tree] = []
@@ -64,18 +64,18 @@ def keep_keys_apart(sources: Sequence[Source]) -> Separated:
     return Separated(trees, chosen["providers"], problems)
 
 
-def _chosen_by_folder(sources: Sequence[Source], name: str) -> frozenset[str]:
-    """The entries for which a file of the folder said last where the keys go."""
+def _chosen_by_folder(sources: Sequence[ConfigSource], name: str) -> frozenset[str]:
+    """The entries for which a file of the folder settings last where the keys go."""
     section = _SECTIONS[name]
     deciding, otherwise = set(section.choosing), {section.otherwise} - {""}
-    said: dict[str, dict[str, bool]] = {}
+    settings: dict[str, dict[str, bool]] = {}
     for source in sources:
         for entry_name, entry in (source.tree.get(name) or {}).items():
             for key in (deciding | otherwise) & set(entry or ()):
-                said.setdefault(entry_name, {})[key] = source.is_folders
+                settings.setdefault(entry_name, {})[key] = source.is_folders
     return frozenset(
         entry_name
-        for entry_name, by_key in said.items()
+        for entry_name, by_key in settings.items()
         if any(by_key[key] for key in (deciding & set(by_key) or otherwise & set(by_key)))
     )
 

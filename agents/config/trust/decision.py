@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import assert_never
 
-from agents.config.masking import MASK
+from agents.config.mask import MASK
 from agents.config.problem import Problem
 from agents.config.trust.powers import Effect, Powers, without_powers
-from agents.config.trust.sources import Source
+from agents.config.trust.sources import ConfigSource
 
 CURE = "answer the trust request in a client, or run `crush-server trust`"
 
@@ -96,19 +96,19 @@ class FolderTrust:
         names = (item.key for item in self.powers.items if item.key.startswith(begin))
         return {name.removeprefix(begin): self.why for name in names}
 
-    def trees(self, sources: Sequence[Source], *, path: str) -> list[Source]:
+    def trees(self, sources: Sequence[ConfigSource], *, path: str) -> list[ConfigSource]:
         """The sources as they count: a folder's without its powers, unless they are allowed."""
         if self.lets_act:
             return list(sources)
         return [
-            Source(source.file, without_powers(source, path=path), is_folders=True)
+            ConfigSource(source.file, without_powers(source, path=path), is_folders=True)
             if source.is_folders and not source.is_let_in
             else source
             for source in sources
         ]
 
 
-def question_of(powers: Powers, *, folder: str) -> tuple[str, dict[str, str]]:
+def request_text(powers: Powers, *, folder: str) -> tuple[str, dict[str, str]]:
     """The description and the parameters of a trust request. Flat texts: clients print them."""
     sections = [
         ("starts", "It would start these programs:", powers.lines(Effect.STARTS)),
@@ -118,7 +118,7 @@ def question_of(powers: Powers, *, folder: str) -> tuple[str, dict[str, str]]:
         ("programs", "The text of these programs:", _texts(powers)),
         ("files", "Files of the folder that these name, as they are now:", sorted(powers.programs)),
     ]
-    said = [
+    paragraphs = [
         "\n".join([heading, *(f"  {line}" for line in lines)])
         for _, heading, lines in sections
         if lines
@@ -130,7 +130,7 @@ def question_of(powers: Powers, *, folder: str) -> tuple[str, dict[str, str]]:
     if any(MASK in item.line or MASK in item.text for item in powers.items):
         opening += f" What looks like a key is shown as {MASK}: read the files for the rest."
     params = {"folder": folder} | {name: "\n".join(lines) for name, _, lines in sections if lines}
-    return "\n\n".join([opening, *said]), params
+    return "\n\n".join([opening, *paragraphs]), params
 
 
 def _texts(powers: Powers) -> list[str]:

@@ -18,7 +18,7 @@ from pathlib import PurePath
 from typing import Any
 
 from agents.config.expand import variables_in
-from agents.config.masking import (
+from agents.config.mask import (
     masked,
     masked_address,
     masked_command,
@@ -28,7 +28,7 @@ from agents.config.masking import (
     without_secrets,
 )
 from agents.config.parse import Tree
-from agents.config.trust.sources import Source, is_outside
+from agents.config.trust.sources import ConfigSource, is_outside
 
 
 class Effect(StrEnum):
@@ -68,8 +68,8 @@ class Powers:
     ) -> Powers:
         if not items:
             return cls()
-        told = [[item.effect, item.file, item.key, item.value] for item in items]
-        text = json.dumps([told, dict(programs)], sort_keys=True)
+        parts = [[item.effect, item.file, item.key, item.value] for item in items]
+        text = json.dumps([parts, dict(programs)], sort_keys=True)
         digest = hashlib.sha256(text.encode()).hexdigest()
         return cls(tuple(items), programs, digest, is_complete)
 
@@ -91,12 +91,12 @@ class Powers:
         return [f"${name}" for name in names]
 
 
-def powers_of(sources: Iterable[Source], *, path: str) -> list[Power]:
+def powers_of(sources: Iterable[ConfigSource], *, path: str) -> list[Power]:
     """``path`` is the workspace."""
     return [power for source in sources for power in _powers(source, path)]
 
 
-def _powers(source: Source, path: str) -> list[Power]:
+def _powers(source: ConfigSource, path: str) -> list[Power]:
     if not source.is_folders or source.is_let_in:
         return []
     if source.program:
@@ -110,7 +110,7 @@ def _powers(source: Source, path: str) -> list[Power]:
     return _Walk(source.file, path).split(source.tree)[1]
 
 
-def without_powers(source: Source, *, path: str) -> Tree:
+def without_powers(source: ConfigSource, *, path: str) -> Tree:
     return _Walk(source.file, path).split(source.tree)[0]
 
 
@@ -157,7 +157,7 @@ class _Walk:
                     kept[name] = left
         return kept, self.found
 
-    def tell(
+    def add(
         self, effect: Effect, key: str, shown: str, value: Any, words: Sequence[str] = ()
     ) -> None:
         self.found.append(Power(effect, self.file, key, shown, value, tuple(words)))
@@ -166,7 +166,7 @@ class _Walk:
 
     def providers(self, value: Any) -> Any:
         if value is None:
-            self.tell(Effect.SENDS, "providers", "takes away the providers of your own", None)
+            self.add(Effect.SENDS, "providers", "takes away the providers of your own", None)
             return _NOTHING
         return {
             name: left
@@ -176,7 +176,7 @@ class _Walk:
 
     def _provider(self, key: str, entry: Any) -> Any:
         if entry is None:
-            self.tell(Effect.SENDS, key, "takes away the provider of your own", None)
+            self.add(Effect.SENDS, key, "takes away the provider of your own", None)
             return _NOTHING
         if entry.get("disable") is True:
             return {"disable": True}
@@ -184,7 +184,7 @@ class _Walk:
         guarded = {name: entry[name] for name in _PROVIDER_POWERS if name in entry}
         if not guarded:
             return kept
-        self.tell(Effect.SENDS, key, _shown_provider(guarded), guarded)
+        self.add(Effect.SENDS, key, _shown_provider(guarded), guarded)
         # Its models are those of its own address: without that they mean nothing.
         return _NOTHING if _ADDRESS_KEYS & set(guarded) else kept
 
@@ -209,7 +209,7 @@ class _Walk:
                     # It stands in the place of the user's own list.
                     hidden = ", ".join(entry["disabled_tools"] or ()) or "none"
                     shown = f"offers all tools of this server but {hidden}"
-                    self.tell(Effect.ALLOWS, f"mcp.{name}.disabled_tools", shown, rest)
+                    self.add(Effect.ALLOWS, f"mcp.{name}.disabled_tools", shown, rest)
                 kept[name] = tuning
             elif rest == {"disabled": True}:
                 kept[name] = entry
@@ -225,7 +225,7 @@ class _Walk:
             shown = masked_address(str(entry["url"]))
             headers = ", ".join(entry.get("headers") or ())
             with_headers = f" with the headers {headers}" if headers else ""
-            self.tell(Effect.SENDS, key, f"{shown}{with_headers}{off}", entry)
+            self.add(Effect.SENDS, key, f"{shown}{with_headers}{off}", entry)
         if entry.get("command") or not entry.get("url"):
             command = " ".join(masked_words(words)) if entry.get("command") else name
             names = ", ".join(entry.get("env") or ())
@@ -245,7 +245,7 @@ class _Walk:
                 ),
             ]
             shown = f"{command}{with_env}{with_options}{off}"
-            self.tell(Effect.STARTS, key, shown, entry, words)
+            self.add(Effect.STARTS, key, shown, entry, words)
 
     def hooks(self, value: Any) -> Any:
         for event, entries in (value or {}).items():
@@ -254,7 +254,7 @@ class _Walk:
                 matcher = str((entry or {}).get("matcher") or "")
                 before = f"before {matcher}" if matcher.strip("* ") else "before every tool"
                 shown = f"{masked_command(command)} ({before})"
-                self.tell(Effect.STARTS, f"hooks.{event}[{index}]", shown, entry, words_of(command))
+                self.add(Effect.STARTS, f"hooks.{event}[{index}]", shown, entry, words_of(command))
         return _NOTHING
 
     def permissions(self, value: Any) -> Any:
@@ -263,7 +263,7 @@ class _Walk:
             return value
         if value.get("allowed_tools"):
             tools = value["allowed_tools"]
-            self.tell(Effect.ALLOWS, "permissions.allowed_tools", ", ".join(tools), tools)
+            self.add(Effect.ALLOWS, "permissions.allowed_tools", ", ".join(tools), tools)
         return _NOTHING
 
     def tools(self, value: Any) -> Any:
@@ -271,10 +271,10 @@ class _Walk:
         hosts = (value.get("web") or {}).get("allowed_private_hosts")
         if hosts:
             key = "tools.web.allowed_private_hosts"
-            self.tell(Effect.ALLOWS, key, ", ".join(hosts), hosts)
+            self.add(Effect.ALLOWS, key, ", ".join(hosts), hosts)
         if value.get("agent"):
             role = masked_within(str((value["agent"] or {}).get("role") or ""))
-            self.tell(Effect.SENDS, "tools.agent", f"agents have the role {role}", value["agent"])
+            self.add(Effect.SENDS, "tools.agent", f"agents have the role {role}", value["agent"])
         return {"ls": value["ls"]} if "ls" in value else _NOTHING
 
     def fleet(self, value: Any) -> Any:
@@ -283,29 +283,29 @@ class _Walk:
                 continue
             key, endpoint = f"fleet.{name}", str(entry.get("endpoint") or "")
             if endpoint:
-                self.tell(Effect.SENDS, key, masked_address(endpoint), entry)
+                self.add(Effect.SENDS, key, masked_address(endpoint), entry)
             else:
-                self.tell(Effect.STARTS, key, f"sub-agents of the role {name}", entry)
+                self.add(Effect.STARTS, key, f"sub-agents of the role {name}", entry)
         return _NOTHING
 
     def options(self, value: Any) -> Any:
         if value is None:
-            self.tell(Effect.ALLOWS, "options", "takes away the options of your own", None)
+            self.add(Effect.ALLOWS, "options", "takes away the options of your own", None)
             return _NOTHING
         kept = dict(value)
         if kept.get("auto_lsp", False) is not False:
             kept.pop("auto_lsp")
-            self.tell(Effect.STARTS, "options.auto_lsp", "installed language servers", True)
+            self.add(Effect.STARTS, "options.auto_lsp", "installed language servers", True)
         if kept.get("disabled_tools", ()) is None:
             kept.pop("disabled_tools")
             shown = "offers the tools again that your own configuration hides"
-            self.tell(Effect.ALLOWS, "options.disabled_tools", shown, None)
+            self.add(Effect.ALLOWS, "options.disabled_tools", shown, None)
         paths = kept.get("skills_paths") or []
         outside = [named for named in paths if is_outside(named, self.path)]
         if outside:
             kept["skills_paths"] = [named for named in paths if named not in outside]
             shown = f"reads {', '.join(outside)} without a question"
-            self.tell(Effect.ALLOWS, "options.skills_paths", shown, outside)
+            self.add(Effect.ALLOWS, "options.skills_paths", shown, outside)
         return kept
 
 
@@ -332,22 +332,22 @@ _PROVIDER_POWERS = (
 
 
 def _shown_provider(guarded: Mapping[str, Any]) -> str:
-    told: list[str] = []
+    parts: list[str] = []
     if guarded.get("base_url"):
-        told.append(f"prompts go to {masked_address(str(guarded['base_url']))}")
+        parts.append(f"prompts go to {masked_address(str(guarded['base_url']))}")
     elif "base_url" in guarded or "type" in guarded:
-        told.append(f"prompts go to the service of type {guarded.get('type') or 'unset'}")
+        parts.append(f"prompts go to the service of type {guarded.get('type') or 'unset'}")
     if guarded.get("api_key"):
-        told.append(f"with the key {masked(str(guarded['api_key']))}")
+        parts.append(f"with the key {masked(str(guarded['api_key']))}")
     if guarded.get("oauth"):
-        told.append("with a token of its own")
+        parts.append("with a token of its own")
     if guarded.get("extra_headers"):
-        told.append(f"with the headers {', '.join(guarded['extra_headers'])}")
+        parts.append(f"with the headers {', '.join(guarded['extra_headers'])}")
     if guarded.get("extra_body"):
-        told.append(f"with the fields {', '.join(guarded['extra_body'])}")
+        parts.append(f"with the fields {', '.join(guarded['extra_body'])}")
     others = [name for name in guarded if name not in _TOLD]
-    told += [f"sets {name}" for name in others]
-    return ", ".join(told) or f"sets {', '.join(guarded)}"
+    parts += [f"sets {name}" for name in others]
+    return ", ".join(parts) or f"sets {', '.join(guarded)}"
 
 
 _TOLD = frozenset({"base_url", "type", "api_key", "oauth", "extra_headers", "extra_body"})

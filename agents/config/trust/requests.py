@@ -6,9 +6,9 @@ from functools import partial
 from typing import Any
 
 from agents.config.cache import configs
+from agents.config.edits.changes import announce
 from agents.config.load import LoadedConfig
-from agents.config.stored.changes import announce
-from agents.config.trust.decision import TrustState, question_of
+from agents.config.trust.decision import TrustState, request_text
 from workspaces.events.types import Kind
 from workspaces.models import TrustRequest, TrustRequestState, Workspace
 from workspaces.queries.trust import call_id_of, pending_requests, wire_of
@@ -49,7 +49,7 @@ def answer_trust_request(
 def set_trust(tx: Transaction, *, path: str, config: LoadedConfig, is_allowed: bool) -> None:
     """An answer without a request: from the command line. It replaces an earlier one."""
     powers = config.trust.powers
-    description, params = question_of(powers, folder=path)
+    description, params = request_text(powers, folder=path)
     request, _ = TrustRequest.objects.get_or_create(
         path=path,
         digest=powers.digest,
@@ -71,7 +71,7 @@ def _keep(workspace_id: str, config: LoadedConfig, wanted: list[str], tx: Transa
         if request.digest not in wanted:
             _close(tx, request, TrustRequestState.WITHDRAWN)
     for digest in wanted:
-        description, params = question_of(config.trust.powers, folder=config.path)
+        description, params = request_text(config.trust.powers, folder=config.path)
         request, is_new = TrustRequest.objects.get_or_create(
             path=config.path,
             digest=digest,
@@ -88,15 +88,15 @@ def _keep(workspace_id: str, config: LoadedConfig, wanted: list[str], tx: Transa
 def _answer(tx: Transaction, request: TrustRequest, *, is_allowed: bool) -> None:
     was_open = request.state == TrustRequestState.PENDING
     state = TrustRequestState.ALLOWED if is_allowed else TrustRequestState.DENIED
-    _close(tx, request, state, tells=was_open)
+    _close(tx, request, state, notifies=was_open)
 
 
 def _close(
-    tx: Transaction, request: TrustRequest, state: TrustRequestState, *, tells: bool = True
+    tx: Transaction, request: TrustRequest, state: TrustRequestState, *, notifies: bool = True
 ) -> None:
     request.state, request.answered_at = state, tx.now
     request.save(update_fields=["state", "answered_at"])
-    if not tells:
+    if not notifies:
         return
     is_allowed = state == TrustRequestState.ALLOWED
     resolved = {
@@ -118,7 +118,7 @@ def _open_workspaces(path: str) -> list[str]:
 def shown_trust(config: LoadedConfig) -> dict[str, Any]:
     """How a folder stands, and all that a person has to see before an answer."""
     trust = config.trust
-    description, params = question_of(trust.powers, folder=config.path)
+    description, params = request_text(trust.powers, folder=config.path)
     shown: dict[str, Any] = {"path": config.path, "state": trust.state.value}
     if trust.state is TrustState.UNNEEDED:
         return shown

@@ -10,7 +10,7 @@ from agents.config.parse import Tree
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class ConfigSource:
     """One file that takes part in a configuration."""
 
     file: str

@@ -24,7 +24,7 @@ from mcp_types import jsonrpc_message_adapter
 from pydantic import ValidationError
 from typing_extensions import override
 
-from agents.config.masking import masked_command
+from agents.config.mask import masked_command
 from agents.tools.mcp.contract import McpFailed, ProcessIdentity
 from agents.tools.mcp.limits import MAX_MESSAGE_BYTES, MAX_STDERR_BYTES, Patience
 from agents.tools.shell.leftover import recorded_start

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from agents.config.masking import (
+from agents.config.mask import (
     Scrubber,
     is_secret_name,
     masked_within,

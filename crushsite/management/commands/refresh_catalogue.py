@@ -12,13 +12,13 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 from typing_extensions import override
 
-from agents.config.providers.distil import (
+from agents.config.providers.generate import (
     TARGET,
-    CannotDistil,
-    distil,
-    distil_facts,
+    CannotGenerate,
     encoded,
     encoded_facts,
+    generate,
+    generate_facts,
 )
 from agents.config.providers.model_facts import FACTS_FILE
 
@@ -45,8 +45,8 @@ class Command(BaseCommand):
         target: Path = options["output"]
         try:
             day = options["day"] or datetime.now(UTC).date()
-            catalogue, facts = distil(day), distil_facts(day)
-        except CannotDistil as reason:
+            catalogue, facts = generate(day), generate_facts(day)
+        except CannotGenerate as reason:
             raise CommandError(f"{reason}. Install it with: pip install genai-prices") from None
         before = json.loads(target.read_text(encoding="utf-8")) if target.exists() else {}
         changes = list(_changes(before, catalogue))

@@ -27,13 +27,13 @@ async def start(workspace: Opened) -> AsyncIterator[Start]:
     started: list[ConfigWatch] = []
 
     def begin(watch: ConfigWatch) -> ConfigWatch:
-        configs().on_untold = watch.wake
+        configs().on_unannounced = watch.wake
         watch.start()
         started.append(watch)
         return watch
 
     yield begin
-    configs().on_untold = None
+    configs().on_unannounced = None
     for watch in started:
         await watch.stop()
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from agents.config.providers.known import UNSUPPORTED, known_services
+from agents.config.providers.catalogue import UNSUPPORTED, known_services
 from tests.integration.api.conftest import Opened
 from tests.unit.config.test_model_facts import OFFERED
 

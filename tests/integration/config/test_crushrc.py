@@ -13,7 +13,7 @@ from agents.config.trust.decision import (
     NO_FOLDER,
     TrustAnswers,
     TrustState,
-    question_of,
+    request_text,
 )
 from tests.integration.config.conftest import Place
 
@@ -223,7 +223,7 @@ def test_its_text_is_part_of_the_question_without_secrets(place: Place) -> None:
         "mcp add x --command sh --env API_TOKEN=sk-abcdef0123456789abcdef\n# \x1b[2Jgone\n",
     )
     powers = place.load(answers=TrustAnswers()).trust.powers
-    description, params = question_of(powers, folder=str(place.workspace))
+    description, params = request_text(powers, folder=str(place.workspace))
     assert "mcp add x --command sh" in params["programs"]
     assert "\\x1b[2Jgone" in params["programs"]
     assert "mcp add x --command sh" in description
@@ -267,7 +267,7 @@ def test_what_a_crushrc_runs_of_its_folder_belongs_to_the_answer(
     named = place.write(place.workspace / file, "true\n")
     place.write(place.workspace / "crushrc", f"{line}\noption debug\n")
     asked = place.load(answers=TrustAnswers()).trust
-    assert str(named) in question_of(asked.powers, folder="/p")[1]["files"]
+    assert str(named) in request_text(asked.powers, folder="/p")[1]["files"]
     trusted = TrustAnswers(by_digest={asked.powers.digest: True})
     assert place.load(answers=trusted).trust.state is TrustState.TRUSTED
     place.write(named, "permissions allow bash\n")

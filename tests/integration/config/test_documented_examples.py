@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agents.config.providers.known import known_providers
+from agents.config.providers.catalogue import known_providers
 
 TEXT = (Path(__file__).parents[3] / "docs" / "configuration.md").read_text()
 EXAMPLES = re.findall(r"^```json\n(.+?)^```", TEXT, re.DOTALL | re.MULTILINE)

@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[3]
 PACKAGE = """
 from datetime import date, time
 from types import SimpleNamespace as Thing
-from agents.config.providers.distil import SOURCES
+from agents.config.providers.generate import SOURCES
 from agents.config.providers.model_facts import SOURCES as FACTS
 
 class Model:

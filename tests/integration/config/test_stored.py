@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from agents.config.stored.choices import (
-    Scope,
+from agents.config.edits.choices import (
+    StoredScope,
     parse_key,
     remove_value,
     set_model,
@@ -15,7 +15,7 @@ from agents.config.stored.choices import (
     set_value,
     stored_file,
 )
-from agents.config.stored.file import (
+from agents.config.edits.file import (
     BrokenStoredFile,
     InvalidKey,
     InvalidScope,
@@ -30,21 +30,26 @@ class Store:
         self.place = place
         self.kept = {"data_dir": str(place.data_dir), "server_env": place.server_env}
 
-    def set(self, key: str, value: object, scope: Scope = Scope.WORKSPACE) -> None:
+    def set(self, key: str, value: object, scope: StoredScope = StoredScope.WORKSPACE) -> None:
         set_value(scope, key, value, **self.kept)
 
-    def remove(self, key: str, scope: Scope = Scope.WORKSPACE) -> None:
+    def remove(self, key: str, scope: StoredScope = StoredScope.WORKSPACE) -> None:
         remove_value(scope, key, **self.kept)
 
-    def model(self, kind: str, model: dict, scope: Scope = Scope.WORKSPACE) -> None:
+    def model(self, kind: str, model: dict, scope: StoredScope = StoredScope.WORKSPACE) -> None:
         set_model(scope, kind, model, path=str(self.place.workspace), **self.kept)
 
     def key(
-        self, provider: str, key: object, *, kind: str = "string", scope: Scope = Scope.WORKSPACE
+        self,
+        provider: str,
+        key: object,
+        *,
+        kind: str = "string",
+        scope: StoredScope = StoredScope.WORKSPACE,
     ):
         set_provider_key(scope, provider, kind=kind, api_key=key, **self.kept)
 
-    def content(self, scope: Scope = Scope.WORKSPACE) -> dict:
+    def content(self, scope: StoredScope = StoredScope.WORKSPACE) -> dict:
         return json.loads(Path(stored_file(scope, **self.kept)).read_text())
 
 
@@ -54,7 +59,7 @@ def store(place) -> Store:
 
 
 def test_each_scope_has_its_own_file(store, place):
-    store.set("options.debug", True, Scope.USER)
+    store.set("options.debug", True, StoredScope.USER)
     store.set("options.debug", False)
     assert json.loads(place.stored_for_user.read_text()) == {"options": {"debug": True}}
     assert json.loads(place.stored_for_workspace.read_text()) == {"options": {"debug": False}}
@@ -193,7 +198,7 @@ def test_a_bad_choice_is_refused(store, kind: str, model: dict):
 
 
 def test_a_choice_for_the_user_stays_with_the_user_when_nothing_hides_it(store, place):
-    store.model("large", {"provider": "offline", "model": "offline-small"}, Scope.USER)
+    store.model("large", {"provider": "offline", "model": "offline-small"}, StoredScope.USER)
     assert place.load().settings.large.model == "offline-small"
     assert not place.stored_for_workspace.exists()
 
@@ -202,7 +207,7 @@ def test_a_choice_for_the_user_takes_effect_where_a_project_says_otherwise(store
     place.write(
         place.project, {"models": {"large": {"provider": "offline", "model": "offline-large"}}}
     )
-    store.model("large", {"provider": "offline", "model": "offline-small"}, Scope.USER)
+    store.model("large", {"provider": "offline", "model": "offline-small"}, StoredScope.USER)
     assert place.load().settings.large.model == "offline-small"
 
 
@@ -252,7 +257,7 @@ def test_a_bad_key_of_a_provider_is_refused(store, place, provider: str, key: ob
 @pytest.mark.parametrize("value", [2, -1, True, "0", None, 0.0])
 def test_a_scope_is_0_or_1(value: object):
     with pytest.raises(InvalidScope):
-        Scope.of(value)
+        StoredScope.of(value)
 
 
 def test_writers_at_the_same_time_lose_nothing(store):
@@ -303,7 +308,7 @@ def test_a_fifo_in_place_of_the_lock_or_the_file_does_not_hang(store, place):
 )
 def test_a_place_that_cannot_be_written_is_told(place, data_dir: str):
     with pytest.raises(NotWritable):
-        set_value(Scope.WORKSPACE, "options.debug", True, data_dir=data_dir)
+        set_value(StoredScope.WORKSPACE, "options.debug", True, data_dir=data_dir)
 
 
 def test_a_lock_that_is_a_link_is_refused(store, place):

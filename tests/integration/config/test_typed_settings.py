@@ -4,8 +4,8 @@ import json
 
 import pytest
 
+from agents.config.edits.choices import StoredScope, set_value
 from agents.config.settings import Attribution
-from agents.config.stored.choices import Scope, set_value
 
 SECRET = "zQ9-secret-of-a-server"
 
@@ -139,7 +139,11 @@ def test_a_secret_is_masked_wherever_a_client_sets_it(place, key: str):
         },
     )
     set_value(
-        Scope.WORKSPACE, key, SECRET, data_dir=str(place.data_dir), server_env=place.server_env
+        StoredScope.WORKSPACE,
+        key,
+        SECRET,
+        data_dir=str(place.data_dir),
+        server_env=place.server_env,
     )
     loaded = place.load()
     assert SECRET not in json.dumps(loaded.public) + repr(loaded) + str(loaded.problems)

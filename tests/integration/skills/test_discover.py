@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from agents.skills.discover import Found, find_skills, read_skill
-from agents.skills.skill import Health, InvalidSkill, SkillState, Source
+from agents.skills.discover import FoundSkills, find_skills, read_skill
+from agents.skills.skill import Health, InvalidSkill, SkillSource, SkillState
 
 
 def write_skill(folder: Path, description: str = "Use it.", *, name: str = "") -> Path:
@@ -34,15 +34,15 @@ def projects(workspace: Path) -> Path:
     return workspace / ".crush" / "skills"
 
 
-def find(workspace: Path, *folders: Path) -> Found:
+def find(workspace: Path, *folders: Path) -> FoundSkills:
     return find_skills(str(workspace), [str(folder) for folder in folders])
 
 
-def own(found: Found) -> dict[str, Source]:
-    return {s.name: s.place.source for s in found.skills if not s.is_builtin}
+def own(found: FoundSkills) -> dict[str, SkillSource]:
+    return {s.name: s.location.source for s in found.skills if not s.is_builtin}
 
 
-def own_states(found: Found) -> list[SkillState]:
+def own_states(found: FoundSkills) -> list[SkillState]:
     return [state for state in found.states if not state.path.startswith("crush://")]
 
 
@@ -64,12 +64,16 @@ def test_it_finds_the_users_and_the_projects(workspace: Path, users: Path, proje
     (users / ".hidden").mkdir()
     write_skill(users / ".hidden" / "four")
     found = find(workspace, users, projects, workspace / "missing")
-    assert own(found) == {"two": Source.USER, "one": Source.USER, "three": Source.PROJECT}
+    assert own(found) == {
+        "two": SkillSource.USER,
+        "one": SkillSource.USER,
+        "three": SkillSource.PROJECT,
+    }
 
 
 def test_a_folder_may_be_a_skill_itself(workspace: Path, users: Path) -> None:
     write_skill(users / "one")
-    assert own(find(workspace, users / "one")) == {"one": Source.USER}
+    assert own(find(workspace, users / "one")) == {"one": SkillSource.USER}
 
 
 def test_the_nearest_of_one_name_wins(workspace: Path, users: Path, projects: Path) -> None:
@@ -77,7 +81,7 @@ def test_the_nearest_of_one_name_wins(workspace: Path, users: Path, projects: Pa
     write_skill(users / "same", "the user's")
     file = write_skill(projects / "same", "the project's")
     found = find(workspace, users, projects)
-    assert own(found) == {"crush-config": Source.USER, "same": Source.PROJECT}
+    assert own(found) == {"crush-config": SkillSource.USER, "same": SkillSource.PROJECT}
     assert [s.description for s in found.skills if s.name == "same"] == ["the project's"]
     assert str(file) in {state.path for state in found.states}
 
@@ -102,7 +106,7 @@ def test_a_broken_one_is_a_state_and_breaks_nothing(workspace: Path, users: Path
     folder = users / "folder" / "SKILL.md"
     folder.mkdir(parents=True)
     found = find(workspace, users)
-    assert own(found) == {"good": Source.USER}
+    assert own(found) == {"good": SkillSource.USER}
     assert own_states(found) == [
         SkillState("bad", str(bad), Health.ERROR, "name: 'other' is not the folder's, 'bad'"),
         SkillState("binary", str(binary), Health.ERROR, "it is not a text file"),
@@ -118,7 +122,7 @@ def test_only_the_beginning_of_a_huge_file_is_read(workspace: Path, users: Path)
     with file.open("a") as text:
         text.write("é" * 3_000_000)
     found = find(workspace, users)
-    assert own(found) == {"huge": Source.USER}
+    assert own(found) == {"huge": SkillSource.USER}
     assert len(read_skill(found.skills[-1])) == 1 << 20
 
 
@@ -134,8 +138,8 @@ def test_the_users_links_are_followed(workspace: Path, users: Path, tmp_path: Pa
     (users / "one").symlink_to(tmp_path / "store" / "one")
     (users / "round").symlink_to(users)
     found = find(workspace, users)
-    assert own(found) == {"one": Source.USER}
-    assert found.skills[-1].place.folder == str(tmp_path / "store" / "one")
+    assert own(found) == {"one": SkillSource.USER}
+    assert found.skills[-1].location.folder == str(tmp_path / "store" / "one")
 
 
 def test_a_projects_links_must_stay_in_the_project(
@@ -150,7 +154,7 @@ def test_a_projects_links_must_stay_in_the_project(
     (projects / "file").mkdir()
     (projects / "file" / "SKILL.md").symlink_to(outside)
     found = find(workspace, projects)
-    assert own(found) == {"inside": Source.PROJECT}
+    assert own(found) == {"inside": SkillSource.PROJECT}
     errors = {s.name: s.error for s in own_states(found) if s.health is Health.ERROR}
     assert errors == {
         "file": "it leads out of the workspace by a link",
@@ -164,7 +168,7 @@ def test_a_project_reached_by_another_name_is_a_project_still(
     write_skill(projects / "one")
     (tmp_path / "alias").symlink_to(workspace)
     found = find(workspace, tmp_path / "alias" / ".crush" / "skills")
-    assert own(found) == {"one": Source.PROJECT}
+    assert own(found) == {"one": SkillSource.PROJECT}
 
 
 def test_names_that_are_no_text_are_passed_over(workspace: Path, users: Path) -> None:

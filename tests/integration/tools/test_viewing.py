@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agents.skills.skill import Place, Skill, Source
+from agents.skills.skill import Skill, SkillLocation, SkillSource
 from agents.tools.contract import BadArguments, ToolContext, ToolRefusal
 from agents.tools.limits import MAX_VIEW_LINES, VIEW_CHARS, VIEW_LINE_CHARS, VIEW_LINES
 from agents.tools.view import View
@@ -111,7 +111,9 @@ async def test_a_missing_folder_is_said_to_be_missing(desk: Desk, root: Path) ->
 
 
 def with_skill(desk: Desk, folder: Path) -> ToolContext:
-    place = Place(str(folder / "SKILL.md"), str(folder), str(folder / "SKILL.md"), Source.USER)
+    place = SkillLocation(
+        str(folder / "SKILL.md"), str(folder), str(folder / "SKILL.md"), SkillSource.USER
+    )
     skill = Skill("painting", "How to paint.", place)
     return dataclasses.replace(desk.context, skills=(skill,))
 

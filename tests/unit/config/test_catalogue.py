@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 import agents.config
-from agents.config.providers.known import known_providers
+from agents.config.providers.catalogue import known_providers
 from agents.config.providers.ollama import ollama_address
 
 FOLDER = Path(agents.config.__file__).parent
@@ -32,9 +32,9 @@ def test_every_provider_is_complete(provider):
 
 def test_nothing_is_read_before_it_is_asked_for():
     code = (
-        "import sys, agents.config.providers.known as c;"
+        "import sys, agents.config.providers.catalogue as c;"
         "assert not c.known_providers.cache_info().currsize;"
-        "import agents.config.load, agents.config.stored.choices;"
+        "import agents.config.load, agents.config.edits.choices;"
         "assert not c.known_providers.cache_info().currsize;"
         "assert 'django' not in sys.modules, 'django';"
         "assert 'genai_prices' not in sys.modules"

@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from agents.config.problem import Problem
-from agents.config.providers.choice import Chosen, choose
+from agents.config.providers.choice import ChosenModels, choose
 from agents.config.providers.discovery import Discovery
 
 CUSTOM = {
@@ -13,7 +13,7 @@ CUSTOM = {
 }
 
 
-def chosen(tree: dict[str, Any], **env: str) -> Chosen:
+def chosen(tree: dict[str, Any], **env: str) -> ChosenModels:
     discovery = Discovery(env.get, asks_ollama=False)
     return choose(tree, order=tuple(tree.get("providers") or {}), discovery=discovery)
 
@@ -22,7 +22,7 @@ def pair(choice) -> tuple[str, str]:
     return choice.provider, choice.model
 
 
-def told(result: Chosen) -> list[str]:
+def told(result: ChosenModels) -> list[str]:
     return [str(problem) for problem in result.problems]
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from agents.config.crushrc.language import Call, trees_of
+from agents.config.crushrc.language import BuiltinCall, trees_of
 from agents.config.merge import merge
 
 
@@ -19,8 +19,10 @@ def configured(*lines: str, below: dict[str, Any] | None = None) -> dict[str, An
     return tree
 
 
-def calls(*lines: str) -> list[Call]:
-    return [Call(tuple(shlex.split(line)), "/p/crushrc", n) for n, line in enumerate(lines, 1)]
+def calls(*lines: str) -> list[BuiltinCall]:
+    return [
+        BuiltinCall(tuple(shlex.split(line)), "/p/crushrc", n) for n, line in enumerate(lines, 1)
+    ]
 
 
 def mistake(line: str) -> str:

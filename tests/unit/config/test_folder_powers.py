@@ -3,14 +3,14 @@
 import pytest
 
 from agents.config import schema
-from agents.config.masking import MASK
+from agents.config.mask import MASK
 from agents.config.trust.decision import (
     EVERY_FOLDER,
     NO_FOLDER,
     FolderTrust,
     TrustAnswers,
     TrustState,
-    question_of,
+    request_text,
 )
 from agents.config.trust.powers import (
     HARMLESS_LSP_KEYS,
@@ -22,7 +22,7 @@ from agents.config.trust.powers import (
     powers_of,
     without_powers,
 )
-from agents.config.trust.sources import Source
+from agents.config.trust.sources import ConfigSource
 
 FILE = "/p/crush.json"
 TREES = {
@@ -75,12 +75,12 @@ HARMLESS = [
 
 
 def powers(tree: dict) -> Powers:
-    return Powers.of(powers_of([Source(FILE, tree, is_folders=True)], path="/p"), {})
+    return Powers.of(powers_of([ConfigSource(FILE, tree, is_folders=True)], path="/p"), {})
 
 
 @pytest.mark.parametrize("name", TREES)
 def test_a_power_is_listed_and_taken_out(name: str):
-    source = Source(FILE, TREES[name], is_folders=True)
+    source = ConfigSource(FILE, TREES[name], is_folders=True)
     assert powers(TREES[name]).items
     left = without_powers(source, path="/p")
     assert not powers(left).items
@@ -90,11 +90,11 @@ def test_a_power_is_listed_and_taken_out(name: str):
 @pytest.mark.parametrize("tree", HARMLESS, ids=str)
 def test_the_rest_of_a_file_needs_no_trust_and_stays(tree: dict):
     assert not powers(tree).items
-    assert without_powers(Source(FILE, tree, is_folders=True), path="/p") == tree
+    assert without_powers(ConfigSource(FILE, tree, is_folders=True), path="/p") == tree
 
 
 def test_what_a_person_of_this_machine_wrote_has_no_powers():
-    sources = [Source(FILE, tree, is_folders=False) for tree in TREES.values()]
+    sources = [ConfigSource(FILE, tree, is_folders=False) for tree in TREES.values()]
     assert powers_of(sources, path="/p") == []
 
 
@@ -143,7 +143,7 @@ def test_a_person_is_shown_what_starts_where_data_goes_what_is_allowed_and_read(
         "permissions": {"allowed_tools": ["bash", "write"]},
         "hooks": {"PreToolUse": [{"matcher": "bash", "command": "./guard.sh --token abc"}]},
     }
-    description, params = question_of(powers(tree), folder="/p")
+    description, params = request_text(powers(tree), folder="/p")
     assert set(params) == {"folder", "starts", "sends_to", "allows", "expands"}
     assert all(isinstance(value, str) for value in params.values())
     assert "mcp.x: sh -c id > OWNED with the variables T" in params["starts"]
@@ -168,10 +168,10 @@ def test_options_that_a_language_server_is_given_are_shown():
 
 def test_a_person_is_told_that_something_is_hidden():
     hook = {"command": "AUTH=./evil.sh; $AUTH"}
-    description, _ = question_of(powers({"hooks": {"PreToolUse": [hook]}}), folder="/p")
+    description, _ = request_text(powers({"hooks": {"PreToolUse": [hook]}}), folder="/p")
     assert f"AUTH={MASK}; $AUTH" in description
     assert "read the files for the rest" in description
-    plain, _ = question_of(powers(TREES["a hook"]), folder="/p")
+    plain, _ = request_text(powers(TREES["a hook"]), folder="/p")
     assert "read the files" not in plain
 
 

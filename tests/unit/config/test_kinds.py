@@ -2,8 +2,8 @@
 
 import pytest
 
+from agents.config.providers.catalogue import known_clouds, known_providers, known_services
 from agents.config.providers.kinds import BUILT_IN, BY_NAME, SERVED, provisioned_kind
-from agents.config.providers.known import known_clouds, known_providers, known_services
 from agents.config.settings import ProviderSettings
 from agents.llm.providers import provider_for
 

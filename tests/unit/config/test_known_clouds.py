@@ -5,14 +5,14 @@ from typing import Any
 import pytest
 
 from agents.config.providers.built_in import LOCAL_MODEL
-from agents.config.providers.choice import Chosen, choose
+from agents.config.providers.catalogue import known_clouds, known_providers
+from agents.config.providers.choice import ChosenModels, choose
 from agents.config.providers.discovery import Discovery, prefers_local
-from agents.config.providers.known import known_clouds, known_providers
 
 MODELS = {"models": [{"id": "m"}]}
 
 
-def chosen(tree: dict[str, Any], *, local: str = "", **env: str) -> Chosen:
+def chosen(tree: dict[str, Any], *, local: str = "", **env: str) -> ChosenModels:
     discovery = Discovery(
         env.get, asks_ollama=False, has_local=bool(local), prefers_local=local == "preferred"
     )

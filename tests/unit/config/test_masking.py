@@ -2,7 +2,7 @@ import time
 
 import pytest
 
-from agents.config.masking import (
+from agents.config.mask import (
     MASK,
     Scrubber,
     is_secret_name,

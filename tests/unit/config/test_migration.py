@@ -5,7 +5,7 @@ import shlex
 from typing import Any
 
 from agents.config.crushrc.conversion import as_crushrc, as_json
-from agents.config.crushrc.language import Call, trees_of
+from agents.config.crushrc.language import BuiltinCall, trees_of
 
 TREE: dict[str, Any] = {
     "$schema": "https://example.org/schema",
@@ -40,7 +40,7 @@ TREE: dict[str, Any] = {
 def evaluated(text: str) -> list[dict[str, Any]]:
     """As bash would split it: nothing in it is expanded."""
     lines = [line for line in text.splitlines() if not line.startswith("#")]
-    calls = [Call(tuple(shlex.split(line)), "f", n) for n, line in enumerate(lines)]
+    calls = [BuiltinCall(tuple(shlex.split(line)), "f", n) for n, line in enumerate(lines)]
     trees, problems = trees_of(calls)
     assert problems == []
     return trees

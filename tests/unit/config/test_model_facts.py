@@ -2,7 +2,7 @@
 
 import pytest
 
-from agents.config.providers.known import UNSUPPORTED, known_providers, known_services
+from agents.config.providers.catalogue import UNSUPPORTED, known_providers, known_services
 from agents.config.providers.model_facts import SOURCES, base_name, family_of, known_model
 
 
@@ -100,7 +100,7 @@ OFFERED = {
 
 
 def test_every_provider_that_clients_offer_is_known_or_refused_with_a_sentence() -> None:
-    from agents.config.providers.known import known_clouds
+    from agents.config.providers.catalogue import known_clouds
 
     known = {*known_providers(), *known_clouds(), *known_services()}
     assert len(OFFERED) == 41
@@ -109,6 +109,6 @@ def test_every_provider_that_clients_offer_is_known_or_refused_with_a_sentence()
 
 
 def test_sources_belong_to_known_providers() -> None:
-    from agents.config.providers.known import known_clouds
+    from agents.config.providers.catalogue import known_clouds
 
     assert set(SOURCES) <= {*known_providers(), *known_clouds(), *known_services()}

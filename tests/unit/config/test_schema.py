@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agents.config.schema import CONFIG, check, misfit_at
-from agents.config.validation import Each, Fields
+from agents.config.validation import Each, ObjectSpec
 
 JSON = st.recursive(
     st.none()
@@ -23,7 +23,7 @@ JSON = st.recursive(
 def known_json(spec):
     """Trees with the right keys and any values: the wrong types everywhere."""
     match spec:
-        case Fields():
+        case ObjectSpec():
             below = {name: known_json(each) for name, each in spec.known.items()}
             return st.fixed_dictionaries({}, optional=below) | JSON
         case Each():

@@ -13,7 +13,7 @@ REGISTRATIONS = (
     r"\blet_readers_set_the_pace\(",
     r"\bclose_streams_by\(",
     r"\blisten_here\(",
-    r"\.on_untold = ",
+    r"\.on_unannounced = ",
 )
 
 

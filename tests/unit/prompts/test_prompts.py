@@ -16,14 +16,16 @@ from agents.prompts.sections import SKILLS_LIMIT, attribution_section, skills_se
 from agents.prompts.summary import summary_prompt
 from agents.prompts.template import filled
 from agents.prompts.title import title_prompt
-from agents.skills.skill import Place, Skill, Source
+from agents.skills.skill import Skill, SkillLocation, SkillSource
 from agents.tools.contract import Todo
 
 BARE = PromptFacts("/project", "linux", "2030-01-02")
 
 
 def skill(name: str, description: str = "Use it.", *, told: bool = True) -> Skill:
-    place = Place(f"/s/{name}/SKILL.md", f"/s/{name}", f"/s/{name}/SKILL.md", Source.USER)
+    place = SkillLocation(
+        f"/s/{name}/SKILL.md", f"/s/{name}", f"/s/{name}/SKILL.md", SkillSource.USER
+    )
     return Skill(name, description, place, model_invocable=told)
 
 

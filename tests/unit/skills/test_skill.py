@@ -6,17 +6,19 @@ import pytest
 
 from agents.skills.skill import (
     InvalidSkill,
-    Place,
     Skill,
-    Source,
+    SkillLocation,
+    SkillSource,
     is_skill_file,
     skill_of,
     skill_of_file,
 )
 
 
-def place(name: str = "mend-it", source: Source = Source.USER) -> Place:
-    return Place(f"/skills/{name}/SKILL.md", f"/real/{name}", f"/real/{name}/SKILL.md", source)
+def place(name: str = "mend-it", source: SkillSource = SkillSource.USER) -> SkillLocation:
+    return SkillLocation(
+        f"/skills/{name}/SKILL.md", f"/real/{name}", f"/real/{name}/SKILL.md", source
+    )
 
 
 def written(front: str, name: str = "mend-it") -> Skill:
@@ -37,7 +39,7 @@ def test_everything_that_a_skill_may_say_is_read() -> None:
     assert skill == Skill(
         name="mend-it",
         description="Use when it is broken.",
-        place=place(),
+        location=place(),
         license="MIT",
         compatibility="needs git",
         metadata={"author": "me"},
@@ -59,7 +61,7 @@ def test_by_default_models_are_told_and_people_are_not() -> None:
 
 
 def test_one_of_ours_has_an_id_without_a_path() -> None:
-    skill = skill_of("---\nname: a\ndescription: d\n---", place("a", Source.SYSTEM))
+    skill = skill_of("---\nname: a\ndescription: d\n---", place("a", SkillSource.SYSTEM))
     assert skill.id == "crush://skills/a/SKILL.md"
     assert skill.label == "system:a"
     assert skill.is_builtin
@@ -115,7 +117,7 @@ def test_the_files_of_a_skill_are_those_in_its_folder() -> None:
 
 
 def test_a_linked_skill_md_is_a_file_of_its_skill_and_its_neighbours_are_not() -> None:
-    linked = Place("/skills/a/SKILL.md", "/skills/a", "/store/a.md", Source.USER)
+    linked = SkillLocation("/skills/a/SKILL.md", "/skills/a", "/store/a.md", SkillSource.USER)
     skill = skill_of("---\nname: a\ndescription: d\n---", linked)
     assert is_skill_file(Path("/store/a.md"), [skill])
     assert not is_skill_file(Path("/store/b.md"), [skill])

@@ -22,7 +22,7 @@ TARGET = Path(__file__).with_name("catalogue.json")
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class DataSource:
     id: str
     name: str
     type: str
@@ -38,7 +38,7 @@ class Source:
 
 
 SOURCES = (
-    Source(
+    DataSource(
         "anthropic",
         "Anthropic",
         "anthropic",
@@ -62,7 +62,7 @@ SOURCES = (
             "claude-haiku-4-5:ri",
         ),
     ),
-    Source(
+    DataSource(
         "openai",
         "OpenAI",
         "openai",
@@ -94,7 +94,7 @@ SOURCES = (
             "o4-mini:ri",
         ),
     ),
-    Source(
+    DataSource(
         "openrouter",
         "OpenRouter",
         "openai-compat",
@@ -131,7 +131,7 @@ SOURCES = (
         # How OpenRouter names the program in its users' accounts.
         default_headers=(("X-Title", "Crush server"),),
     ),
-    Source(
+    DataSource(
         "groq",
         "Groq",
         "openai-compat",
@@ -152,7 +152,7 @@ SOURCES = (
             "llama-3.1-8b-instant:",
         ),
     ),
-    Source(
+    DataSource(
         "xai",
         "xAI",
         "openai-compat",
@@ -173,7 +173,7 @@ SOURCES = (
             "grok-4-1-fast-non-reasoning:i",
         ),
     ),
-    Source(
+    DataSource(
         "deepseek",
         "DeepSeek",
         "openai-compat",
@@ -190,7 +190,7 @@ SOURCES = (
             "deepseek-reasoner:r",
         ),
     ),
-    Source(
+    DataSource(
         "gemini",
         "Google Gemini",
         "gemini",
@@ -216,16 +216,16 @@ _WINDOWS = {"gemini-2.5-pro": 1_048_576, "gemini-3.1-pro-preview": 1_048_576}
 _WINDOW = 131_072
 
 
-class CannotDistil(Exception):
+class CannotGenerate(Exception):
     """The package is missing, or lacks what is listed here."""
 
 
-def distil(day: date) -> dict[str, Any]:
-    """Nothing but the package's own snapshot is read: no network. Raises ``CannotDistil``."""
+def generate(day: date) -> dict[str, Any]:
+    """Nothing but the package's own snapshot is read: no network. Raises ``CannotGenerate``."""
     try:
         from genai_prices.data_snapshot import get_snapshot  # noqa: PLC0415  not on a server
     except ImportError:
-        raise CannotDistil("the package genai-prices is not installed") from None
+        raise CannotGenerate("the package genai-prices is not installed") from None
     known = {
         provider.id: {model.id: model for model in provider.models}
         for provider in get_snapshot().providers
@@ -237,21 +237,21 @@ def distil(day: date) -> dict[str, Any]:
         if model_id not in known.get(source.source, {})
     ]
     if missing:
-        raise CannotDistil(f"the package knows nothing of {', '.join(missing)}: list others here")
+        raise CannotGenerate(f"the package knows nothing of {', '.join(missing)}: list others here")
     return {source.id: _provider(source, known.get(source.source, {}), day) for source in SOURCES}
 
 
-def distil_facts(day: date) -> dict[str, dict[str, list[float]]]:
+def generate_facts(day: date) -> dict[str, dict[str, list[float]]]:
     """Window and prices of every model of the providers that ``model_facts`` asks for."""
     try:
         from genai_prices.data_snapshot import get_snapshot  # noqa: PLC0415  not on a server
     except ImportError:
-        raise CannotDistil("the package genai-prices is not installed") from None
+        raise CannotGenerate("the package genai-prices is not installed") from None
     wanted = sorted({source for sources in SOURCES_OF_FACTS.values() for source in sources})
     providers = {provider.id: provider for provider in get_snapshot().providers}
     missing = [source for source in wanted if source not in providers]
     if missing:
-        raise CannotDistil(f"the package has no provider {', '.join(missing)}")
+        raise CannotGenerate(f"the package has no provider {', '.join(missing)}")
     return {
         source: {model.id: _facts(model, day) for model in providers[source].models}
         for source in wanted
@@ -274,7 +274,7 @@ def _facts(model: Any, day: date) -> list[float]:
     ]
 
 
-def _provider(source: Source, known: dict[str, Any], day: date) -> dict[str, Any]:
+def _provider(source: DataSource, known: dict[str, Any], day: date) -> dict[str, Any]:
     return {
         "name": source.name,
         "type": source.type,
@@ -287,7 +287,7 @@ def _provider(source: Source, known: dict[str, Any], day: date) -> dict[str, Any
     }
 
 
-def _model(entry: str, source: Source, known: dict[str, Any], day: date) -> dict[str, Any]:
+def _model(entry: str, source: DataSource, known: dict[str, Any], day: date) -> dict[str, Any]:
     model_id, _, abilities = entry.rpartition(":")
     model = known[model_id]
     prices = _usual_prices(model, day)

@@ -13,10 +13,10 @@ from functools import partial
 
 from agents.config.cache import configs
 from agents.config.crushrc.programs import LastTrees
+from agents.config.edits.choices import StoredScope
 from agents.config.find import stored_for_workspace
 from agents.config.load import LoadedConfig
 from agents.config.parse import parse_file
-from agents.config.stored.choices import Scope
 from workspaces.events.types import Kind
 from workspaces.models import Workspace
 from workspaces.queries.workspaces import read_open_workspace
@@ -38,7 +38,7 @@ class StoredPlace:
 
 
 async def change_stored(
-    workspace_id: str, scope: Scope, change: Callable[[StoredPlace], None]
+    workspace_id: str, scope: StoredScope, change: Callable[[StoredPlace], None]
 ) -> None:
     """Carried out as a whole, also when the caller leaves.
 
@@ -52,7 +52,7 @@ async def change_stored(
 async def announce(workspace_ids: Sequence[str]) -> None:
     """Tells the clients of those that are open to read their configuration anew."""
     for workspace_id in workspace_ids:
-        configs().untold.discard(workspace_id)
+        configs().unannounced.discard(workspace_id)
     await asyncio.gather(
         *(
             writer.write(workspace_id, partial(_append, workspace_id))
@@ -61,7 +61,9 @@ async def announce(workspace_ids: Sequence[str]) -> None:
     )
 
 
-async def _change(workspace_id: str, scope: Scope, change: Callable[[StoredPlace], None]) -> None:
+async def _change(
+    workspace_id: str, scope: StoredScope, change: Callable[[StoredPlace], None]
+) -> None:
     cache = configs()
     async with cache.changing:
         workspace = await read(read_open_workspace, workspace_id)
@@ -70,7 +72,7 @@ async def _change(workspace_id: str, scope: Scope, change: Callable[[StoredPlace
         own_digest = await asyncio.to_thread(_change_files, place, config, change)
         await writer.write(workspace_id, partial(_keep_digest, workspace_id, own_digest))
         concerned = [workspace_id]
-        if scope is Scope.USER:
+        if scope is StoredScope.USER:
             # What is stored for the user takes part in every workspace.
             concerned += [one for one in await read(open_ids) if one != workspace_id]
         # First what answers will be made of, then the word that there are new ones.

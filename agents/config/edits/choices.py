@@ -1,6 +1,6 @@
 """Choices that clients make and the server keeps: ``config/set`` and its kin.
 
-Scope 0 is the user's stored file, 1 the workspace's. A value is judged before it is
+StoredScope 0 is the user's stored file, 1 the workspace's. A value is judged before it is
 written, so that no client can break another's configuration. Blocks on the disk.
 """
 
@@ -14,18 +14,18 @@ from pathlib import Path
 from typing import Any
 
 from agents.config.crushrc.programs import LastTrees
-from agents.config.find import stored_for_user, stored_for_workspace
-from agents.config.load import merged_tree
-from agents.config.masking import MASK, texts_in
-from agents.config.parse import Tree, parse_file
-from agents.config.schema import check, misfit_at
-from agents.config.stored.file import (
+from agents.config.edits.file import (
     InvalidKey,
     InvalidScope,
     InvalidValue,
     NotWritable,
     change_stored_file,
 )
+from agents.config.find import stored_for_user, stored_for_workspace
+from agents.config.load import merged_tree
+from agents.config.mask import MASK, texts_in
+from agents.config.parse import Tree, parse_file
+from agents.config.schema import check, misfit_at
 from agents.config.validation import NAME_LIMIT
 
 KEY_LIMIT = 1_000
@@ -36,19 +36,21 @@ _REFERENCE = re.compile(r"\$(?:[A-Za-z_]\w*|\{[A-Za-z_]\w*\})")
 _PART = re.compile(r"(?:[^.\\]|\\.)+")
 
 
-class Scope(IntEnum):
+class StoredScope(IntEnum):
     USER = 0
     WORKSPACE = 1
 
     @classmethod
-    def of(cls, value: object) -> Scope:
+    def of(cls, value: object) -> StoredScope:
         if type(value) is int and value in {0, 1}:
             return cls(value)
         raise InvalidScope
 
 
-def stored_file(scope: Scope, *, data_dir: str, server_env: Mapping[str, str] | None = None) -> str:
-    if scope is Scope.USER:
+def stored_file(
+    scope: StoredScope, *, data_dir: str, server_env: Mapping[str, str] | None = None
+) -> str:
+    if scope is StoredScope.USER:
         return stored_for_user(os.environ if server_env is None else server_env)
     if not data_dir.startswith("/"):
         raise NotWritable("the workspace has no data directory")
@@ -56,7 +58,7 @@ def stored_file(scope: Scope, *, data_dir: str, server_env: Mapping[str, str] | 
 
 
 def set_value(
-    scope: Scope,
+    scope: StoredScope,
     key: str,
     value: object,
     *,
@@ -69,7 +71,7 @@ def set_value(
 
 
 def remove_value(
-    scope: Scope, key: str, *, data_dir: str, server_env: Mapping[str, str] | None = None
+    scope: StoredScope, key: str, *, data_dir: str, server_env: Mapping[str, str] | None = None
 ) -> None:
     """Does nothing where the key is not stored."""
     parts = parse_key(key)
@@ -80,7 +82,7 @@ def remove_value(
 
 
 def set_model(
-    scope: Scope,
+    scope: StoredScope,
     model_type: str,
     model: Mapping[str, Any],
     *,
@@ -102,20 +104,20 @@ def set_model(
     choice = {name: value for name, value in model.items() if value is not None}
     _judge(("models", model_type), choice)
 
-    def store(where: Scope) -> None:
+    def store(where: StoredScope) -> None:
         file = stored_file(where, data_dir=data_dir, server_env=server_env)
         _prepare(where, data_dir)
         change_stored_file(file, lambda tree: _choose(tree, model_type, choice))
 
     store(scope)
-    if scope is Scope.USER:
+    if scope is StoredScope.USER:
         tree = merged_tree(path, data_dir=data_dir, ran=ran, server_env=server_env)
         if (tree.get("models") or {}).get(model_type) != choice:
-            store(Scope.WORKSPACE)
+            store(StoredScope.WORKSPACE)
 
 
 def set_provider_key(
-    scope: Scope,
+    scope: StoredScope,
     provider_id: str,
     *,
     kind: str,
@@ -149,7 +151,11 @@ def set_provider_key(
 
 
 def stored_token(
-    scope: Scope, provider_id: str, *, data_dir: str, server_env: Mapping[str, str] | None = None
+    scope: StoredScope,
+    provider_id: str,
+    *,
+    data_dir: str,
+    server_env: Mapping[str, str] | None = None,
 ) -> Tree | None:
     """The OAuth token that was stored for a provider. Only there: no project's file may
     say where a token of its user is sent."""
@@ -174,7 +180,7 @@ def parse_key(key: str) -> tuple[str, ...]:
 
 
 def _set(
-    scope: Scope,
+    scope: StoredScope,
     parts: Sequence[str],
     value: object,
     *,
@@ -246,9 +252,9 @@ def _remove(tree: Tree, parts: Sequence[str]) -> None:
         del above[part]
 
 
-def _prepare(scope: Scope, data_dir: str) -> None:
+def _prepare(scope: StoredScope, data_dir: str) -> None:
     """Keeps the workspace's data directory, and keys in it, out of version control."""
-    if scope is not Scope.WORKSPACE:
+    if scope is not StoredScope.WORKSPACE:
         return
     ignore = Path(data_dir, ".gitignore")
     try:

@@ -20,16 +20,16 @@ import orjson
 
 from agents.config.cache import configs
 from agents.config.crushrc.programs import LastTrees
+from agents.config.edits.changes import StoredPlace, change_stored
+from agents.config.edits.choices import StoredScope, set_provider_key, stored_token
+from agents.config.edits.file import NoToken, ProviderRefused, RefreshRefused
 from agents.config.expand import variables
 from agents.config.http_values import is_address
 from agents.config.load import merged_tree
 from agents.config.problem import Problem
+from agents.config.providers.catalogue import UNSUPPORTED
 from agents.config.providers.discovery import Discovery
-from agents.config.providers.known import UNSUPPORTED
 from agents.config.providers.resolve import resolve_provider
-from agents.config.stored.changes import StoredPlace, change_stored
-from agents.config.stored.choices import Scope, set_provider_key, stored_token
-from agents.config.stored.file import NoToken, ProviderRefused, RefreshRefused
 from workspaces.queries.workspaces import require_open
 from workspaces.storage.reader import read
 
@@ -79,7 +79,7 @@ ANSWER_LIMIT = 64 << 10
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
-async def refresh_token(workspace_id: str, scope: Scope, provider_id: str) -> None:
+async def refresh_token(workspace_id: str, scope: StoredScope, provider_id: str) -> None:
     """Raises ``WorkspaceUnknown``, ``NoToken``, ``RefreshRefused`` and what storing raises."""
     await read(require_open, workspace_id)
     data_dir = (await configs().config_of(workspace_id)).data_dir
@@ -92,7 +92,7 @@ async def refresh_token(workspace_id: str, scope: Scope, provider_id: str) -> No
             raise NoToken
         if token != before:
             return
-        renewed = token | _renewed(await _asked(_token_url(token), _question(token)))
+        renewed = token | _renewed(await _post(_token_url(token), _request(token)))
 
         def change(place: StoredPlace) -> None:
             set_provider_key(
@@ -112,13 +112,13 @@ def _token_url(token: Mapping[str, Any]) -> str:
     return url
 
 
-def _question(token: Mapping[str, Any]) -> dict[str, str]:
+def _request(token: Mapping[str, Any]) -> dict[str, str]:
     named = ("refresh_token", "client_id", "client_secret", "scope")
-    told = {name: _text(token, name) for name in named if _text(token, name)}
-    return {"grant_type": "refresh_token"} | told
+    given = {name: _text(token, name) for name in named if _text(token, name)}
+    return {"grant_type": "refresh_token"} | given
 
 
-async def _asked(url: str, question: Mapping[str, str]) -> Mapping[str, Any]:
+async def _post(url: str, fields: Mapping[str, str]) -> Mapping[str, Any]:
     import aiohttp  # noqa: PLC0415  a server's start must not wait for it
 
     timeout = aiohttp.ClientTimeout(total=SECONDS)
@@ -126,7 +126,7 @@ async def _asked(url: str, question: Mapping[str, str]) -> Mapping[str, Any]:
         async with (
             aiohttp.ClientSession(timeout=timeout) as session,
             # A redirect would take the token to another address.
-            session.post(url, data=question, allow_redirects=False) as answer,
+            session.post(url, data=fields, allow_redirects=False) as answer,
         ):
             if answer.status != 200:
                 raise RefreshRefused(f"the provider answered {answer.status}: log in again")
@@ -134,12 +134,12 @@ async def _asked(url: str, question: Mapping[str, str]) -> Mapping[str, Any]:
     except (aiohttp.ClientError, TimeoutError, ValueError):
         raise RefreshRefused("the provider could not be reached for a new token") from None
     try:
-        told = orjson.loads(body)
+        parsed = orjson.loads(body)
     except orjson.JSONDecodeError:
-        told = None
-    if not isinstance(told, dict):
+        parsed = None
+    if not isinstance(parsed, dict):
         raise RefreshRefused("the provider's answer could not be read")
-    return told
+    return parsed
 
 
 def _renewed(answer: Mapping[str, Any]) -> dict[str, Any]:

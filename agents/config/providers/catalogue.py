@@ -1,6 +1,6 @@
 """Providers that are known without configuration: their addresses, key variables and models.
 
-The catalogue is read from ``catalogue.json`` on first use; ``distil`` makes that file. Clouds
+The catalogue is read from ``catalogue.json`` on first use; ``generate`` makes that file. Clouds
 and programs on this machine follow: their addresses hold variables, because they depend on an
 account's region or project. Last come hosted services that a key alone makes usable. They list
 no models: a client chooses one from its own catalogue, and ``model_facts`` knows it.
