@@ -1,4 +1,4 @@
-"""The skills of a workspace: their list for pickers, and what one says."""
+"""The skills of a workspace: the list for pickers, and the content of one."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Whether a folder is trusted: what its configuration would do, and a person's answer.
+"""Trust in a folder: what its configuration would do, and a person's answer.
 
-The same answer as that of a trust request, for folders that no client has open, too.
+The answer equals that to a trust request, and works for folders that no client has open.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from workspaces.storage.writer import writer
 
 
 class TrustChanged(Refusal):
-    """the folder's configuration has changed since it was shown: look at it again"""
+    """the folder's configuration has changed since it was shown: review it again"""
 
     code = "trust_changed"
     status = 409

@@ -1,4 +1,4 @@
-"""Workspaces: open, list, get and release. Also a client's leaving, which releases all of its own."""
+"""Workspaces: open, list, get and release. A retired client releases all of its workspaces."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class WorkspacesView(ApiView):
         fields = await self.fields(OpeningForm)
         workspace_id = await open_for_client(fields)
         self.connection.note(client_id_of(fields["client_id"]))
-        # It may have been opened anew, with another environment than its configuration knows.
+        # It may have been opened again, with another environment than that of its configuration.
         configs().forget(workspace_id)
         return json_answer(await _shown(await read(read_open_workspace, workspace_id)))
 
@@ -69,7 +69,7 @@ async def _shown(workspace: OpenWorkspace) -> dict[str, Any]:
     return (mode if workspace.skip_permissions else {}) | {
         "config": config.public,
         "data_dir": config.data_dir,
-        # Clients read this field unchecked; what it would hold is told to nobody.
+        # Clients read this field without a check; its content is secret.
         "env": [],
         "id": workspace.id,
         "path": workspace.path,

@@ -1,7 +1,6 @@
-"""Loaded configuration, kept while its files and the workspace's environment stay the same.
+"""Caches loaded configurations while their files and the workspace's environment are unchanged.
 
-Notes whose configuration has become another one, whoever looked; telling clients of it
-is not done here.
+Notes which configurations changed, whoever loaded them; ``edits.changes`` notifies clients.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ _NEVER = float("-inf")
 
 @dataclass(frozen=True, slots=True)
 class ConfigInputs:
-    """What a workspace's row says of its configuration."""
+    """The inputs to a configuration that a workspace's row holds."""
 
     path: str
     data_dir: str
@@ -60,13 +59,13 @@ class ConfigCache:
     def __init__(self) -> None:
         self._entries: dict[str, _CachedConfig] = {}
         self._loading: dict[str, asyncio.Task[_CachedConfig]] = {}
-        self._logged: dict[str, tuple[Problem, ...]] = {}  # what the log says already
-        self._sound: dict[str, ParsedFile] = {}  # by file: what holds while it is broken
-        # Held by whoever changes stored files, until clients have been logged.
+        self._logged: dict[str, tuple[Problem, ...]] = {}  # problems that are logged already
+        self._sound: dict[str, ParsedFile] = {}  # by file: its last valid content
+        # Held while stored files change, until clients are notified.
         self.changing = asyncio.Lock()
         self.refreshing = asyncio.Lock()  # an OAuth token; waits for a provider
-        # Workspaces whose configuration became another one since their clients were logged.
-        # Only noted where somebody listens.
+        # Workspaces whose configuration changed since their clients were notified.
+        # Filled only where ``on_unannounced`` is set.
         self.unannounced: set[str] = set()
         self.on_unannounced: Callable[[], None] | None = None
 
@@ -75,11 +74,11 @@ class ConfigCache:
         return (await self._entry(workspace_id)).config
 
     async def newest_config_of(self, workspace_id: str) -> LoadedConfig:
-        """As the files are now, however short ago they were looked at: for a turn that begins."""
+        """Checks the files even if they were checked a moment ago: for a run that starts."""
         return (await self._entry(workspace_id, since=time.monotonic())).config
 
     async def env_of(self, workspace_id: str) -> Mapping[str, str]:
-        """The environment that the workspace's clients gave; never to be shown."""
+        """The environment that the workspace's clients gave. Must not be shown."""
         return (await self._entry(workspace_id)).env
 
     def files_of(self, workspace_id: str) -> tuple[str, ...]:
@@ -88,34 +87,34 @@ class ConfigCache:
         return entry.config.files if entry is not None else ()
 
     def known(self, workspace_id: str) -> LoadedConfig | None:
-        """What is loaded already, without a wait: for what is asked many times a second."""
+        """The loaded configuration, without waiting: for callers that read many times a second."""
         entry = self._entries.get(workspace_id)
         if entry is None or entry.looked_at == _NEVER:
             return None
         if time.monotonic() - entry.looked_at >= LOOK_SECONDS:
-            _ = self._load(workspace_id, entry)  # for the next who asks
+            _ = self._load(workspace_id, entry)  # for the next caller
         return entry.config
 
     def forget(self, workspace_id: str) -> None:
-        """The workspace was opened anew or its stored choices changed."""
+        """Call when the workspace was opened again or its stored choices changed."""
         entry = self._entries.get(workspace_id)
         if entry is not None:
-            # Kept to be compared with what comes: clients know it.
+            # Kept for comparison with the next one: clients have seen it.
             self._entries[workspace_id] = replace(entry, mark=(), looked_at=_NEVER)
 
     async def _entry(self, workspace_id: str, since: float | None = None) -> _CachedConfig:
-        """One whose files were looked at after ``since``; by default a moment ago is enough."""
+        """An entry whose files were checked after ``since``; by default, a moment ago is enough."""
         if since is None:
             since = time.monotonic() - LOOK_SECONDS
         entry = self._entries.get(workspace_id)
         while entry is None or entry.looked_at < since:
-            # A look that began before may have missed a change: then there is another.
+            # A check that started before may have missed a change, so there is another one.
             entry = await asyncio.shield(self._load(workspace_id, entry))
         return entry
 
     def _load(self, workspace_id: str, entry: _CachedConfig | None) -> asyncio.Task[_CachedConfig]:
         task = self._loading.get(workspace_id)
-        # One that has ended and is not taken out yet would be awaited again without a pause.
+        # A task that has ended and is not removed yet would be awaited in a busy loop.
         if task is None or task.done():
             task = asyncio.create_task(self._look(workspace_id, entry), name="config-load")
             self._loading[workspace_id] = task
@@ -126,12 +125,12 @@ class ConfigCache:
         if self._loading.get(workspace_id) is task:
             del self._loading[workspace_id]
         if not task.cancelled():
-            task.exception()  # whoever waits is logged; a look in the background says nothing
+            task.exception()  # waiting callers get it; a background check drops it
 
     async def _look(self, workspace_id: str, entry: _CachedConfig | None) -> _CachedConfig:
         seen = await read(_look_at, workspace_id, entry)
         if isinstance(seen, ConfigInputs):
-            # Not on a thread that others' reads wait for: a crushrc may take seconds.
+            # Not on a reading thread, which others wait for: a crushrc may take seconds.
             seen = await asyncio.to_thread(_loaded_entry, seen, entry, dict(self._sound))
         entry = seen
         before = self._entries.pop(workspace_id, None)
@@ -147,14 +146,14 @@ class ConfigCache:
 
     def _keep_sound(self, config: LoadedConfig) -> None:
         for file in config.files:
-            self._sound.pop(file, None)  # a file that was taken away says nothing any more
+            self._sound.pop(file, None)  # a removed file no longer counts
             if file in config.sound:
                 self._sound[file] = config.sound[file]
         while len(self._sound) > SOUND_KEPT:
             self._sound.pop(next(iter(self._sound)))
 
     def _log(self, workspace_id: str, problems: tuple[Problem, ...]) -> None:
-        """Once, also when every client that comes has the files read anew."""
+        """Logs each problem once, also when each client makes the files be read again."""
         logged = self._logged.pop(workspace_id, ())
         for problem in problems:
             if problem not in logged:
@@ -174,7 +173,7 @@ def _differs(one: LoadedConfig, other: LoadedConfig) -> bool:
 
 
 def _look_at(workspace_id: str, entry: _CachedConfig | None) -> _CachedConfig | ConfigInputs:
-    """The entry, where nothing has changed; else what has to be loaded again."""
+    """The entry where nothing has changed, else the inputs for loading again."""
     place = _place(workspace_id)
     now = time.monotonic()
     if entry is not None and entry.place == place:
@@ -204,7 +203,7 @@ def _loaded_entry(
 
 
 def trust_answers(path: str) -> TrustAnswers:
-    """What was answered for a folder, as the server's setting lets it count. Synchronous."""
+    """The answers for a folder that count under the server's setting. Synchronous."""
     mode = TrustMode(settings.CRUSH_TRUST)
     if mode is not TrustMode.ASK:
         # A sub-agent's process is given the digest that its parent's folder is trusted with.
@@ -223,10 +222,10 @@ def trust_answers(path: str) -> TrustAnswers:
 
 @dataclass(frozen=True, slots=True)
 class FolderConfig:
-    """Of a folder that need not be a workspace yet, read anew."""
+    """The configuration of a folder that may not be a workspace yet, freshly read."""
 
     config: LoadedConfig
-    env: Mapping[str, str] = field(repr=False)  # what its clients gave
+    env: Mapping[str, str] = field(repr=False)  # from its clients
     workspace_id: str  # empty where it is not open
 
 
@@ -270,5 +269,5 @@ def _found_place(column: str, value: str) -> ConfigInputs | None:
 
 @cache
 def configs() -> ConfigCache:
-    """The process's own."""
+    """The process's only cache."""
     return ConfigCache()

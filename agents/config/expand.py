@@ -26,7 +26,7 @@ _REFERENCED = re.compile(r"\$\{?([A-Za-z_][A-Za-z0-9_]*)")
 class Expanded:
     text: str = field(repr=False)
     unset: tuple[str, ...] = ()  # variables without a value
-    unread: tuple[str, ...] = ()  # why something was left as it is written
+    unread: tuple[str, ...] = ()  # why something was left unexpanded
 
     @property
     def whole(self) -> bool:
@@ -34,7 +34,7 @@ class Expanded:
 
     @property
     def why(self) -> str:
-        """Why it is not whole. Names variables, never what they hold."""
+        """Why the text is incomplete. Names variables, never their values."""
         unset = ", ".join(f"${name}" for name in self.unset[:3])
         reasons = [f"{unset} is not set"] if unset else []
         return "; ".join(reasons + list(self.unread[:2]))
@@ -93,7 +93,7 @@ def _reference(
         return _braced(text, dollar, closings.get(dollar, -1), work, depth)
     name = _NAME.match(text, dollar + 1)
     if name is None:
-        return "$", dollar + 1  # a price, a regular expression: no variable is meant
+        return "$", dollar + 1  # a price or a regular expression, no variable
     return _value(name.group(), work), name.end()
 
 

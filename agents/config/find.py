@@ -1,7 +1,7 @@
 """Which files make a workspace's configuration, and in which order.
 
-Knows paths, never what the files hold. Where they lie is decided by the server's
-own environment: a client's variables choose values, never files.
+Knows paths, never contents. The server's own environment decides where the files are: a
+client's variables choose values, never files.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ Fingerprint: TypeAlias = tuple[tuple[int, int, int] | None, ...]
 class Candidates:
     """Files that may exist, lowest precedence first; each path once, at its highest place.
 
-    What is stored for the workspace comes after all of them, and lies where the
-    data directory is, which these files may name.
+    The workspace's stored file comes after all of them. It is in the data directory, which
+    these files may name.
     """
 
     files: tuple[str, ...]
@@ -38,8 +38,8 @@ class Candidates:
 def find_candidates(path: str, *, server_env: Mapping[str, str]) -> Candidates:
     project = tuple(_project_files(path))
     own = users_own(server_env)
-    beside = f"{os.path.dirname(own)}/{SHELL_NAME}"  # noqa: PTH120  as written
-    users = (SYSTEM_FILE, own, beside, stored_for_user(server_env))
+    shell = f"{os.path.dirname(own)}/{SHELL_NAME}"  # noqa: PTH120  as written
+    users = (SYSTEM_FILE, own, shell, stored_for_user(server_env))
     files = tuple(reversed(dict.fromkeys(reversed((*users, *project)))))
     return Candidates(files, frozenset(users), frozenset(project) - frozenset(users))
 
@@ -59,7 +59,7 @@ def home(server_env: Mapping[str, str]) -> str:
 
 
 def config_home(server_env: Mapping[str, str]) -> str:
-    """The folder of the user's own configuration: ``~/.config`` or what XDG says."""
+    """The folder of the user's own configuration: ``~/.config`` or the one that XDG names."""
     return _xdg(server_env, "XDG_CONFIG_HOME", ".config")
 
 
@@ -67,7 +67,7 @@ def users_own(server_env: Mapping[str, str]) -> str:
     given = server_env.get("CRUSH_GLOBAL_CONFIG", "")
     if given:
         given = _absolute(given, server_env)
-        # A folder that does not exist yet is told from a file by its name.
+        # A path that does not exist yet is a file when its name ends in .json.
         is_file = os.path.isfile(given) or (  # noqa: PTH113  pathlib's raises where it may not look
             given.endswith(".json") and not os.path.isdir(given)  # noqa: PTH112  and here
         )
@@ -111,7 +111,7 @@ def _project_files(path: str) -> Iterable[str]:
 
 
 def work_tree_of(path: str) -> str:
-    """The root of the git work tree that the workspace lies in, else the workspace."""
+    """The root of the git work tree that contains the workspace, else the workspace."""
     return _folders_of_project(path)[-1]
 
 

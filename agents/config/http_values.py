@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 def is_address(text: str) -> bool:
     try:
         parts = urlsplit(text)
-        _ = parts.port  # reading it is what judges it
+        _ = parts.port  # raises for a port that is no number
     except ValueError:
         return False
     return (

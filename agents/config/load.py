@@ -1,7 +1,7 @@
 """Loads a workspace's configuration: files in, values out.
 
 Blocking, so it is called in a thread. Never raises for what files, folders or
-variables hold: whatever is wrong is told in ``problems``, and the rest is used.
+variables hold: ``problems`` lists what is wrong, and the rest is used.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ class LoadedConfig:
     files: tuple[str, ...]  # every file that could take part: give them to ``fingerprint``
     mark: Fingerprint  # what ``fingerprint(files)`` was when they were read
     path: str
-    data_dir: str  # absolute; what is stored for the workspace lies there
-    # What each file that is there last said: what holds while it cannot be read.
+    data_dir: str  # absolute; holds the workspace's stored file
+    # The last valid content of each file, for use while the file is broken.
     sound: Mapping[str, ParsedFile] = field(repr=False)
     # What each crushrc that was run configured.
     ran: LastTrees = field(repr=False)
@@ -67,9 +67,9 @@ def load_config(
 ) -> LoadedConfig:
     """``path`` is the workspace's resolved folder, ``env`` what its client gave.
 
-    Without ``data_dir`` it is what the files say, else ``<path>/.crush``. A file that
-    is broken counts as in ``last_sound``, which is the ``sound`` of earlier loads.
-    Without ``answers`` nobody has been asked whether the folder is trusted, so it is not.
+    Without ``data_dir`` the files decide, else it is ``<path>/.crush``. A broken file counts
+    as in ``last_sound``, which is the ``sound`` of earlier loads. Without ``answers`` the
+    folder is not trusted.
     """
     server = os.environ if server_env is None else server_env
     read = read_files(
@@ -130,7 +130,7 @@ def load_config(
     )[:PROBLEMS_LIMIT]
     public = public_config(tree, chosen=chosen, options=options, places=places)
     if problems:
-        # Clients ignore keys that they do not know; whoever looks is told where to mend.
+        # Clients ignore unknown keys; a person who looks sees what to correct.
         public["problems"] = [str(problem) for problem in problems]
     return LoadedConfig(
         settings=settings,
@@ -147,13 +147,13 @@ def load_config(
 
 
 def _model_misfits(problems: Iterable[Problem]) -> list[Problem]:
-    """Those for which the choice of a model was dropped."""
+    """The problems for which the choice of a model was dropped."""
     keys = {"models", "models.large", "models.large.model", "models.large.provider"}
     return [problem for problem in problems if problem.key in keys]
 
 
 def _starts_known(sources: Iterable[ConfigSource]) -> bool:
-    """Whether installed language servers start by themselves, as the files say together."""
+    """Whether the merged files let installed language servers start automatically."""
     options = merge_all(source.tree for source in sources).get("options") or {}
     return options.get("auto_lsp") is not False
 
@@ -165,9 +165,9 @@ def merged_tree(
     ran: LastTrees | None = None,
     server_env: Mapping[str, str] | None = None,
 ) -> Tree:
-    """What the files say together, as it is written: it may hold keys.
+    """The merged files as they are written; the result may hold keys.
 
-    No ``crushrc`` is run: they count with what they configured when they were, in ``ran``.
+    Runs no ``crushrc``: each counts with what it configured at its last run, in ``ran``.
     """
     server = os.environ if server_env is None else server_env
     run = remembered(ran or {})

@@ -1,7 +1,7 @@
-"""Takes secrets out of what clients are shown. Pure.
+"""Masks secrets in what clients are shown. Pure.
 
-A text that only refers to a variable is shown as it was written; every other text
-in a secret place is shown as eight stars.
+A text that only refers to a variable is shown as it is written; every other text where a
+secret belongs is shown as eight stars.
 """
 
 from __future__ import annotations
@@ -225,7 +225,7 @@ def masked_address(url: str) -> str:
         parts = urlsplit(url)
         account, at, place = parts.netloc.rpartition("@")
     except ValueError:
-        return MASK  # what cannot be taken apart cannot be judged
+        return MASK  # an address that cannot be parsed may hold anything
     if at and account:
         shown = ":".join(masked(part) for part in account.split(":", 1))
         url = url.replace(f"{account}@{place}", f"{shown}@{place}", 1)
@@ -239,9 +239,9 @@ _KEPT = frozenset({"id", "type", "model", "provider", "data_directory"})
 
 @dataclass(frozen=True, slots=True)
 class Scrubber:
-    """Takes known secrets out of every other text they were written in.
+    """Masks known secrets wherever else they appear.
 
-    A secret that is part of one of ``public`` (ids, types, folders) is none: keys
+    A secret that is part of one of ``public`` (ids, types, folders) is not masked: keys
     are often ``"ollama"``, and environments name the home folder.
     """
 

@@ -1,7 +1,7 @@
 """How one file's tree is laid over another's. Pure.
 
 Objects merge key by key, a few lists are joined, everything else is replaced.
-``null`` takes away what lies below.
+``null`` removes the value below it.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from typing import Any
 
 from agents.config.parse import Tree
 
-# Lists that grow with every file. Hooks are among them, so that a project cannot
-# take away a guard that its user has put up.
+# Lists that grow with every file. Hooks are among them, so that a project cannot remove a hook
+# of its user.
 _JOINED = {
     ("permissions", "allowed_tools"),
     ("options", "context_paths"),
@@ -36,7 +36,7 @@ def _merge(under: Mapping[str, Any], over: Mapping[str, Any], path: tuple[str, .
         below = merged.get(key)
         here = (*path, key)
         if value is None:
-            if here[0] != "hooks":  # they are only ever joined: see above
+            if here[0] != "hooks":  # hooks are only joined: see above
                 merged.pop(key, None)
         elif isinstance(value, dict):
             # A chosen model is one decision: the effort and limits of another model

@@ -63,7 +63,7 @@ def parse_bytes(data: bytes, *, file: str) -> tuple[Tree, Problem | None]:
     if nul >= 0:
         return {}, _at(file, text, nul, "it holds a NUL character")
     if not text.strip():
-        return {}, None  # an empty file says nothing, and breaks nothing
+        return {}, None  # an empty file configures nothing, and is not broken
     try:
         value = json.loads(
             text, parse_int=_integer, parse_float=_number, parse_constant=_refuse_constant
@@ -143,16 +143,16 @@ _BY_MESSAGE = {
     "Expecting ',' delimiter": "put a comma before it, or close what is open",
     "Expecting ':' delimiter": "put a colon between the name and its value",
     "Unterminated string starting at": "close this text with a double quote",
-    "Extra data": "take away what follows the last brace",
+    "Extra data": "remove what follows the last brace",
     "Invalid control character at": "write line breaks and tabs in a text as \\n and \\t",
     "Invalid \\escape": "write a backslash in a text as \\\\",
     "Invalid \\uXXXX escape": "write \\u with four hexadecimal digits",
 }
 _BY_CHARACTER = {
     "'": "use double quotes",
-    "/": "JSON has no comments: take it away",
-    "#": "JSON has no comments: take it away",
-    ",": "take away the comma that is too many",
+    "/": "JSON has no comments: remove it",
+    "#": "JSON has no comments: remove it",
+    ",": "remove the extra comma",
     "<": "resolve the merge conflict",
     "=": "resolve the merge conflict",
     ">": "resolve the merge conflict",
@@ -168,12 +168,12 @@ def hint_for(error: json.JSONDecodeError) -> str:
         return _BY_CHARACTER[character]
     before = text[max(0, at - 1_000) : at].rstrip()[-1:]
     if before == "," and character in {"}", "]"}:
-        return "take away the comma before it"
+        return "remove the comma before it"
     if error.msg.startswith("Expecting property name"):
         return "put names in double quotes, and no comma after the last"
     if error.msg == "Expecting value":
         return "put a value there: a text in double quotes, a number, true, false or null"
     return next(
         (hint for start, hint in _BY_MESSAGE.items() if error.msg.startswith(start)),
-        "mend it there",
+        "correct it there",
     )

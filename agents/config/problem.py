@@ -1,4 +1,4 @@
-"""One thing that is wrong with a configuration, told so that it can be mended.
+"""One error in a configuration, with what a person needs to correct it.
 
 A problem never carries a value of the file or of the environment: only where
 it is and what is expected there.
@@ -13,12 +13,12 @@ from typing_extensions import override
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    file: str  # empty: it lies in no single file
+    file: str  # empty: no single file has it
     line: int  # counted from 1; 0: the file as a whole
     column: int
     message: str
     key: str = ""  # the dotted key, where one is known
-    is_warning: bool = False  # nothing is broken; somebody should know all the same
+    is_warning: bool = False  # nothing is broken, but a person should know
 
     @override
     def __str__(self) -> str:

@@ -29,7 +29,7 @@ _SECRET_MAPS = ("env", "headers")
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Folders that answers name."""
+    """Folders that appear in answers."""
 
     workspace: str
     data_directory: str
@@ -83,12 +83,12 @@ def _models(tree: Tree, chosen: ChosenModels) -> Tree:
 
 
 def _choice(written: Mapping[str, Any]) -> Tree:
-    """Its names are shown as they are: ``token-model:8b`` is a model's, and no secret."""
+    """Shows its names unmasked: ``token-model:8b`` is a model, not a secret."""
     return _with_names(written, ("model", "provider"))
 
 
 def _with_names(written: Mapping[str, Any], names: Iterable[str]) -> Tree:
-    """What stands under ``names`` as it is; whatever else a file may hold without secrets."""
+    """The values of ``names`` as they are, and every other value without secrets."""
     kept = {name: written[name] for name in names if name in written}
     rest: Tree = without_secrets({name: written[name] for name in written if name not in kept})
     return {name: (kept if name in kept else rest)[name] for name in written}
@@ -108,7 +108,7 @@ def shown_choice(choice: ModelChoice) -> Tree:
 
 
 def _server(server: Mapping[str, Any]) -> Tree:
-    """One language or MCP server: what it is given is secret, all of it."""
+    """One language or MCP server: everything it is given is secret."""
     secret = {name: masked_all(server[name]) for name in _SECRET_MAPS if server.get(name)}
     rest = {name: value for name, value in server.items() if name not in _SECRET_MAPS}
     shown: Tree = without_secrets(rest)

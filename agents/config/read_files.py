@@ -1,7 +1,7 @@
 """All files of a workspace's configuration, read: their trees, lowest precedence first.
 
-Owns whose files count and what holds while a file is broken. Never raises for what
-folders and files hold. What the trees mean is judged elsewhere.
+Decides whose files count, and what applies while a file is broken. Never raises for what
+folders and files hold. Does not interpret the trees.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class ReadFiles:
     data_directory: str
     problems: list[Problem]
     warnings: list[Problem]
-    # Errors for which nobody knows whether a file would have chosen a model.
+    # Errors that may hide the choice of a model.
     unknown: list[Problem]
     sound: dict[str, ParsedFile] = field(repr=False)
     programs: Programs = field(repr=False)  # a folder's are still to be run
@@ -59,7 +59,7 @@ def read_files(
     them. Another content, inside of the workspace, came with the folder."""
     candidates = find_candidates(path, server_env=server)
     problems: list[Problem] = []
-    # Marked before they are read: what changes meanwhile is then seen as changed.
+    # Taken before the files are read, so that a change during the read is noticed.
     mark = fingerprint(candidates.files)
     programs = Programs(run, last_trees, problems)
     reading = _FileReading(path, last_sound, problems, programs, unknown=programs.unknown)
@@ -121,7 +121,7 @@ class _FileReading:
             if not parsed.present:
                 continue
             if file in candidates.project and parsed.owner not in own_ids:
-                # Above a workspace in a shared folder, anyone could leave one.
+                # In a shared folder above the workspace, anyone could leave one.
                 self.problems.append(Problem(file, 0, 0, _FOREIGN, is_warning=True))
                 continue
             tree, misfits = check(parsed.tree)
@@ -141,7 +141,7 @@ class _FileReading:
         return sources
 
     def _program(self, file: str, *, own_ids: set[int], is_folders: bool) -> list[ConfigSource]:
-        """A user's own is run here; a folder's is only named, until it may run."""
+        """Runs a user's own program; only names a folder's, until the folder is trusted."""
         program = read_program(file)
         if not program.is_present:
             return []
@@ -164,15 +164,15 @@ class _FileReading:
             self.problems.append(Problem(file, 0, 0, message, is_warning=True))
 
     def _parsed(self, file: str) -> ParsedFile:
-        """As the file is now, or as it last was while it is broken."""
+        """The file's content, or its last valid content while it is broken."""
         parsed = parse_file(file)
         if not parsed.present:
             return parsed
         last = self.last_sound.get(file)
         problems = parsed.problems
         if last is not None and parsed.is_empty and not last.is_empty:
-            # Many editors empty a file before they write it: that says nothing yet.
-            problems = (problem_with_file(file, "it is empty; write {} if it is to say nothing"),)
+            # Many editors empty a file before they write it.
+            problems = (problem_with_file(file, "it is empty; write {} to configure nothing"),)
         if not problems:
             self.sound[file] = parsed
             return parsed
@@ -205,8 +205,8 @@ def _own_paths(tree: Tree) -> Tree:
 
 
 def _kept_inside(tree: Tree, file: str, path: str, problems: list[Problem]) -> Tree:
-    """A project must not have files of its user read to a model, nor have any written
-    outside of the workspace."""
+    """Drops paths outside the workspace: a project must not send its user's files to a model,
+    nor have files written outside."""
     options = tree.get("options") or {}
     taken_out: Tree = {}
     if options.get("global_context_paths"):
@@ -217,7 +217,7 @@ def _kept_inside(tree: Tree, file: str, path: str, problems: list[Problem]) -> T
         taken_out["global_context_paths"] = None
     if is_outside(options.get("data_directory") or "", path):
         key = "options.data_directory"
-        message = "leads out of the folder, which only your own configuration may do"
+        message = "is outside the folder; only your own configuration may do that"
         problems.append(warning_with_key(key, message, file=file))
         taken_out["data_directory"] = None
     return merge(tree, {"options": taken_out}) if taken_out else tree

@@ -1,4 +1,4 @@
-"""Reads a regular file, bounded, and never waits for one that is not.
+"""Reads a regular file up to a limit, and never blocks on anything else.
 
 A path in a workspace may be a FIFO, a device, a socket or a folder: opening
 those could block for ever, so they are refused before and after the open.
@@ -32,7 +32,7 @@ class FileContent:
 def read_regular_file(path: str, *, limit: int) -> FileContent:
     """At most ``limit`` bytes of the file, or ``Unreadable``. Raises nothing else."""
     try:
-        # Looked at before it is opened: opening a device can have effects of its own.
+        # Checked before the open: opening a device can have effects.
         if not stat.S_ISREG(Path(path).stat().st_mode):
             raise Unreadable("it is not a regular file")
         # Between the two calls the path may have become a FIFO: O_NONBLOCK returns at once.

@@ -1,6 +1,6 @@
 """Which keys are known and what each must hold. Pure.
 
-A value of the wrong type is dropped and named; all the rest is used. Clients
+A value of the wrong type is dropped and reported; the rest is used. Clients
 decode these objects into fixed types, so one wrong value passed on to them
 would cost them the whole configuration. Unknown keys inside a known object pass.
 """
@@ -221,14 +221,14 @@ CONFIG = ObjectSpec(
 
 
 def check(tree: Tree) -> tuple[Tree, tuple[Misfit, ...]]:
-    """The tree without what does not fit, and what that was. ``unknown_keys`` names the rest."""
+    """The tree without what does not fit, and what that was. ``unknown_keys`` reports the rest."""
     known = {key: value for key, value in tree.items() if key in CONFIG.known}
     misfits: list[Misfit] = []
     return fitting_object(known, CONFIG, "", misfits), tuple(misfits)
 
 
 def misfit_at(parts: Sequence[str], value: Any) -> Misfit | None:
-    """What is wrong with one value that is to stand at a dotted key, or None."""
+    """What is wrong with a value for a dotted key, or None."""
     tree: Any = value
     for part in reversed(parts):
         tree = {part: tree}

@@ -47,7 +47,7 @@ class ProviderSettings:
 
 @dataclass(frozen=True, slots=True)
 class ModelChoice:
-    """``models.large`` or ``models.small``: which model, and how it is asked."""
+    """``models.large`` or ``models.small``: which model, with which parameters."""
 
     provider: str
     model: str
@@ -78,7 +78,7 @@ class McpSettings:
     fault: str = ""
     enabled_tools: frozenset[str] = frozenset()  # empty: all
     disabled_tools: frozenset[str] = frozenset()
-    oauth: bool | None = None  # None: where the server asks for it
+    oauth: bool | None = None  # None: when the server requires it
     oauth_client_id: str = ""
     oauth_client_secret: str = field(default="", repr=False)
     oauth_callback_port: int = 0
@@ -103,7 +103,7 @@ class LspSettings:
 
 @dataclass(frozen=True, slots=True)
 class HookSettings:
-    """A command that is asked before a tool runs."""
+    """A command that runs before a tool call and may deny it."""
 
     name: str
     matcher: str  # a regular expression on the tool's name; empty: every tool

@@ -60,7 +60,7 @@ def _fitting(value: Any, spec: Spec, key: str, misfits: list[Misfit]) -> Any:
     match spec:
         case Leaf():
             if type(value) is float and value.is_integer() and not spec.accepts(value):
-                value = int(value)  # 2e5 is a whole number to whoever writes it
+                value = int(value)  # a person who writes 2e5 means a whole number
             if isinstance(value, str) and "\0" in value:  # no database, path or command takes it
                 misfits.append(Misfit(key, "must not hold a NUL character"))
                 return _DROPPED
@@ -110,7 +110,7 @@ def _is_name(name: str) -> bool:
 
 KEYS_LIMIT = 50
 _SHOWN_NAME_LIMIT = 60
-# How other programs call a section or a key of ours.
+# Names that other programs use for our sections and keys.
 _ELSEWHERE = {
     "mcpservers": "mcp",
     "languageservers": "lsp",

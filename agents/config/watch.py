@@ -40,9 +40,9 @@ _TRIES = 5
 @dataclass(frozen=True, slots=True)
 class Watched:
     folders: frozenset[str]  # they exist
-    # A changed path, and whose files it may concern.
+    # By changed path, the workspaces that it may concern.
     files: Mapping[str, frozenset[str]]
-    # When one of these comes or goes, other folders are to be watched.
+    # When one of these appears or disappears, the watched folders change.
     turning_points: frozenset[str]
 
 
@@ -101,8 +101,10 @@ def _notify(folders: Sequence[str]) -> RustNotify:
 
 
 class FileWatch:
-    """Made in a thread: it loads a library and asks the kernel. ``on_change`` is called in
-    the watch's own thread. Raises ``CannotWatch``."""
+    """Watches folders in a thread of its own, and calls ``on_change`` there.
+
+    Construct it in a thread: it loads a library and calls the kernel. Raises ``CannotWatch``.
+    """
 
     def __init__(self, folders: Iterable[str], on_change: Callable[[frozenset[str]], None]) -> None:
         self._on_change = on_change
@@ -123,7 +125,7 @@ class FileWatch:
     def _listen(self) -> None:
         try:
             self._report_all(self._notify)
-        except Exception as error:  # noqa: BLE001  whatever ends it, whoever asks sees it dead
+        except Exception as error:  # noqa: BLE001  ``is_alive`` shows whatever ends it
             logger.warning("watching configuration files ended: %s", error)
         finally:
             self._notify.close()
@@ -193,7 +195,7 @@ class ConfigWatch:
             except ShuttingDown:
                 return
             except Exception:
-                logger.exception("looking after configuration files failed; it is tried again")
+                logger.exception("checking configuration files failed; the next round tries again")
             await wait_until_set(self._wake, seconds=ROUND_SECONDS)
 
     async def _round(self) -> None:
@@ -241,7 +243,7 @@ class ConfigWatch:
     async def _announce(self) -> None:
         if not configs().unannounced:
             return
-        # Not while somebody changes stored files: they tell of it themselves.
+        # Waits while somebody changes stored files, who notifies clients themselves.
         async with configs().changing:
             await announce(sorted(configs().unannounced))
 

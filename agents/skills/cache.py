@@ -29,13 +29,13 @@ class SkillCache:
         self._entries: dict[str, _CachedSkills] = {}
 
     async def skills_of(self, workspace_id: str, *, newest: bool = False) -> tuple[Skill, ...]:
-        """Those that may be used. Raises ``WorkspaceUnknown``."""
+        """The skills that may be used. Raises ``WorkspaceUnknown``."""
         config = await configs().config_of(workspace_id)
         found = await self.found_in(workspace_id, newest=newest)
         return found.enabled(config.settings.disabled_skills)
 
     async def found_in(self, workspace_id: str, *, newest: bool = False) -> FoundSkills:
-        """Everything that lies there. ``newest``: however short ago it was looked at."""
+        """Everything that was found. ``newest``: checks again even a moment after the last check."""
         entry = self._entries.get(workspace_id)
         age = LOOK_SECONDS if entry is None else time.monotonic() - entry.looked_at
         if entry is not None and age < LOOK_SECONDS and not newest:
@@ -69,5 +69,5 @@ def _path_of(workspace_id: str) -> str:
 
 @cache
 def skill_cache() -> SkillCache:
-    """The process's own."""
+    """The process's only cache."""
     return SkillCache()

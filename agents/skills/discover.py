@@ -38,7 +38,7 @@ Mark = tuple[int, int, int, int]  # inode, size, and both times
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A SKILL.md that lies there, not read yet."""
+    """A SKILL.md that was found, not read yet."""
 
     location: SkillLocation
     mark: Mark
@@ -72,7 +72,7 @@ def find_skills(
                 SkillState(one.location.name, one.location.id, Health.ERROR, str(invalid))
             )
             continue
-        # The nearest one wins: what a project says of a name is told in place of ours.
+        # The nearest one wins: a project's skill replaces ours of the same name.
         skills.pop(skill.name, None)
         skills[skill.name] = skill
         states.append(SkillState(skill.name, one.location.id, Health.NORMAL))

@@ -1,8 +1,8 @@
 """Reads the front matter of a Markdown file: the small part of YAML that people write there. Pure.
 
-Texts (plain, quoted, folded, kept), and one level of names below a name. What is deeper
-or of another form is told as ``None``; what cannot be read at all raises, with the line.
-Knows nothing of what the names mean.
+Reads texts (plain, quoted, folded, literal) and one level of names below a name. Deeper or
+other values become ``None``; what cannot be parsed raises, with the line. Does not know what
+the names mean.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class _EntryReader:
             if entry is None:
                 raise self._broken("is not 'name: value'")
             if entry["key"] in found:
-                raise self._broken(f"says {entry['key']} a second time")
+                raise self._broken(f"repeats {entry['key']}")
             found[entry["key"]] = self._value((entry["rest"] or "").strip())
         return found
 

@@ -20,7 +20,7 @@ DESCRIPTION_LIMIT = 1_024
 COMPATIBILITY_LIMIT = 500
 FRONT_MATTER_LINES = 500
 _NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
-_SHOWN = 80  # characters of what a file says, in an error
+_SHOWN = 80  # characters of a file that an error repeats
 
 
 class SkillSource(StrEnum):
@@ -36,7 +36,7 @@ class Health(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class SkillLocation:
-    """Where a SKILL.md lies."""
+    """Where a SKILL.md is."""
 
     path: str  # of the file, as it was found
     folder: str  # its folder, links followed
@@ -65,7 +65,7 @@ class Skill:
     compatibility: str = ""
     metadata: Mapping[str, str] = field(default_factory=dict)
     user_invocable: bool = False  # a command in clients
-    model_invocable: bool = True  # told to models
+    model_invocable: bool = True  # listed for models
 
     @property
     def id(self) -> str:
@@ -82,7 +82,7 @@ class Skill:
 
 @dataclass(frozen=True, slots=True)
 class SkillState:
-    """What became of one SKILL.md."""
+    """Whether one SKILL.md is valid, and why not."""
 
     name: str
     path: str  # its id

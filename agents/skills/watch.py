@@ -38,9 +38,10 @@ def shown_states(states: Iterable[SkillState]) -> list[dict[str, Any]]:
 
 
 def notify_skills(tx: Transaction, *, workspace_id: str, states: Sequence[dict[str, Any]]) -> None:
-    """Unless they were told since the workspace opened. Raises ``WorkspaceUnknown``.
+    """Appends the states, unless they are the newest since the workspace opened.
 
-    Each process that works looks for itself; the first one that sees a change tells it.
+    Each process that works checks by itself; the first one that sees a change notifies clients.
+    Raises ``WorkspaceUnknown``.
     """
     newest = tx.next_number(workspace_id) - 1
     require_open(workspace_id)
@@ -55,16 +56,16 @@ def notify_skills(tx: Transaction, *, workspace_id: str, states: Sequence[dict[s
 
 
 class SkillWatch:
-    def __init__(self, shelf: SkillCache) -> None:
-        self._shelf = shelf
-        self._told: dict[str, tuple[SkillState, ...]] = {}
+    def __init__(self, cache_of_skills: SkillCache) -> None:
+        self._cache = cache_of_skills
+        self._notified: dict[str, tuple[SkillState, ...]] = {}
 
     async def watch_forever(self) -> None:
         while True:
             await asyncio.sleep(LOOK_SECONDS)
             try:
                 open_now = [workspace.id for workspace in await read(list_open_workspaces)]
-                for closed in self._told.keys() - open_now:
+                for closed in self._notified.keys() - open_now:
                     await self.close(closed)
                 for workspace_id in open_now:
                     await self._look(workspace_id)
@@ -75,28 +76,28 @@ class SkillWatch:
         await self._look(workspace_id)
 
     def hosted(self) -> frozenset[str]:
-        return frozenset(self._told)
+        return frozenset(self._notified)
 
     async def close(self, workspace_id: str) -> None:
-        self._told.pop(workspace_id, None)
-        self._shelf.forget(workspace_id)
+        self._notified.pop(workspace_id, None)
+        self._cache.forget(workspace_id)
 
     async def stop(self) -> None:
-        self._told.clear()
+        self._notified.clear()
 
     async def _look(self, workspace_id: str) -> None:
         try:
-            states = (await self._shelf.found_in(workspace_id, newest=True)).states
-            if self._told.get(workspace_id) == states:
+            states = (await self._cache.found_in(workspace_id, newest=True)).states
+            if self._notified.get(workspace_id) == states:
                 return
-            tell = partial(notify_skills, workspace_id=workspace_id, states=shown_states(states))
-            await writer.write(workspace_id, tell)
+            notify = partial(notify_skills, workspace_id=workspace_id, states=shown_states(states))
+            await writer.write(workspace_id, notify)
         except Refusal:
             return  # closed meanwhile, or the server stops
-        self._told[workspace_id] = states
+        self._notified[workspace_id] = states
 
 
 @cache
 def skill_watch() -> SkillWatch:
-    """The process's own."""
+    """The process's only watch."""
     return SkillWatch(skill_cache())

@@ -61,7 +61,7 @@ class Evaluated:
 
 
 def evaluate(file: str, *, env: Mapping[str, str], seconds: float = TIME_LIMIT) -> Evaluated:
-    """``env`` is all that the program sees, beside ``CRUSH_VERSION``."""
+    """``env`` is the program's whole environment, besides ``CRUSH_VERSION``."""
     bash = shutil.which("bash", path=env.get("PATH") or os.defpath) or shutil.which("bash")
     if bash is None:
         return Evaluated((), fault=problem_with_file(file, "bash is not installed"))
@@ -113,7 +113,7 @@ class _Running:
     def __init__(self, process: subprocess.Popen[bytes], reads: int) -> None:
         self._process = process
         self._report = _PipeReader(reads, REPORT_LIMIT)
-        assert process.stderr is not None  # noqa: S101  it was asked for
+        assert process.stderr is not None  # noqa: S101  set by stderr=PIPE
         self._stderr = process.stderr
         self._complaints = _PipeReader(os.dup(process.stderr.fileno()), ERROR_LIMIT)
 
@@ -204,7 +204,7 @@ def _calls(words: Sequence[str]) -> tuple[list[BuiltinCall], bool]:
 
 
 def _complaints(file: str, text: str) -> list[Problem]:
-    """What bash says of the file's lines; what programs print by themselves is not repeated."""
+    """Bash's own errors with their lines; the output of programs is dropped."""
     problems: list[Problem] = []
     for line in text.splitlines():
         found = _LINE.match(line)

@@ -1,6 +1,6 @@
 """Writes a configuration in the other of its two formats: ``crush.json`` or ``crushrc``. Pure.
 
-What one format cannot say is not lost silently: the caller gets its keys.
+Nothing is lost silently: the caller gets the keys that the other format cannot express.
 """
 
 from __future__ import annotations

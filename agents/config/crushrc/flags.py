@@ -12,7 +12,7 @@ FALSE = frozenset({"false", "0", "no"})
 
 
 class Mistake(Exception):
-    """What is wrong with one call; the rest of the file counts."""
+    """An error in one call; the rest of the file counts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +138,7 @@ HOOK: FlagTable = {
     "--matcher": FlagSpec("matcher"),
     "--timeout": FlagSpec("timeout", _whole),
 }
-# An option's key in JSON, how its value is read, and whether JSON says the opposite.
+# An option's key in JSON, how its value is read, and whether JSON has the opposite flag.
 OPTION_FLAGS: Mapping[str, tuple[str, bool]] = {
     "debug": ("debug", True),
     "debug-lsp": ("debug_lsp", True),

@@ -1,4 +1,4 @@
-"""What the lines of a ``crushrc`` mean: calls of its builtins in, configuration trees out. Pure.
+"""Interprets the calls of a ``crushrc``: builtin calls in, configuration trees out. Pure.
 
 Bash evaluates the file and reports each call of a builtin with its place
 (``crushrc_bash``). A file becomes several trees, lowest precedence first: what removes or
@@ -148,7 +148,7 @@ class _Interpreter:
             return
         if set(entry) - {"name"}:
             raise Mistake("only --name selects a hook to remove")
-        # Only this file's: a guard that another file has put up stays.
+        # Only this file's: a hook of another file stays.
         for tree in self.trees:
             hooks = (tree.get("hooks") or {}).get(event)
             if hooks is not None:
@@ -234,7 +234,7 @@ def _model_name(text: str) -> tuple[str, str]:
 
 
 def _set_flags(entry: Tree, words: list[str], flags: FlagTable) -> None:
-    """Each into the entry; a flag that repeats adds to what this call has said."""
+    """Puts each flag into the entry; a repeated flag adds to the earlier ones of this call."""
     fresh: set[str] = set()
     rest = list(words)
     while rest:

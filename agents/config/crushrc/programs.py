@@ -1,4 +1,4 @@
-"""The ``crushrc`` files among a workspace's configuration: read at once, run when they may be.
+"""The ``crushrc`` files of a workspace's configuration: read at once, run when they are allowed to.
 
 A user's own is run while files are read. A folder's is a program that the folder brings: it
 is run after a person has trusted the folder, and what it then configures is trusted with it,
@@ -75,11 +75,11 @@ class Programs:
     last: LastTrees
     problems: list[Problem]
     ran: dict[str, tuple[Tree, ...]] = field(default_factory=dict)
-    # Errors for which nobody knows whether a file would have chosen a model.
+    # Errors that may hide the choice of a model.
     unknown: list[Problem] = field(default_factory=list)
 
     def sources_of(self, file: str, *, is_folders: bool) -> list[ConfigSource]:
-        """What the file configures now, or what it last did while it cannot be run."""
+        """What the file configures now, or what it last configured while it cannot be run."""
         evaluated = self.run(file)
         trees = evaluated.trees
         self.problems += evaluated.problems
@@ -117,7 +117,7 @@ class Programs:
         return made
 
     def _without_data_directory(self, source: ConfigSource) -> ConfigSource:
-        """It was needed before the program could be run."""
+        """Drops it: it was needed before the program could run."""
         options = source.tree.get("options") or {}
         if "data_directory" not in options:
             return source

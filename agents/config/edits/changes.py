@@ -1,7 +1,7 @@
-"""Changing what is stored of a configuration, and telling every client that it is another one.
+"""Changes stored configuration, and notifies every client that the change may concern.
 
-Files are written in a thread, one change after another; who may be concerned is told
-before the change is answered. Values are secrets: nothing here logs or records one.
+Writes files in a thread, one change after another, and notifies clients before it returns.
+Values are secrets: nothing here logs or records one.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _AT_ONCE = 8
 
 @dataclass(frozen=True, slots=True)
 class StoredPlace:
-    """Where a workspace's stored choices lie."""
+    """Where a workspace's stored choices are."""
 
     path: str
     data_dir: str
@@ -40,7 +40,7 @@ class StoredPlace:
 async def change_stored(
     workspace_id: str, scope: StoredScope, change: Callable[[StoredPlace], None]
 ) -> None:
-    """Carried out as a whole, also when the caller leaves.
+    """Completes the change even when the caller is cancelled.
 
     Raises ``WorkspaceUnknown`` and what ``change`` raises; then nothing was changed.
     """
@@ -50,7 +50,7 @@ async def change_stored(
 
 
 async def announce(workspace_ids: Sequence[str]) -> None:
-    """Tells the clients of those that are open to read their configuration anew."""
+    """Notifies the clients of open workspaces to read their configuration again."""
     for workspace_id in workspace_ids:
         configs().unannounced.discard(workspace_id)
     await asyncio.gather(
@@ -73,9 +73,9 @@ async def _change(
         await writer.write(workspace_id, partial(_keep_digest, workspace_id, own_digest))
         concerned = [workspace_id]
         if scope is StoredScope.USER:
-            # What is stored for the user takes part in every workspace.
+            # The user's stored file applies to every workspace.
             concerned += [one for one in await read(open_ids) if one != workspace_id]
-        # First what answers will be made of, then the word that there are new ones.
+        # Loads the new configurations before it notifies clients, who then read them.
         for start in range(0, len(concerned), _AT_ONCE):
             looks = [cache.newest_config_of(one) for one in concerned[start : start + _AT_ONCE]]
             await asyncio.gather(*looks, return_exceptions=True)
@@ -119,4 +119,4 @@ def _append(workspace_id: str, tx: Transaction) -> None:
 
 def _look_at_failure(task: asyncio.Task[None]) -> None:
     if not task.cancelled():
-        task.exception()  # whoever asked is told; one who left is not
+        task.exception()  # a waiting caller gets it; nobody else needs it

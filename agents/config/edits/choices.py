@@ -1,7 +1,7 @@
-"""Choices that clients make and the server keeps: ``config/set`` and its kin.
+"""Stores the choices of clients: ``config/set`` and its siblings.
 
-StoredScope 0 is the user's stored file, 1 the workspace's. A value is judged before it is
-written, so that no client can break another's configuration. Blocks on the disk.
+Scope 0 is the user's stored file, 1 the workspace's. A value is checked before it is written, so
+that no client can break another's configuration. Blocks on the disk.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def set_value(
     data_dir: str,
     server_env: Mapping[str, str] | None = None,
 ) -> None:
-    """``null`` is stored too: it hides what files of lower precedence say."""
+    """``null`` is stored too: it hides the values of files with lower precedence."""
     parts = parse_key(key)
     _set(scope, parts, value, data_dir=data_dir, server_env=server_env)
 
@@ -91,10 +91,10 @@ def set_model(
     ran: LastTrees | None = None,
     server_env: Mapping[str, str] | None = None,
 ) -> None:
-    """Chooses the large or the small model, and sees to it that the choice takes effect.
+    """Chooses the large or the small model, and makes the choice take effect.
 
-    A choice for the user is stored lowest of all; where a file says otherwise, it is
-    stored for this workspace as well, or the client's picker would do nothing.
+    A choice for the user is stored with the lowest precedence; where another file
+    names a model, the choice is stored for this workspace as well, or it would have no effect.
     """
     if model_type not in {"large", "small"}:
         raise InvalidKey("model_type must be large or small")
@@ -102,7 +102,7 @@ def set_model(
         if not isinstance(model.get(name), str) or not model[name]:
             raise InvalidValue(f"model.{name} is missing")
     choice = {name: value for name, value in model.items() if value is not None}
-    _judge(("models", model_type), choice)
+    _check(("models", model_type), choice)
 
     def store(where: StoredScope) -> None:
         file = stored_file(where, data_dir=data_dir, server_env=server_env)
@@ -137,7 +137,7 @@ def set_provider_key(
     else:
         raise InvalidValue("kind must be string or oauth")
     parts = ("providers", provider_id)
-    _judge(parts, entry)
+    _check(parts, entry)
 
     def change(tree: Tree) -> None:
         stored = _folder_of(tree, (*parts, "api_key"))
@@ -157,8 +157,8 @@ def stored_token(
     data_dir: str,
     server_env: Mapping[str, str] | None = None,
 ) -> Tree | None:
-    """The OAuth token that was stored for a provider. Only there: no project's file may
-    say where a token of its user is sent."""
+    """The OAuth token that was stored for a provider. Read from there alone: no
+    project's file may choose where a token of its user is sent."""
     tree = parse_file(stored_file(scope, data_dir=data_dir, server_env=server_env)).tree
     entry = (check(tree)[0].get("providers") or {}).get(provider_id) or {}
     return entry.get("oauth")
@@ -187,7 +187,7 @@ def _set(
     data_dir: str,
     server_env: Mapping[str, str] | None,
 ) -> None:
-    _judge(parts, value)
+    _check(parts, value)
     file = stored_file(scope, data_dir=data_dir, server_env=server_env)
     _prepare(scope, data_dir)
 
@@ -198,7 +198,7 @@ def _set(
 
 
 def _choose(tree: Tree, model_type: str, choice: Tree) -> None:
-    """Also first among those that were chosen lately: clients offer them again."""
+    """Also puts it first among the recent models, which clients offer again."""
     _folder_of(tree, ("models", model_type))[model_type] = choice
     chosen = {"model": choice["model"], "provider": choice["provider"]}
     lists = _folder_of(tree, ("recent_models", model_type))
@@ -208,7 +208,7 @@ def _choose(tree: Tree, model_type: str, choice: Tree) -> None:
     lists[model_type] = [chosen, *others][:RECENT_LIMIT]
 
 
-def _judge(parts: Sequence[str], value: object) -> None:
+def _check(parts: Sequence[str], value: object) -> None:
     if value is None:
         return
     try:
@@ -245,7 +245,7 @@ def _remove(tree: Tree, parts: Sequence[str]) -> None:
         if not isinstance(here, dict):
             return
     here.pop(parts[-1], None)
-    # Objects that became empty say nothing; "providers.x: {}" would even be a problem.
+    # Removes objects that became empty: "providers.x: {}" would even be a problem.
     for above, part in zip(reversed(trail), reversed(parts[:-1]), strict=True):
         if above[part]:
             return
@@ -262,7 +262,7 @@ def _prepare(scope: StoredScope, data_dir: str) -> None:
         with ignore.open("x", encoding="utf-8") as stream:
             stream.write("*\n")
     except (OSError, ValueError):
-        return  # it is there, or the write that follows says what is wrong
+        return  # it exists, or the write that follows reports the error
 
 
 def _text(value: object, name: str) -> str:
@@ -274,7 +274,7 @@ def _text(value: object, name: str) -> str:
 
 
 def _escaped(key: str) -> str:
-    """A typed key is meant as it is, unless all of it is a variable."""
+    """Escapes a typed key, unless all of it is a variable."""
     return key if _REFERENCE.fullmatch(key) else key.replace("$", "$$")
 
 

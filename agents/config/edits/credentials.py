@@ -145,7 +145,7 @@ async def _post(url: str, fields: Mapping[str, str]) -> Mapping[str, Any]:
 def _renewed(answer: Mapping[str, Any]) -> dict[str, Any]:
     access = _text(answer, "access_token")
     if not access:
-        raise RefreshRefused("the provider's answer holds no token")
+        raise RefreshRefused("the provider's answer has no token")
     renewed: dict[str, Any] = {"access_token": access}
     if _text(answer, "refresh_token"):
         renewed["refresh_token"] = answer["refresh_token"]

@@ -83,7 +83,7 @@ _LOCK_POLL_SECONDS = 0.01
 
 
 def change_stored_file(file: str, change: Callable[[Tree], None]) -> None:
-    """Lets ``change`` edit the file's tree in place, and writes what came of it.
+    """Lets ``change`` edit the file's tree in place, and writes the result.
 
     Blocks. Raises ``StoredConfigError``, and then nothing was written.
     """
@@ -102,7 +102,7 @@ def change_stored_file(file: str, change: Callable[[Tree], None]) -> None:
 
 
 def _encoded(tree: Tree) -> bytes:
-    """Only what can be read again is written: a file must not break itself."""
+    """Refuses what could not be read again."""
     try:
         text = json.dumps(tree, indent=2, ensure_ascii=False, allow_nan=False)
         data = text.encode() + b"\n"
@@ -144,7 +144,7 @@ def _sync_folder(folder: Path) -> None:
 
 @contextmanager
 def _locked(file: str) -> Iterator[None]:
-    """A lock beside the file: the file itself is replaced, and its lock would go with it."""
+    """Locks a second file: the file itself is replaced, and its lock would be lost."""
     flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     handle = os.open(f"{file}.lock", flags, 0o600)
     try:

@@ -1,8 +1,8 @@
 """Which providers a workspace has, and which models it works with.
 
-A choice that cannot be used is never replaced, neither by another paid provider, where
-nobody sent the work and the money, nor by the built-in model, whose answer nobody wanted.
-Prompts fail then, and say why.
+A choice that cannot be used is never replaced, neither by another paid provider, which would
+cost money and receive data that nobody meant for it, nor by the built-in model, whose answer
+nobody wants. Prompts fail instead, and say why.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from agents.config.parse import Tree
 from agents.config.problem import Problem, problem_with_key
 from agents.config.providers.built_in import LOCAL_ID, OFFLINE_ID
 from agents.config.providers.catalogue import known_services
-from agents.config.providers.discovery import CHOSEN_UNASKED, Discovery
+from agents.config.providers.discovery import DEFAULT_PROVIDERS, Discovery
 from agents.config.providers.model_facts import known_model
 from agents.config.providers.resolve import (
     PROVIDERS_LIMIT,
@@ -28,9 +28,7 @@ from agents.config.providers.resolve import (
 from agents.config.settings import ModelChoice, ModelInfo
 
 DEFAULT_MAX_TOKENS = 8_192
-CURE = (
-    "Correct the configuration or choose another model; `crush-server doctor` looks at all of it."
-)
+CURE = "Correct the configuration or choose another model; `crush-server doctor` checks all of it."
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +72,7 @@ def choose(
             providers[found.settings.id] = found
         for name in sorted(named - set(entries) - set(providers)):
             if (program := discovery.known_program(name)) is not None:
-                # ChosenModels, and not running now: the run that needs it will say so.
+                # Chosen, but not running now: the run that needs it will fail and say so.
                 providers[name] = resolve_known(program, lookup=discovery.lookup, variable="")
             elif (service := discovery.service_with_key(name)) is not None:
                 known, variable = service
@@ -87,10 +85,10 @@ def choose(
         providers[OFFLINE_ID] = resolve_offline()
     if has_local and LOCAL_ID not in providers:
         providers[LOCAL_ID] = resolve_local()
-    unasked = next(
+    default_provider = next(
         (
             name
-            for name in (*configured, *CHOSEN_UNASKED, *providers)
+            for name in (*configured, *DEFAULT_PROVIDERS, *providers)
             if _has_models(providers, name)
         ),
         "",
@@ -100,9 +98,10 @@ def choose(
     written = (tree.get("models") or {}).get("large")
     large = choosing.large(
         choices.get("large"),
-        unasked,
+        default_provider,
         is_incomplete=bool(written) and "large" not in choices,
-        is_built_in=unasked in {OFFLINE_ID, LOCAL_ID} and unasked not in configured,
+        is_built_in=default_provider in {OFFLINE_ID, LOCAL_ID}
+        and default_provider not in configured,
     )
     small = choosing.small(choices.get("small"), large)
     return ChosenModels(providers, large, small, tuple(problems))
@@ -192,9 +191,9 @@ class _Choosing:
     problems: list[Problem]
 
     def large(
-        self, choice: Tree | None, unasked: str, *, is_incomplete: bool, is_built_in: bool
+        self, choice: Tree | None, default_provider: str, *, is_incomplete: bool, is_built_in: bool
     ) -> ModelChoice:
-        """The built-in model answers by itself only where nothing at all is configured."""
+        """The built-in model is the default only where nothing is configured."""
         if choice is not None:
             return self._usable(choice, "large")
         fault = ""
@@ -208,8 +207,8 @@ class _Choosing:
             fault = f"No configured provider can be used: {next(iter(self.reasons.values()))}"
         if fault:
             return self._stand_in("large", fault)
-        provider = self.providers[unasked]
-        return ModelChoice(unasked, provider.large or provider.settings.models[0].id)
+        provider = self.providers[default_provider]
+        return ModelChoice(default_provider, provider.large or provider.settings.models[0].id)
 
     def small(self, choice: Tree | None, large: ModelChoice) -> ModelChoice:
         """Without a choice: the small model of the large one's provider."""
@@ -221,7 +220,7 @@ class _Choosing:
         return ModelChoice(large.provider, small or large.model)
 
     def _stand_in(self, kind: str, fault: str) -> ModelChoice:
-        """Clients need a model that they know; a prompt to this one fails with the reason."""
+        """Clients need a model that they know; a prompt to this one fails and says why."""
         offline = self.providers.setdefault(OFFLINE_ID, resolve_offline())
         model = offline.large if kind == "large" else offline.small
         ending = "" if fault.endswith((".", CURE)) else "."

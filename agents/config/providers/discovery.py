@@ -16,10 +16,10 @@ from agents.config.providers.ollama import finder, ollama_address
 from agents.config.providers.resolve import Resolved, resolve_known
 
 OLLAMA_ID = "ollama"
-PROGRAMS = "openai-compat"  # what they speak
-# Taken by themselves, in this order, where no model is chosen. A key of another
-# provider makes it choosable, no more: it may be there for something else.
-CHOSEN_UNASKED = ("anthropic", "openai", OLLAMA_ID)
+PROGRAMS = "openai-compat"  # the kind of programs on this machine
+# Defaults, in this order, where no model is chosen. The key of another provider only makes that
+# provider available: the key may be there for something else.
+DEFAULT_PROVIDERS = ("anthropic", "openai", OLLAMA_ID)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class Discovery:
     prefers_local: bool = False  # it goes before the offline one
 
     def known(self, provider_id: str) -> KnownProvider | None:
-        """What is known of an id, before anything its file says."""
+        """What is known of an id without its entry."""
         if provider_id == OLLAMA_ID:
             return self.ollama()
         return (
@@ -66,7 +66,7 @@ class Discovery:
                 yield resolve_known(ollama, lookup=self.lookup, variable="")
 
     def ollama(self) -> KnownProvider:
-        """Its entry, without models when nothing answers there."""
+        """Ollama's entry, without models when it does not answer."""
         address = ollama_address(self.lookup)
         models = finder.models(address) if self.asks_ollama else None
         return KnownProvider(
@@ -88,7 +88,7 @@ def asks_ollama(given: Mapping[str, str], server: Mapping[str, str]) -> bool:
 
 
 def prefers_local(server: Mapping[str, str]) -> bool:
-    """``bin/serve --local-model`` says so to the server it starts."""
+    """Set by ``bin/serve --local-model`` for the server that it starts."""
     return server.get("CRUSH_LOCAL_MODEL", "") not in {"", "0", "false"}
 
 

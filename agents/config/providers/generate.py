@@ -1,10 +1,10 @@
-"""Makes ``catalogue.json`` and ``model_facts.json`` from the genai-prices package.
+"""Generates ``catalogue.json`` and ``model_facts.json`` from the genai-prices package.
 
 ``manage.py refresh_catalogue`` runs it.
 
 Windows and prices come from the package (MIT licence, Pydantic Services Inc.).
 Which models are listed, and what they can do, is decided here, because the
-package does not say it. Never imported by the server.
+package lacks it. The server never imports this module.
 """
 
 from __future__ import annotations
@@ -237,12 +237,14 @@ def generate(day: date) -> dict[str, Any]:
         if model_id not in known.get(source.source, {})
     ]
     if missing:
-        raise CannotGenerate(f"the package knows nothing of {', '.join(missing)}: list others here")
+        raise CannotGenerate(
+            f"the package lacks {', '.join(missing)}: list other models in this module"
+        )
     return {source.id: _provider(source, known.get(source.source, {}), day) for source in SOURCES}
 
 
 def generate_facts(day: date) -> dict[str, dict[str, list[float]]]:
-    """Window and prices of every model of the providers that ``model_facts`` asks for."""
+    """Window and prices of every model of the providers that ``model_facts`` uses."""
     try:
         from genai_prices.data_snapshot import get_snapshot  # noqa: PLC0415  not on a server
     except ImportError:

@@ -168,7 +168,7 @@ Row: TypeAlias = tuple[int, float, float, float, float]
 
 
 def known_model(provider_id: str, model_id: str) -> ModelInfo | None:
-    """``None`` when neither the data nor the model's name says anything."""
+    """``None`` when neither the data nor the model's name is known."""
     row = _row(provider_id, model_id)
     family = family_of(model_id)
     if row is None and family is None:

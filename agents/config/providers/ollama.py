@@ -1,8 +1,8 @@
 """Finds an Ollama server and the models it has. Blocks for 0.3 s at most, and for
 what resolving a name takes, where one is given.
 
-Asks only the loopback address, unless ``OLLAMA_HOST`` says another. The answer is
-remembered for 30 s in the whole process. Proxies are never used, redirects never
+Calls only the loopback address, unless ``OLLAMA_HOST`` names another one. The answer is
+cached for 30 s in the process. Proxies are never used, redirects never
 followed.
 """
 
@@ -26,8 +26,8 @@ WAIT_SECONDS = 0.15
 KEEP_SECONDS = 30.0
 _ANSWER_LIMIT = 1 << 20
 _MODELS_LIMIT = 200
-# The server does not say its window in this answer, and cuts prompts silently at its
-# own setting: better to summarise early.
+# The answer does not hold the window, and Ollama truncates prompts silently at its own
+# setting: it is better to summarise early.
 _WINDOW = 32_768
 
 
@@ -44,7 +44,7 @@ class OllamaAddress:
 
 
 def ollama_address(lookup: Lookup) -> OllamaAddress:
-    """What ``OLLAMA_HOST`` says in any of its forms, else the loopback default."""
+    """The address in ``OLLAMA_HOST``, in any of its forms, else the loopback default."""
     given = (lookup("OLLAMA_HOST") or "").strip()
     default = OllamaAddress("http", "127.0.0.1", DEFAULT_PORT)
     if not given:
@@ -56,13 +56,13 @@ def ollama_address(lookup: Lookup) -> OllamaAddress:
         return default
     if parts.scheme not in {"http", "https"} or not host.isprintable() or " " in host:
         return default
-    if host in {"0.0.0.0", "::"}:  # noqa: S104  where it listens, not where it is asked
+    if host in {"0.0.0.0", "::"}:  # noqa: S104  an address to listen on, not to call
         host = "127.0.0.1"
     return OllamaAddress(parts.scheme, host, port or DEFAULT_PORT)
 
 
 class OllamaFinder:
-    """Remembers for each address what it answered last."""
+    """Caches the last answer of each address."""
 
     def __init__(self, *, wait_seconds: float = WAIT_SECONDS) -> None:
         self._wait_seconds = wait_seconds
@@ -71,7 +71,7 @@ class OllamaFinder:
 
     def models(self, address: OllamaAddress) -> tuple[ModelInfo, ...] | None:
         """Its models, or None when nothing answers there. Raises nothing."""
-        # One thread asks; the others wait for its answer instead of asking too.
+        # One thread calls; the others wait for its result.
         with self._lock:
             now = time.monotonic()
             asked_at, models = self._answers.get(address, (-KEEP_SECONDS, None))
@@ -107,7 +107,7 @@ def _ask(address: OllamaAddress, wait_seconds: float) -> tuple[ModelInfo, ...] |
 
 @contextmanager
 def _cut_after(sock: socket.socket, seconds: float) -> Iterator[None]:
-    """A socket's timeout is for each read alone: a server that drips must end too."""
+    """Limits the whole call: a socket's timeout covers one read, and a server may send slowly."""
 
     def cut() -> None:
         with suppress(OSError):
@@ -135,5 +135,5 @@ def _models(answer: object) -> tuple[ModelInfo, ...] | None:
 
 
 def _is_usable(name: str) -> bool:
-    # Embedding models are listed beside the others and cannot hold a conversation.
+    # The list includes embedding models, which cannot hold a conversation.
     return 0 < len(name) <= 200 and name.isprintable() and "embed" not in name

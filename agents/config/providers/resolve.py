@@ -158,7 +158,7 @@ class ProviderEntry:
         inherited = self.known.models if self.known else ()
         models = models_of(entries, known=inherited)
         if models and self.text("base_url"):
-            return models  # its own address and its own models: nothing of the known one is left
+            return models  # with its own address and models, nothing of the known provider applies
         listed = {model.id for model in models}
         models += tuple(model for model in inherited if model.id not in listed)
         if not models and kind in BUILT_IN:
@@ -171,7 +171,7 @@ class ProviderEntry:
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """A provider that can be asked, and how it is shown."""
+    """A usable provider, and what clients see of it."""
 
     settings: ProviderSettings
     shown: Tree
@@ -198,9 +198,9 @@ def resolve_provider(
     problems: list[Problem],
     is_folders_address: bool = False,
 ) -> Resolved | None:
-    """The provider, or None with problems told that say what it lacks."""
+    """The provider, or None and problems that say what it lacks."""
     if is_folders_address and known is not None:
-        known = replace(known, key_variables=())  # the user's key stays at home
+        known = replace(known, key_variables=())  # the user's key is not sent there
     reading = ProviderEntry(provider_id, entry, known, lookup, problems)
     kind = reading.kind()
     written_address = reading.text("base_url")
@@ -252,7 +252,7 @@ def resolve_provider(
 
 
 def resolve_known(known: KnownProvider, *, lookup: Lookup, variable: str) -> Resolved:
-    """A provider that only its key variable, or its answer, has made known."""
+    """A provider without an entry, found by its key variable or its answer."""
     entry = {"api_key": f"${variable}"} if variable else {}
     resolved = resolve_provider(
         known.id, entry, known=known, needs_models=False, lookup=lookup, problems=[]

@@ -1,7 +1,7 @@
 """One named entry of ``mcp`` or ``lsp`` while it is read.
 
-Expands its texts, tells what is wrong with them, and remembers why the server
-cannot be started. Told and remembered are places and variables' names, never values.
+Expands its texts, reports what is wrong with them, and keeps why the server cannot be started.
+Reports name places and variables, never values.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class SectionEntry:
         self.fault = self.fault or (f"{at}: {message}" if at else message)
 
     def text(self, name: str) -> str:
-        """A text that the server cannot do without once it is written."""
+        """A text that the server needs in full once it is written."""
         return self._expanded(str(self.written.get(name) or ""), at=name).strip()
 
     def texts(self, name: str) -> tuple[str, ...]:
@@ -49,7 +49,7 @@ class SectionEntry:
         )
 
     def environment(self, name: str = "env") -> dict[str, str]:
-        """Without what is not set: many programs take a variable only where there is one."""
+        """Leaves out variables that are not set: many programs use a variable only where there is one."""
         variables: dict[str, str] = {}
         for variable, value in self._items(name):
             expanded = expand(value, self.lookup)
@@ -99,7 +99,7 @@ def entries_of(
     servers = tree.get(section) or {}
     if len(servers) > SERVERS_LIMIT:
         problems.append(problem_with_key(section, f"only the first {SERVERS_LIMIT} are used"))
-    # A server that is off may lack anything: what is told of it would mend nothing.
+    # A disabled server may lack anything: reports about it would help nobody.
     return [
         SectionEntry(section, name, written, lookup, [] if written.get("disabled") else problems)
         for name, written in list(servers.items())[:SERVERS_LIMIT]

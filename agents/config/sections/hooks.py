@@ -1,7 +1,7 @@
-"""``hooks`` of the merged files as typed values. Pure.
+"""Reads ``hooks`` of the merged files into typed values. Pure.
 
-Commands are left as they are written: a shell runs them and expands its variables.
-A hook is a guard, so one with a broken matcher is asked for every tool, not for none.
+Commands stay as they are written: a shell runs them and expands its variables. A hook protects
+its user, so one with a broken matcher runs for every tool, not for none.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _PRE_TOOL_USE = "pretooluse"
 def pre_tool_hooks(tree: Mapping[str, Any], *, problems: list[Problem]) -> tuple[HookSettings, ...]:
     hooks: list[HookSettings] = []
     for event, entries in (tree.get("hooks") or {}).items():
-        # PreToolUse, pre_tool_use, preToolUse: people write all of them.
+        # People write PreToolUse, pre_tool_use and preToolUse.
         if event.replace("_", "").replace("-", "").lower() != _PRE_TOOL_USE:
             problems.append(problem_with_key(f"hooks.{event}", "is not known; PreToolUse is"))
             continue
@@ -37,7 +37,7 @@ def pre_tool_hooks(tree: Mapping[str, Any], *, problems: list[Problem]) -> tuple
                 continue
             hooks.append(_hook(entry, command, key, problems))
     if len(hooks) > HOOKS_LIMIT:
-        problems.append(problem_with_key("hooks", f"only the first {HOOKS_LIMIT} are asked"))
+        problems.append(problem_with_key("hooks", f"only the first {HOOKS_LIMIT} run"))
     return tuple(hooks[:HOOKS_LIMIT])
 
 
@@ -54,7 +54,7 @@ def _hook(
 
 
 def _program(command: str) -> str:
-    """What people are shown of it: the rest of a command may hold a token."""
+    """The part that people are shown: the rest of a command may hold a token."""
     words = (word for word in command.split() if not _ASSIGNMENT.match(word))
     return next(words, "hook").rsplit("/", 1)[-1].strip("'\"")[:NAME_LIMIT] or "hook"
 

@@ -10,7 +10,7 @@ from typing import Any
 from agents.config.parse import Tree
 
 # Rules that other programs keep in a project; the well-known names such as AGENTS.md
-# are looked for always, whatever is configured.
+# are always looked for, whatever is configured.
 CONTEXT_PATHS = (".cursor/rules/", ".cursorrules", ".github/copilot-instructions.md")
 INITIALIZE_AS = "AGENTS.md"
 SKILL_PATHS_LIMIT = 100
@@ -57,7 +57,7 @@ def complete_options(
 def _attribution(written: Mapping[str, Any]) -> Tree:
     given: Tree = {name: value for name, value in written.items() if value is not None}
     if given.get("trailer_style") not in TRAILER_STYLES:
-        # Older files say it with a flag.
+        # Older files use a flag.
         old = {None: TRAILER_STYLES[0], True: "co-authored-by", False: "none"}
         given["trailer_style"] = old.get(given.get("co_authored_by"), TRAILER_STYLES[0])
     return {"generated_with": True} | given

@@ -1,4 +1,4 @@
-"""``fleet`` of the merged files as typed, expanded values: the roles that sub-agents may have. Pure."""
+"""Reads ``fleet`` of the merged files: the roles that sub-agents may have, typed and expanded. Pure."""
 
 from __future__ import annotations
 

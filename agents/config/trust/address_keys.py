@@ -16,11 +16,11 @@ from agents.config.trust.sources import ConfigSource
 
 @dataclass(frozen=True, slots=True)
 class _Section:
-    """One of whose entries each may be the folder's choice."""
+    """A section in which each entry may be the folder's choice."""
 
     credentials: tuple[str, ...]
-    choosing: tuple[str, ...]  # who settings any of these last has chosen where the keys go
-    otherwise: str = ""  # who settings this has, where nobody settings any of them
+    choosing: tuple[str, ...]  # the file that sets one of these last has chosen where the keys go
+    otherwise: str = ""  # the same, where no file sets any of those
     what: str = "address"
     kind: str = "entry"
     own: str = "name it"
@@ -65,7 +65,7 @@ def separate_keys(sources: Sequence[ConfigSource]) -> Separated:
 
 
 def _chosen_by_folder(sources: Sequence[ConfigSource], name: str) -> frozenset[str]:
-    """The entries for which a file of the folder settings last where the keys go."""
+    """The entries for which a file of the folder chose last where the keys go."""
     section = _SECTIONS[name]
     deciding, otherwise = set(section.choosing), {section.otherwise} - {""}
     settings: dict[str, dict[str, bool]] = {}
@@ -93,7 +93,7 @@ def _without(
         lost = sorted(set(section.credentials) & set(entry))
         kept[entry_name] = {key: value for key, value in entry.items() if key not in lost}
         message = (
-            f"what is configured elsewhere is not sent to the {section.what} that this folder"
+            f"what other files configure is not sent to the {section.what} that this folder"
             f" chose; give the folder's {section.kind} a key of its own, such as $NAME, or"
             f" {section.own} in your own configuration"
         )

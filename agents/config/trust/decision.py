@@ -1,7 +1,7 @@
-"""Whether a person lets a folder's own configuration act: the rule, and what is left out. Pure.
+"""Decides whether a folder's own configuration may act, and what is left out otherwise. Pure.
 
-An answer belongs to a digest of all that was shown. Whatever changes one of the powers
-makes another digest, for which there is no answer yet.
+An answer belongs to the digest of all that a person was shown. A change of any power changes the
+digest, and needs a new answer.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ NO_FOLDER = TrustAnswers(TrustMode.NONE)
 
 @dataclass(frozen=True, slots=True)
 class FolderTrust:
-    """How a folder stands, with what a person would have to be shown."""
+    """The state of a folder's trust, and what a person would have to review."""
 
     state: TrustState = TrustState.UNNEEDED
     powers: Powers = field(default_factory=Powers)
@@ -97,7 +97,7 @@ class FolderTrust:
         return {name.removeprefix(begin): self.why for name in names}
 
     def trees(self, sources: Sequence[ConfigSource], *, path: str) -> list[ConfigSource]:
-        """The sources as they count: a folder's without its powers, unless they are allowed."""
+        """The sources that count: a folder's without its powers, unless they are allowed."""
         if self.lets_act:
             return list(sources)
         return [
@@ -134,7 +134,7 @@ def request_text(powers: Powers, *, folder: str) -> tuple[str, dict[str, str]]:
 
 
 def _texts(powers: Powers) -> list[str]:
-    """Nobody is to let a program run without having been shown it."""
+    """A person must see the text of a program before allowing it."""
     lines: list[str] = []
     for item in powers.items:
         if item.text:

@@ -1,7 +1,7 @@
-"""Programs that lie in the folder whose configuration starts them, by digest.
+"""Finds the programs of a folder that its configuration starts, with their digests.
 
-A trusted command may name a script of the folder. Who trusted it has trusted the script as
-it was: a changed one is another program. Blocks on the disk, raises nothing.
+A trusted command may name a script of the folder. The answer covers the script as it was: a
+changed script is another program. Blocks on the disk, raises nothing.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ _SOURCED = re.compile(
     r"(?:^|[;&|({\s])(?:source|\.)[ \t]+(?:\"([^\"\n]+)\"|'([^'\n]+)'|([^\s;&|()<>\"']+))",
     re.MULTILINE,
 )
-_SOURCED_LIMIT = 64 << 10  # longer ones are no scripts that somebody wrote
-# What programs write while they work. A command that is trusted writes such a file all the time:
-# each write would ask again.
+_SOURCED_LIMIT = 64 << 10  # nobody writes longer scripts by hand
+# Files that programs write while they run. Without this, each write of a trusted command would
+# need a new answer.
 _DATA = (".log", ".db", ".sqlite", ".sqlite3", ".pid", ".lock", ".csv", ".jsonl", ".tmp")
 # Whatever runs files that it is given: behind these words nothing is data.
 _RUNS_FILES = re.compile(
@@ -45,7 +45,7 @@ _PLAIN_WORD = re.compile(r"[\w./=@%+-]*")
 @dataclass(frozen=True, slots=True)
 class NamedFiles:
     digests: Mapping[str, str] = field(default_factory=dict)  # by file
-    is_complete: bool = True  # else there are more files than anyone would look through
+    is_complete: bool = True  # else there are too many files to review
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,13 +53,13 @@ class CommandWord:
     """A word of a command that may name a file."""
 
     text: str
-    base: str  # the folder that it may be relative to, beside the workspace
+    base: str  # the folder that it may be relative to, besides the workspace
     is_argument: bool  # a program's, as it is; otherwise a word of a shell's text
 
 
 def words_of_programs(powers: Iterable[Power]) -> Iterator[CommandWord]:
     """Every word of every command, also of a command line within an argument, and the folder
-    that it may be relative to: a program of the folder runs where it lies."""
+    that it may be relative to: a program of the folder runs in its own folder."""
     for power in powers:
         base = os.path.dirname(power.file) if power.text else ""  # noqa: PTH120  as written
         is_argument = power.key.startswith(("mcp.", "lsp."))

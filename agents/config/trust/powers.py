@@ -43,13 +43,13 @@ class Power:
     file: str
     key: str  # dotted
     shown: str  # what it does, without secrets
-    value: Any = field(repr=False)  # as written: the digest covers it, nobody is shown it
+    value: Any = field(repr=False)  # as written: part of the digest, never shown
     words: tuple[str, ...] = field(default=(), repr=False)  # of the command that it starts
     text: str = field(default="", repr=False)  # of the program that it runs, without secrets
 
     @property
     def line(self) -> str:
-        """In one line, with nothing in it that a terminal would act on or not show."""
+        """One line, without characters that a terminal would interpret or hide."""
         return printable(f"{self.key}: {self.shown}")
 
 
@@ -123,7 +123,7 @@ def printable(line: str) -> str:
     )
 
 
-# What the rest of a section may say without a question. Everything else is a power.
+# What these sections may hold without a person's answer. Everything else is a power.
 HARMLESS_PROVIDER_KEYS = frozenset(
     {"id", "name", "models", "system_prompt_prefix", "flat_rate", "discover_models"}
 )
@@ -133,7 +133,7 @@ HARMLESS_SECTIONS = frozenset({"$schema", "models", "recent_models"})
 
 
 COMMAND_LIMIT = 64 << 10
-SHOWN_LIMIT = 64 << 10  # characters of a question; nobody reads more before an answer
+SHOWN_LIMIT = 64 << 10  # characters of a trust request; nobody reads more
 # The file behind ``>`` or ``>>``: the command writes it. (``>(`` begins a program, ``>&`` a number.)
 _WRITTEN = re.compile(r">>?\s*[^\s'\"`;|&()<>$]+")
 _SHELL_WORD = re.compile(r"[^\s'\"`;|&()<>]+")
@@ -185,7 +185,7 @@ class _Walk:
         if not guarded:
             return kept
         self.add(Effect.SENDS, key, _shown_provider(guarded), guarded)
-        # Its models are those of its own address: without that they mean nothing.
+        # Its models belong to its own address and are useless without it.
         return _NOTHING if _ADDRESS_KEYS & set(guarded) else kept
 
     def mcp(self, value: Any) -> Any:
@@ -258,7 +258,7 @@ class _Walk:
         return _NOTHING
 
     def permissions(self, value: Any) -> Any:
-        # ``null`` takes the user's own away, which only makes more questions.
+        # ``null`` removes the user's own list, which only leads to more permission requests.
         if value is None or ("allowed_tools" in value and value["allowed_tools"] is None):
             return value
         if value.get("allowed_tools"):
@@ -310,7 +310,7 @@ class _Walk:
 
 
 class _Nothing:
-    """Stands for a section of which nothing stays."""
+    """Stands for a section that is removed completely."""
 
 
 _NOTHING = _Nothing()

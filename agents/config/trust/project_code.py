@@ -1,8 +1,8 @@
-"""Language servers that run code of the project they look at, and where one would start.
+"""Language servers that run code of the project that they analyse, and whether one would start.
 
 They evaluate build scripts, load plugins that the project names, or start its interpreter.
-So a folder that such a server would be started for brings a program, whatever its
-configuration says. Looks at the disk, bounded; raises nothing.
+So a folder for which such a server would start brings a program, whatever its configuration
+holds. Reads the disk within limits; raises nothing.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ _SKIPPED = frozenset({"node_modules", "__pycache__", "target", "vendor"})
 
 
 def project_code_powers(path: str, *, search_path: str) -> list[Power]:
-    """What would be started by itself for files of this folder. ``search_path`` is ``PATH``."""
+    """The servers that would start automatically for files of this folder. ``search_path`` is ``PATH``."""
     installed = {
         name: markers
         for name, (command, markers) in RUNS_PROJECT_CODE.items()
@@ -84,7 +84,7 @@ def _is_installed(command: str, search_path: str) -> bool:
 
 
 def _names_in(path: str) -> frozenset[str]:
-    """The names of what lies in the folder and a few levels below."""
+    """The names of the files and folders in the folder and a few levels below."""
     names: set[str] = set()
     level, left = [path], FOLDERS_LIMIT
     for _ in range(DEPTH_LIMIT):

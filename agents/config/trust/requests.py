@@ -1,4 +1,4 @@
-"""Every write to trust requests: opened, answered once, withdrawn when the folder changes."""
+"""Opens, answers and withdraws trust requests. Each is answered once."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from workspaces.storage.writer import writer
 
 
 async def keep_trust_request(workspace_id: str, config: LoadedConfig) -> None:
-    """Opens a request where one is needed, and withdraws those that no longer fit."""
+    """Opens a request where one is needed, and withdraws those that are outdated."""
     is_open = config.trust.state is TrustState.OPEN
     wanted = [config.trust.powers.digest] if is_open else []
     pending = await read(pending_requests, config.path)
@@ -27,7 +27,7 @@ async def keep_trust_request(workspace_id: str, config: LoadedConfig) -> None:
 
 
 async def apply_trust(path: str) -> None:
-    """The folder's configuration counts anew, and its clients hear of it."""
+    """Loads the folder's configuration again and notifies its clients."""
     async with configs().changing:
         for workspace_id in await read(_open_workspaces, path):
             await configs().newest_config_of(workspace_id)
@@ -37,7 +37,7 @@ async def apply_trust(path: str) -> None:
 def answer_trust_request(
     tx: Transaction, workspace_id: str, *, request_id: str, tool_call_id: str, is_allowed: bool
 ) -> str:
-    """The folder that was answered; empty where nothing is open. The first answer wins."""
+    """Returns the folder of the request; empty where none is open. The first answer wins."""
     path = Workspace.objects.filter(pk=workspace_id).values_list("path", flat=True).first()
     for request in pending_requests(path or ""):
         if request_id == request.pk or (not request_id and tool_call_id == call_id_of(request.pk)):
@@ -116,7 +116,7 @@ def _open_workspaces(path: str) -> list[str]:
 
 
 def shown_trust(config: LoadedConfig) -> dict[str, Any]:
-    """How a folder stands, and all that a person has to see before an answer."""
+    """The state of a folder's trust, and all that a person has to review before an answer."""
     trust = config.trust
     description, params = request_text(trust.powers, folder=config.path)
     shown: dict[str, Any] = {"path": config.path, "state": trust.state.value}

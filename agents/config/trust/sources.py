@@ -37,7 +37,7 @@ def _lies_in(file: str, folder: str) -> bool:
 
 
 def is_outside(named: str, path: str) -> bool:
-    """Whether a folder that a project's file names lies outside of the workspace."""
+    """Whether a folder that a project's file names is outside the workspace."""
     if not named:
         return False
     if named.startswith("~") or "\0" in named:

@@ -158,7 +158,7 @@ def test_a_projects_data_directory_stays_in_the_project(place, outside: str):
     place.write(place.project, {"options": {"data_directory": outside}})
     loaded = place.load()
     assert loaded.data_dir == str(place.data_dir)
-    assert "leads out of the folder" in str(loaded.problems[0])
+    assert "is outside the folder" in str(loaded.problems[0])
     place.write(place.project, {"options": {"data_directory": "state"}})
     assert place.load().data_dir == str(place.workspace / "state")
     (place.workspace / "link").symlink_to(place.home)

@@ -103,5 +103,5 @@ def test_a_package_that_lacks_a_model_is_told_and_nothing_is_written(refresh: Re
     refresh.install(missing="anthropic")
     done = refresh()
     assert done.returncode == 1
-    assert "knows nothing of anthropic/" in done.stderr
+    assert "lacks anthropic/" in done.stderr
     assert not refresh.target.exists()

@@ -69,7 +69,7 @@ def test_what_is_deeper_is_passed_over(written: str) -> None:
         ("just words", "line 2: is not 'name: value'"),
         ("name: a\n\n- x", "line 4: is not 'name: value'"),
         ("name:value", "line 2: is not 'name: value'"),
-        ("name: a\nname: b", "line 3: says name a second time"),
+        ("name: a\nname: b", "line 3: repeats name"),
         ('name: "open', "line 2: does not end with its closing quote"),
         ("name: 'a' b", "line 2: does not end with its closing quote"),
         ("name: &anchor a", "line 2: begins with &: put the text in quotes"),
