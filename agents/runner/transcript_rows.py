@@ -77,7 +77,7 @@ def _message(row: Sequence[Any]) -> Message:
 
 def with_note(message: Message) -> Message:
     """A reply that was cut before its first word says instead what became of its prompt."""
-    finish = message.finish
+    finish = finish_of(message.parts)
     if finish is None or message.role is not Role.ASSISTANT or _has_words(message.parts):
         return message
     note = _NOTES.get(finish.reason)

@@ -79,7 +79,7 @@ def with_progress(turn: Turn, call_id: str, progress: Progress, digest: str = ""
 
 
 def digest_of(content: str) -> str:
-    return hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    return hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def trace_of(calls: Sequence[Call]) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from workspaces.events.parts import Finish, Parts, Role, finish_of
+from workspaces.events.parts import Parts, Role
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +18,3 @@ class Message:
     parts: Parts
     model: str = ""
     provider: str = ""
-
-    @property
-    def finish(self) -> Finish | None:
-        return finish_of(self.parts)

@@ -111,6 +111,15 @@ SPEAKING: dict[str, Row] = {
         Phase.TOOLS,
         {"a": J, "b": W},
     ),
+    "calling, two parallel calls with another between them": (
+        CALLING,
+        Replied(
+            FinishReason.TOOL_USE, (one("A", parallel=True), one("b"), one("C", parallel=True))
+        ),
+        (SaveReply(FinishReason.TOOL_USE), Judge("A")),
+        Phase.TOOLS,
+        {"A": J, "b": W, "C": W},
+    ),
     "calling, a parallel call behind another": (
         CALLING,
         Replied(FinishReason.TOOL_USE, (one("a"), one("B", parallel=True))),

@@ -26,6 +26,17 @@ def test_the_same_step_five_times_ends_the_turn() -> None:
     assert turn.phase is Phase.ENDED
 
 
+def test_a_loop_is_noticed_behind_steps_that_were_none() -> None:
+    turn, _ = advance(FRESH, Begun())
+    for number in range(3):
+        turn, effects = play_step(turn, Asked(f"other{number}", "ls", f'"{number}"'), "same")
+    for number in range(LOOP_REPEATS):
+        assert effects[-1] == CallModel(fold=True)
+        turn, effects = play_step(turn, Asked(f"c{number}", "ls", "{}"), "same")
+
+    assert effects[-1] == REPEATED
+
+
 def test_the_same_step_counts_though_others_lie_between() -> None:
     turn, _ = advance(FRESH, Begun())
     ended_at = 0

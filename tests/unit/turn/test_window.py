@@ -52,6 +52,8 @@ CUT = LONG[:CUT_CHARS] + CUT_MARK
         (160_000, 200_000, True),
         (7, 10, False),
         (8, 10, True),
+        (0, 1, False),
+        (1, 1, True),
         # more than there is room for
         (11, 10, True),
         (2_000_000, 1_000_000, True),
