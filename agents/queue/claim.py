@@ -7,10 +7,10 @@ from typing import Any
 
 from django.db import connection
 
-from workspaces.storage.transaction import Transaction, transaction_id_sql
+from workspaces.storage.transaction import Transaction
 
 _CLAIMABLE = (
-    "SELECT r.id, {transaction_id} FROM agents_run r WHERE r.state IN ('accepted', 'ready')"
+    "SELECT r.id FROM agents_run r WHERE r.state IN ('accepted', 'ready')"
     " AND (r.state = 'ready' OR NOT EXISTS (SELECT 1 FROM agents_run b"
     " WHERE b.session_id = r.session_id AND (b.state IN ('running', 'parked', 'ready')"
     " OR (b.state = 'accepted' AND b.accept_number < r.accept_number))))"
@@ -42,13 +42,9 @@ class Claimed:
 def claim_runs(tx: Transaction, *, worker: str, lease_ms: int, limit: int) -> list[Claimed]:
     """Takes up to ``limit`` runs. Each fence is new: an earlier holder writes nothing more."""
     suffix = " FOR UPDATE OF r SKIP LOCKED" if connection.features.has_select_for_update else ""
-    sql = _CLAIMABLE.format(transaction_id=transaction_id_sql())
-    found = tx.fetch(sql + suffix, [limit])
-    if not found:
+    keys = [key for (key,) in tx.fetch(_CLAIMABLE + suffix, [limit])]
+    if not keys:
         return []
-    keys = [row[0] for row in found]
-    # A claim that is carried out twice would lose the runs of the first one.
-    tx.note_transaction_id(found[0][1])
     marks = ", ".join(["%s"] * len(keys))
     tx.execute(
         "UPDATE agents_run SET state = 'running', worker = %s, fence = fence + 1,"

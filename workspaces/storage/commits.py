@@ -85,7 +85,7 @@ def commit(
 def _identify(attempt: Attempt, counters: Counters, cursor: Statements) -> None:
     if not counters.is_postgresql:
         return
-    if counters.transaction_id is None:  # no workspace was locked and nothing claimed: rare
+    if counters.transaction_id is None:  # no workspace was locked: runs were claimed, for example
         cursor.execute("SELECT pg_current_xact_id_if_assigned()::text")
         counters.transaction_id = cursor.fetchone()[0]
     attempt.transaction_id = counters.transaction_id

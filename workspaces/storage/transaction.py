@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import orjson
-from django.db import connection
 
 from workspaces.storage.errors import WorkspaceUnknown
 from workspaces.storage.moments import now_ms
@@ -63,11 +62,6 @@ class Counters:
         self.transaction_id = row[1]
 
 
-def transaction_id_sql() -> str:
-    """A column with the transaction's id, for jobs that lock rows but no workspace."""
-    return "pg_current_xact_id()::text" if connection.vendor == "postgresql" else "NULL"
-
-
 class Transaction:
     """Handed to a job; valid until the job returns."""
 
@@ -80,10 +74,6 @@ class Transaction:
     def lock(self, workspace_id: str) -> None:
         """Takes the workspace for the rest of the batch. Raises ``WorkspaceUnknown``."""
         self._counters.lock(self.cursor, workspace_id)
-
-    def note_transaction_id(self, transaction_id: str | None) -> None:
-        """From a statement with ``transaction_id_sql``, for a job that locks no workspace."""
-        self._counters.transaction_id = transaction_id
 
     def next_number(self, workspace_id: str) -> int:
         """The number that the next event will get, for rows that are ordered by it."""

@@ -26,7 +26,7 @@ def test_the_same_step_five_times_ends_the_turn() -> None:
     assert turn.phase is Phase.ENDED
 
 
-def test_a_loop_is_noticed_behind_steps_that_were_none() -> None:
+def test_a_loop_is_noticed_behind_steps_that_made_progress() -> None:
     turn, _ = advance(FRESH, Begun())
     for number in range(3):
         turn, effects = play_step(turn, Asked(f"other{number}", "ls", f'"{number}"'), "same")
