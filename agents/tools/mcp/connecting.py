@@ -9,13 +9,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from typing import Any, TypeAlias
 
 import anyio
 import httpx2
 import mcp_types as types
 from anyio.streams.memory import MemoryObjectSendStream
 from mcp.client import ClientRequestContext
-from mcp.client._transport import ReadStream, TransportStreams
 from mcp.client.session import ListRootsFnT
 from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
@@ -31,6 +31,9 @@ from agents.tools.mcp.negotiation import Session, negotiate
 from agents.tools.mcp.stdio import resolve_command, started
 
 CLIENT = types.Implementation(name="crush", version="1.0")
+
+# Of messages: one to read and one to write. The package names their types privately.
+Streams: TypeAlias = tuple[Any, Any]
 
 quiet.silence()
 schemas.prepare()
@@ -62,7 +65,7 @@ async def connected(attempt: Attempt) -> AsyncIterator[Connection]:
 
 
 async def _relay(
-    source: ReadStream[SessionMessage | Exception],
+    source: Any,
     sink: MemoryObjectSendStream[SessionMessage | Exception],
     heard: Connection,
 ) -> None:
@@ -79,7 +82,7 @@ async def _relay(
 
 
 @asynccontextmanager
-async def _transport(attempt: Attempt) -> AsyncIterator[TransportStreams]:
+async def _transport(attempt: Attempt) -> AsyncIterator[Streams]:
     settings = attempt.settings
     if settings.kind == "stdio":
         command = await asyncio.to_thread(

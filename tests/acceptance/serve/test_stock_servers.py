@@ -103,6 +103,30 @@ async def test_it_serves_the_guarded_application_with_streams_and_a_worker(
 
 
 @pytest.mark.parametrize("name", COMMANDS)
+async def test_it_serves_the_api_and_the_admin_with_its_static_files(
+    make_stock: Callable[..., Stock], name: str
+) -> None:
+    stock = make_stock(name)
+    async with aiohttp.ClientSession() as session:
+        async with session.get(f"{stock.url}/v1/version") as answer:
+            assert answer.status == 200
+            assert "version" in await answer.json()
+        async with session.get(f"{stock.url}/v1/nowhere") as answer:
+            assert (answer.status, await answer.json()) == (404, {"message": "not found"})
+        async with session.get(f"{stock.url}/admin/") as answer:
+            assert answer.url.path == "/admin/login/"
+            assert answer.headers["Content-Security-Policy"]
+            page = await answer.text()
+        assert "Crush server" in page
+        sheets = re.findall(r'<link rel="stylesheet" href="([^"]+)"', page)
+        assert sheets
+        for sheet in sheets:
+            async with session.get(f"{stock.url}{sheet}") as answer:
+                assert (answer.status, answer.content_type) == (200, "text/css"), sheet
+                assert await answer.read()
+
+
+@pytest.mark.parametrize("name", COMMANDS)
 async def test_it_ends_in_order_and_starts_again_on_the_same_data(
     make_stock: Callable[..., Stock], name: str
 ) -> None:
