@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache, partial
 from typing import Any
 
-from twisted.logger import LogLevel, formatEvent, globalLogBeginner
+from twisted.logger import STDLibLogObserver, globalLogBeginner
 
 from crushsite.asgi.guard import Application, Message
 from crushsite.endpoints import BACKLOG, Endpoint, ListeningSocket, parse_endpoint
@@ -237,12 +237,6 @@ class AsgiServer:
 @cache
 def _log_failures_of_twisted() -> None:
     """Failures in Twisted's own log go to ours, the rest nowhere."""
-    observer: Any = _observe
+    logging.getLogger("twisted").setLevel(logging.ERROR)
+    observer: Any = STDLibLogObserver()
     globalLogBeginner.beginLoggingTo([observer], redirectStandardIO=False, discardBuffer=True)
-
-
-def _observe(event: dict[str, Any]) -> None:
-    if event.get("log_level", LogLevel.info) >= LogLevel.error:
-        failure = event.get("log_failure")
-        info = (failure.type, failure.value, failure.getTracebackObject()) if failure else None
-        logger.error("%s", formatEvent(event), exc_info=info)

@@ -22,19 +22,6 @@ LOOKS = 6  # how often within the patience we look for progress
 
 
 class Flow:
-    __slots__ = (
-        "_cut_off",
-        "_left",
-        "_loop",
-        "_patience",
-        "_seen",
-        "_since",
-        "_timer",
-        "_transport",
-        "_waiters",
-        "is_full",
-    )
-
     def __init__(
         self, transport: Any, *, patience_seconds: float, cut_off: Callable[[], None]
     ) -> None:

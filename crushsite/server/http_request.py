@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import MutableMapping
-from functools import cache
-from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -38,15 +36,6 @@ class BodyBudget:
 
     def has_room(self, size: int) -> bool:
         return self.held + size <= self.limit
-
-
-@cache
-def _status_line(status: int) -> bytes:
-    try:
-        phrase = HTTPStatus(status).phrase
-    except ValueError:
-        phrase = "Unknown"
-    return f"HTTP/1.1 {status} {phrase}\r\n".encode()
 
 
 def error_body(sentence: str) -> bytes:
@@ -151,7 +140,7 @@ class Request(WebRequest):  # type: ignore[misc]  # Daphne is untyped
             self.channel.transport.write(b"".join(parts))
 
     def _head(self, size: int, *, more: bool) -> bytes:
-        lines = [_status_line(self.code)]
+        lines = [b"HTTP/1.1 %d %b\r\n" % (self.code, http.RESPONSES.get(self.code, b"Unknown"))]
         names = set()
         for name, value in self._headers:
             if not HEADER_NAME_RE.fullmatch(name) or _NEVER_IN_VALUES.search(value):
@@ -200,18 +189,9 @@ class Request(WebRequest):  # type: ignore[misc]  # Daphne is untyped
     def basic_error(self, status: int, status_text: bytes, body: str) -> None:
         if self._response_started:
             return
-        encoded = error_body(body)
-        self.handle_reply(
-            {
-                "type": "http.response.start",
-                "status": status,
-                "headers": [
-                    (b"Content-Type", b"application/json"),
-                    (b"Content-Length", b"%d" % len(encoded)),
-                ],
-            }
-        )
-        self.handle_reply({"type": "http.response.body", "body": encoded})
+        headers = [(b"Content-Type", b"application/json")]
+        self.handle_reply({"type": "http.response.start", "status": status, "headers": headers})
+        self.handle_reply({"type": "http.response.body", "body": error_body(body)})
 
     def end_stream(self) -> None:
         """The server stops: the application is told as if its client had left."""

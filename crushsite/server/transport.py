@@ -135,9 +135,6 @@ class Transport(asyncio.Protocol):
         if self.connected and not self._loop_transport.is_closing():
             self._loop_transport.resume_reading()
 
-    def stopProducing(self) -> None:
-        self.loseConnection()
-
     def getPeer(self) -> Any:
         return _address(self._loop_transport.get_extra_info("peername"))
 
@@ -162,9 +159,6 @@ class _Call:
         self._call = call
         self._at = self._loop.time() + seconds
         self._handle: asyncio.TimerHandle | None = self._loop.call_at(self._at, self._due)
-
-    def active(self) -> bool:
-        return self._handle is not None
 
     def reset(self, seconds: float) -> None:
         # Usually later than before: the timer that runs looks again when it is due.
@@ -195,9 +189,6 @@ class Clock:
 
     def callLater(self, delay: float, call: Callable[..., object], *args: Any, **kw: Any) -> _Call:
         return _Call(delay, lambda: call(*args, **kw))
-
-    def getDelayedCalls(self) -> list[_Call]:
-        return []
 
 
 CLOCK = Clock()
