@@ -109,7 +109,7 @@ class AsgiServer:
         self._listening.append((listening, accepting))
 
     def _accept(self) -> Transport:
-        return Transport(Channel(self), self.transports)
+        return Transport(Channel(self), self.transports, patience_seconds=self.patience_seconds)
 
     async def stop(self, *, grace_seconds: float = 5.0) -> None:
         """Ends streams at once, gives requests the grace, then ends what is left."""
@@ -221,7 +221,7 @@ class AsgiServer:
     # -- from time to time
 
     def _look(self) -> None:
-        """Timeouts of the connections, and applications that outlive theirs."""
+        """Timeouts, peers that take nothing, and applications that outlive their connection."""
         for protocol, details in list(self.connections.items()):
             gone_at = details.get("disconnected")
             if gone_at is None:
@@ -231,6 +231,12 @@ class AsgiServer:
                 if task is not None:
                     logger.debug("an application that outlived its connection is cancelled")
                     task.cancel()
+        for transport in list(self.transports):
+            if transport.flow.is_full and transport.flow.is_stuck():
+                logger.info(
+                    "a connection took nothing for %d s and is closed", self.patience_seconds
+                )
+                transport.cut_off()
         self._tick = asyncio.get_running_loop().call_later(TICK_SECONDS, self._look)
 
 

@@ -1,54 +1,36 @@
-"""Back pressure both ways.
-
-``Flow``: whether a peer takes what is written to it. Writers wait; a peer that takes nothing at
-all for the patience is cut off. A slow peer that takes a little each time is not.
-
-``Inbox``: what a peer has sent and its application has not yet taken. Above the limits the socket
-is not read any more, until half of it was taken.
-"""
+"""Back pressure both ways: ``Flow`` to the peer, ``Inbox`` to the application."""
 
 from __future__ import annotations
 
 import asyncio
-import logging
+import time
 from collections.abc import Callable
 from typing import Any
 
 from typing_extensions import override
 
-logger = logging.getLogger(__name__)
-
-LOOKS = 6  # how often within the patience we look for progress
-
 
 class Flow:
-    def __init__(
-        self, transport: Any, *, patience_seconds: float, cut_off: Callable[[], None]
-    ) -> None:
+    """Whether a peer takes what is written to it.
+
+    Writers wait. A peer that takes nothing at all for the patience is stuck; a slow peer that takes
+    a little each time is not.
+    """
+
+    def __init__(self, unsent: Callable[[], int], patience_seconds: float) -> None:
         self.is_full = False
-        self._cut_off = cut_off
-        self._transport = transport
+        self._unsent = unsent
         self._patience = patience_seconds
-        self._loop = asyncio.get_running_loop()
+        self._left, self._since = 0, time.monotonic()
         self._waiters: list[asyncio.Future[None]] = []
-        self._timer: asyncio.TimerHandle | None = None
-        self._left = 0
-        self._since = 0.0
-        self._seen: tuple[int, float] | None = None  # what was unsent, and since when
 
     def pause(self) -> None:
-        if not self.is_full:
-            self.is_full = True
-            self._since = self._loop.time()
-            self._left = self._transport.unsent()
-            self._look_later()
+        self.is_full = True
+        self._left, self._since = self._unsent(), time.monotonic()
 
     def resume(self) -> None:
         """The buffer is empty, or the connection is gone: nobody waits any longer."""
         self.is_full = False
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
         waiters, self._waiters = self._waiters, []
         for waiter in waiters:
             if not waiter.done():
@@ -56,32 +38,16 @@ class Flow:
 
     async def drained(self) -> None:
         while self.is_full:
-            waiter: asyncio.Future[None] = self._loop.create_future()
+            waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._waiters.append(waiter)
             await waiter
 
-    def is_behind(self) -> bool:
-        """Whether the peer has still to take what was sent, and is at it. To be asked repeatedly."""
-        left, now = self._transport.unsent(), self._loop.time()
-        if self._seen is None or left < self._seen[0]:
-            self._seen = (left, now)
-        return left > 0 and now - self._seen[1] < self._patience
-
-    def _look_later(self) -> None:
-        self._timer = self._loop.call_later(self._patience / LOOKS, self._look)
-
-    def _look(self) -> None:
-        left = self._transport.unsent()
-        if left < self._left:
-            self._since = self._loop.time()
-        elif self._loop.time() - self._since >= self._patience:
-            logger.info("a connection took nothing for %d s and is closed", self._patience)
-            self._timer = None
-            self._cut_off()
-            self.resume()
-            return
-        self._left = left
-        self._look_later()
+    def is_stuck(self) -> bool:
+        """To be called repeatedly while the peer has something to take."""
+        left, now = self._unsent(), time.monotonic()
+        if left != self._left:
+            self._left, self._since = left, now
+        return now - self._since >= self._patience
 
 
 MESSAGES = 32
@@ -89,7 +55,11 @@ BYTES = 1024 * 1024
 
 
 class Inbox(asyncio.Queue[dict[str, Any]]):
-    """``transport`` is set by a protocol whose peer may send at any time."""
+    """What a peer has sent and its application has not taken.
+
+    Above the limits the socket is not read, until half of it was taken. ``transport`` is set by a
+    protocol whose peer may send at any time.
+    """
 
     transport: Any = None
     _held = 0

@@ -13,7 +13,6 @@ from typing import Any
 from twisted.web import http
 from typing_extensions import override
 
-from crushsite.server.backpressure import Flow
 from crushsite.server.http_request import Request, error_body
 from crushsite.server.transport import CLOCK
 from workspaces.storage.client_ids import Connection
@@ -35,48 +34,10 @@ class Channel(_HTTPChannel):  # type: ignore[misc]  # Twisted is untyped here
     def __init__(self, server: Any) -> None:
         super().__init__()
         self.factory = server
-
-    @override
-    def connectionMade(self) -> None:
-        self.flow = Flow(
-            self.transport, patience_seconds=self.factory.patience_seconds, cut_off=self.cut_off
-        )
         self.connection = Connection()
-        super().connectionMade()
-
-    @override
-    def connectionLost(self, reason: Any) -> None:
-        self.flow.resume()
-        super().connectionLost(reason)
-
-    # -- the transport's buffer
-
-    @override
-    def pauseProducing(self) -> None:
-        self.flow.pause()
-        super().pauseProducing()
-
-    @override
-    def resumeProducing(self) -> None:
-        self.flow.resume()
-        super().resumeProducing()
-
-    # -- refusals
-
-    @override
-    def dataReceived(self, data: bytes) -> None:
-        if not self.is_refused:
-            super().dataReceived(data)
-
-    @override
-    def rawDataReceived(self, data: bytes) -> None:
-        if not self.is_refused:
-            super().rawDataReceived(data)
 
     @override
     def lineReceived(self, line: bytes) -> None:
-        if self.is_refused:
-            return
         if self._receivedHeaderSize + len(line) > self.totalHeadersSize:
             self._refuse_head()
         else:
@@ -98,11 +59,6 @@ class Channel(_HTTPChannel):  # type: ignore[misc]  # Twisted is untyped here
         # A body may end in the very bytes that it was refused for.
         if not self.is_refused:
             super().allContentReceived()
-
-    @override
-    def _send100Continue(self) -> None:
-        if not self.is_refused:
-            super()._send100Continue()
 
     def refuse_body(self) -> None:
         limit = self.factory.body_limit
@@ -139,22 +95,7 @@ class Channel(_HTTPChannel):  # type: ignore[misc]  # Twisted is untyped here
         )
         self.transport.unregisterProducer()
         self.transport.loseWriteConnection()
-        asyncio.get_running_loop().call_later(REFUSED_SECONDS, self._cut)
-
-    def _cut(self) -> None:
-        self.transport.abortConnection()
-
-    # -- the end
-
-    def cut_off(self) -> None:
-        """Ends the connection now, whatever its peer has still to take."""
-        if self.requests and self.requests[0].ends_with_connection:
-            # Who reads such a body until it is closed may notice nothing but a proper close,
-            # as the clients of ``/v1`` do; a reset would leave them waiting.
-            self.transport.drop()
-        else:
-            # A reset, and no closing chunk: the client sees that the answer is incomplete.
-            self.transport.abortConnection()
+        asyncio.get_running_loop().call_later(REFUSED_SECONDS, self.transport.abortConnection)
 
     def close_when_idle(self) -> None:
         """No further request on this connection."""

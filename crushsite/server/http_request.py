@@ -49,13 +49,11 @@ class Request(WebRequest):  # type: ignore[misc]  # Daphne is untyped
 
     def __init__(self, channel: Channel, *args: Any, **kwargs: Any) -> None:
         super().__init__(channel, *args, **kwargs)
-        self.flow = channel.flow
+        self.flow = channel.transport.flow
         self._received = 0
         self._held = 0  # of the server's budget
         self._headers: list[tuple[bytes, bytes]] = []
         self._is_bodiless = False
-        # The application said ``Connection: close``: the body ends where the connection does.
-        self.ends_with_connection = False
 
     @override
     def requestReceived(self, command: bytes, path: bytes, version: bytes) -> None:
@@ -148,13 +146,13 @@ class Request(WebRequest):  # type: ignore[misc]  # Daphne is untyped
             names.add(name.lower())
             lines.append(b"%b: %b\r\n" % (name, value))
             if name.lower() == b"connection" and value.lower() == b"close":
-                self.ends_with_connection = True
+                self.channel.transport.ends_response = True
                 self.channel.persistent = 0
         self._is_bodiless = self.method == b"HEAD" or self.code in http.NO_BODY_CODES
         if not self._is_bodiless and b"content-length" not in names:
             if not more:
                 lines.append(b"Content-Length: %d\r\n" % size)
-            elif self.clientproto == b"HTTP/1.1" and not self.ends_with_connection:
+            elif self.clientproto == b"HTTP/1.1" and not self.channel.transport.ends_response:
                 self.chunked = 1
                 lines.append(b"Transfer-Encoding: chunked\r\n")
         if b"server" not in names:
@@ -178,7 +176,7 @@ class Request(WebRequest):  # type: ignore[misc]  # Daphne is untyped
         if self.finished or self.channel is None:
             return
         if self.startedWriting:
-            self.channel.cut_off()
+            self.channel.transport.cut_off()
         else:
             self._response_started = False
             status = 503 if is_stopping else 500

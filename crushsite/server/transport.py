@@ -25,6 +25,8 @@ from txaio import tx
 from typing_extensions import override
 from zope.interface import implementer
 
+from crushsite.server.backpressure import Flow
+
 # Above this many unsent bytes an application waits.
 FULL_BYTES = 64 * 1024
 
@@ -35,8 +37,11 @@ _Failure: Any = Failure
 class Transport(asyncio.Protocol):
     """``protocol`` takes what arrives. A protocol may put another one in its place."""
 
-    def __init__(self, protocol: Any, opened: set[Transport]) -> None:
+    def __init__(self, protocol: Any, opened: set[Transport], *, patience_seconds: float) -> None:
         self.protocol = protocol
+        self.flow = Flow(self.unsent, patience_seconds)
+        # The body of its response ends where the connection does.
+        self.ends_response = False
         self.producer: Any = None  # is paused while the peer takes nothing
         self.connected = self.disconnecting = False
         self._opened = opened
@@ -55,7 +60,8 @@ class Transport(asyncio.Protocol):
 
     @override
     def data_received(self, data: bytes) -> None:
-        self.protocol.dataReceived(data)
+        if not self.disconnecting:  # else it is only read so that the peer sees our last words
+            self.protocol.dataReceived(data)
 
     @override
     def eof_received(self) -> None:
@@ -66,16 +72,19 @@ class Transport(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self.connected = False
         self._opened.discard(self)
+        self.flow.resume()
         reason = ConnectionDone() if exc is None else ConnectionLost(str(exc))
         self.protocol.connectionLost(_Failure(reason))
 
     @override
     def pause_writing(self) -> None:
+        self.flow.pause()
         if self.producer is not None:
             self.producer.pauseProducing()
 
     @override
     def resume_writing(self) -> None:
+        self.flow.resume()
         if self.producer is not None:
             self.producer.resumeProducing()
 
@@ -94,9 +103,9 @@ class Transport(asyncio.Protocol):
         self._loop_transport.close()
 
     def loseWriteConnection(self) -> None:
-        """Sends an end of our direction, and goes on reading."""
+        """Sends an end of our direction, and reads on without using it."""
         if self.connected and self._may_write:
-            self._may_write = False
+            self._may_write, self.disconnecting = False, True
             self._loop_transport.write_eof()
 
     def drop(self) -> None:
@@ -110,6 +119,16 @@ class Transport(asyncio.Protocol):
             with suppress(OSError):
                 self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self.drop()
+
+    def cut_off(self) -> None:
+        """Closes now, whatever the peer has still to take."""
+        if self.ends_response:
+            # A reader of such a body may notice nothing but an ordinary end, as the clients of
+            # ``/v1`` do; a reset would leave them waiting.
+            self.drop()
+        else:
+            # A reset, and no closing chunk: the client sees that the response is incomplete.
+            self.abortConnection()
 
     def unsent(self) -> int:
         """Bytes that the peer has not taken, here and in the kernel."""

@@ -24,21 +24,14 @@ RESTARTING = 1012
 
 
 class Socket(WebSocketProtocol):  # type: ignore[misc]  # Daphne is untyped
-    flow: Flow
     server: Any = None
     application_queue: Inbox
     _denial: dict[str, Any] | None = None
 
-    @override
-    def connectionMade(self) -> None:
-        # The HTTP channel that this connection began as stays its transport's producer.
-        self.flow = self.transport.producer.flow
-        super().connectionMade()
-
-    @override
-    def connectionLost(self, reason: Any) -> None:
-        self.flow.resume()
-        super().connectionLost(reason)
+    @property
+    def flow(self) -> Flow:
+        flow: Flow = self.transport.flow
+        return flow
 
     @override
     def applicationCreateWorked(self, application_queue: Inbox | None) -> None:
@@ -155,7 +148,8 @@ class Socket(WebSocketProtocol):  # type: ignore[misc]  # Daphne is untyped
     @override
     def onCloseHandshakeTimeout(self) -> None:
         # Our last words, and the close frame behind them, may still be on their way.
-        if self.state != self.STATE_CLOSED and self.flow.is_behind():
+        is_behind = self.transport.unsent() and not self.flow.is_stuck()
+        if self.state != self.STATE_CLOSED and is_behind:
             self.closeHandshakeTimeoutCall = asyncio.get_running_loop().call_later(
                 self.closeHandshakeTimeout, self.onCloseHandshakeTimeout
             )

@@ -52,7 +52,6 @@ def _bases(owner: Any) -> list[Any]:
 NAMES = [
     Name(HTTPChannel, "_receivedHeaderSize", "http_channel.py"),
     Name(HTTPChannel, "_receivedHeaderCount", "http_channel.py"),
-    Name(HTTPChannel, "_send100Continue", "http_channel.py"),
     Name(HTTPChannel, "_respondToBadRequestAndDisconnect", "http_channel.py"),
     Name(HTTPChannel, "totalHeadersSize", "http_channel.py"),
     Name(HTTPChannel, "maxHeaders", "http_channel.py"),
