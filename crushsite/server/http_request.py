@@ -167,10 +167,6 @@ class Request(WebRequest):  # type: ignore[misc]  # Daphne is untyped
     def is_streaming(self) -> bool:
         return bool(self._response_started and self.startedWriting and not self.finished)
 
-    @override
-    def handle_exception(self, exception: BaseException) -> None:
-        self.application_ended()
-
     def application_ended(self, *, is_stopping: bool = False) -> None:
         """The application is through and the response is not: it will never be."""
         if self.finished or self.channel is None:
@@ -195,7 +191,3 @@ class Request(WebRequest):  # type: ignore[misc]  # Daphne is untyped
         """The server stops: the application is told as if its client had left."""
         if self.application_queue is not None:
             self.send_disconnect()
-
-    # Identity is enough, and quicker than Daphne's own.
-    __hash__ = object.__hash__
-    __eq__ = object.__eq__

@@ -87,10 +87,6 @@ class Socket(WebSocketProtocol):  # type: ignore[misc]  # Daphne is untyped
         if hasattr(self, "handshake_deferred"):
             super().serverReject()
 
-    @override
-    def handle_exception(self, exception: BaseException) -> None:
-        self.application_ended()
-
     def application_ended(self, *, is_stopping: bool = False) -> None:
         """The application is through; so is the socket."""
         if self.state == self.STATE_CONNECTING and hasattr(self, "handshake_deferred"):
@@ -155,9 +151,6 @@ class Socket(WebSocketProtocol):  # type: ignore[misc]  # Daphne is untyped
             )
         else:
             super().onCloseHandshakeTimeout()
-
-    __hash__ = object.__hash__
-    __eq__ = object.__eq__
 
 
 class SocketFactory(WebSocketFactory):  # type: ignore[misc]  # Daphne is untyped
