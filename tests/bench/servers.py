@@ -35,6 +35,12 @@ from tests.bench.wires.crush_v1 import CrushV1
 APPLICATION = "crushsite.asgi:application"
 COMMANDS = {
     "own layer": ["manage.py", "serve", "--host", "tcp://127.0.0.1:{port}"],
+    "own layer, asyncio's loop": [
+        "-c",
+        "import sys; sys.modules['uvloop'] = None; sys.argv[0] = 'manage.py';"
+        " from crushsite.__main__ import main; main()",
+        *("serve", "--host", "tcp://127.0.0.1:{port}"),
+    ],
     "uvicorn": [
         *("-m", "uvicorn", "--port", "{port}", "--log-level", "warning"),
         *("--timeout-graceful-shutdown", "2", APPLICATION),

@@ -1,0 +1,198 @@
+"""`python -m tests.bench.framework`: what Django's ordinary ways cost beside those of this program.
+
+One process, SQLite in a temporary folder, the standard event loop. Times are processor time.
+`docs/where-we-leave-django.md` has the figures and says what follows from them.
+"""
+
+import argparse
+import asyncio
+import os
+import tempfile
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+WORKSPACE = "11111111-1111-4111-8111-111111111111"
+READERS = 50
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m tests.bench.framework", description=__doc__)
+    parser.add_argument("--requests", type=int, default=3_000)
+    parser.add_argument("--writes", type=int, default=3_000)
+    parser.add_argument("--deliveries", type=int, default=20_000)
+    parser.add_argument("--runs", type=int, default=3)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="crush-framework-") as folder:
+        os.environ |= {
+            "CRUSH_DATA_DIR": f"{folder}/data",
+            "DJANGO_SETTINGS_MODULE": "crushsite.settings",
+        }
+        import django
+
+        django.setup()
+        from django.core.management import call_command
+
+        Path(f"{folder}/data").mkdir(mode=0o700)
+        call_command("migrate", verbosity=0)
+        for _ in range(options.runs):
+            asyncio.run(_requests(options.requests))
+            asyncio.run(_writes(Path(folder), options.writes))
+            asyncio.run(_deliveries(options.deliveries))
+
+
+def _report(what: str, count: int, cpu: float, wall: float) -> None:
+    print(f"{what:<58}{cpu / count * 1e6:>9.1f} µs each{count / wall:>12,.0f} a second")
+
+
+async def _timed(what: str, count: int, work: Callable[[], Awaitable[object]]) -> None:
+    cpu, wall = time.process_time(), time.perf_counter()
+    await work()
+    _report(what, count, time.process_time() - cpu, time.perf_counter() - wall)
+
+
+async def _requests(count: int) -> None:
+    from django.core.handlers.asgi import ASGIHandler
+    from django.test import override_settings
+
+    from crushsite.asgi.api_handler import ApiHandler
+
+    async def gets(handler: Any) -> None:
+        for _ in range(count):
+            assert await _status(handler, "/v1/version") == 200
+
+    own: Any = ApiHandler()
+    with override_settings(MIDDLEWARE=[]):
+        bare = ASGIHandler()
+    full = ASGIHandler()
+    for handler in (own, bare, full):
+        await _status(handler, "/v1/version")
+    await _timed("GET /v1/version by our handler", count, lambda: gets(own))
+    await _timed("the same by Django's handler, no middleware", count, lambda: gets(bare))
+    await _timed("the same by Django's handler, the admin's middleware", count, lambda: gets(full))
+
+
+async def _status(handler: Any, path: str) -> int:
+    messages = [{"type": "http.request", "body": b"", "more_body": False}]
+    sent: list[Any] = []
+
+    async def receive() -> Any:
+        return messages.pop() if messages else await asyncio.Event().wait()
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    scope = {
+        "type": "http",
+        "method": "GET",
+        "path": path,
+        "raw_path": path.encode(),
+        "query_string": b"",
+        "headers": [(b"host", b"127.0.0.1")],
+    }
+    await handler(scope, receive, send)
+    return int(sent[0]["status"])
+
+
+async def _writes(folder: Path, count: int) -> None:
+    from functools import partial
+
+    from workspaces.actions.workspaces import Opening, open_workspace
+    from workspaces.events.types import Kind
+    from workspaces.storage.reader import stop_reading
+    from workspaces.storage.writer import Writer
+
+    writer = Writer()
+    writer.start(publish=lambda recorded: None, loop=asyncio.get_running_loop())
+    opening = Opening(path=str(folder), data_dir=str(folder / ".crush"))
+    workspace = await writer.write("", partial(open_workspace, opening=opening))
+
+    def job(tx: Any) -> int:
+        number: int = tx.append(workspace.pk, Kind.CONFIG_CHANGED, {"workspace_id": workspace.pk})
+        return number
+
+    async def together() -> None:
+        for _ in range(count // READERS):
+            await asyncio.gather(*(writer.write(workspace.pk, job) for _ in range(READERS)))
+
+    async def one_by_one() -> None:
+        for _ in range(count // 10):
+            await writer.write(workspace.pk, job)
+
+    await _timed("an event by the writer, 50 requests at once", count, together)
+    await _timed("an event by the writer, one request at a time", count // 10, one_by_one)
+    await asyncio.to_thread(writer.stop)
+
+    async def by_orm() -> None:
+        await asyncio.to_thread(_append_by_orm, workspace.pk, count // 10)
+
+    await _timed("the same by the ORM in a transaction a request", count // 10, by_orm)
+    await asyncio.to_thread(stop_reading)
+
+
+def _append_by_orm(workspace_id: str, count: int) -> None:
+    from django.db import connection, transaction
+    from django.db.models import Max
+
+    from workspaces.models import Event, Workspace
+
+    for _ in range(count):
+        with transaction.atomic():
+            workspace = Workspace.objects.select_for_update().get(pk=workspace_id)
+            last = workspace.events.aggregate(last=Max("number"))["last"] or 0
+            Event.objects.create(
+                workspace=workspace,
+                number=last + 1,
+                kind="config.changed",
+                payload=f'{{"workspace_id":"{workspace_id}"}}',
+                created_at=0,
+            )
+    connection.close()
+
+
+async def _deliveries(count: int) -> None:
+    from channels.layers import InMemoryChannelLayer
+
+    from workspaces.events.readers import NativeReader, Wire
+    from workspaces.events.room import Room
+    from workspaces.storage.transaction import Recorded
+
+    rounds = count // READERS
+    layer = InMemoryChannelLayer(capacity=rounds + 1)
+    channels = [await layer.new_channel() for _ in range(READERS)]
+    for channel in channels:
+        await layer.group_add("workspace", channel)
+
+    async def by_layer() -> None:
+        for number in range(rounds):
+            await layer.group_send("workspace", {"type": "event", "number": number})
+            for channel in channels:
+                await layer.receive(channel)
+
+    await _timed("an event to each of 50 readers by the channel layer", rounds * READERS, by_layer)
+
+    room = Room(WORKSPACE, producers={}, ask_events=_nothing, ask_message=_nothing)
+    room.prime(0, {})
+    readers = [NativeReader(Wire.WS) for _ in range(READERS)]
+    for reader in readers:
+        room.join_native(reader)
+
+    async def by_room() -> None:
+        for number in range(1, rounds + 1):
+            room.publish(
+                Recorded(WORKSPACE, number, "config.changed", "", {}, b'{"workspace_id":"x"}', 0)
+            )
+            await asyncio.sleep(0)
+            for reader in readers:
+                await reader.take()
+
+    await _timed("the same by a room", rounds * READERS, by_room)
+
+
+def _nothing(*_: object) -> None:
+    """Nothing is missing here."""
+
+
+if __name__ == "__main__":
+    main()
