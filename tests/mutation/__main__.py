@@ -47,13 +47,14 @@ def draw(by_area: dict[str, list[Mutant]], *, count: int, seed: int) -> list[tup
 
 
 def stages_for(mutant: Mutant, record: Record) -> list[list[str]]:
-    """Without a database, on SQLite, and on PostgreSQL where that may differ."""
+    """Without a database, on SQLite, on PostgreSQL where that may differ; then of its function."""
     tests = record.tests_for(mutant)
     units = [test for test in tests if test.startswith("tests/unit/")]
     postgres = [test for test in tests if "[postgresql" in test]
     others = [test for test in tests if test not in {*units, *postgres}]
     is_about_databases = mutant.operator == "SQL" or mutant.path.startswith(_ABOUT_DATABASES)
-    stages = [units, others, postgres if is_about_databases else []]
+    around = [test for test in record.tests_around(mutant) if "[postgresql" not in test]
+    stages = [units, others, postgres if is_about_databases else [], around]
     return [_within(stage, record) for stage in stages]
 
 

@@ -64,6 +64,7 @@ class Mutant:
     end: int
     lines: tuple[int, int]  # first and last line of the statement (of a block: of its head)
     ordinal: int = 0  # among equal edits of one function
+    around: tuple[int, int] = (0, 0)  # first and last line of the function
 
     @property
     def id(self) -> str:
@@ -104,6 +105,7 @@ class _Finder:
         self._starts = starts
         self._names: list[str] = []
         self._lines = (1, 1)
+        self._around = (0, 0)
 
     def find(self, tree: ast.Module) -> Iterator[Mutant]:
         yield from self._block(tree.body)
@@ -153,12 +155,14 @@ class _Finder:
             return
         if node.name in {"__repr__", "__str__"}:
             return
+        outside, self._around = self._around, (node.lineno, node.end_lineno or node.lineno)
         self._names.append(node.name)
         if not isinstance(node, ast.ClassDef):
             for default in [*node.args.defaults, *filter(None, node.args.kw_defaults)]:
                 yield from self._expression(default)
         yield from self._block(node.body)
         self._names.pop()
+        self._around = outside
 
     def _is_constant_of_module(self, node: ast.stmt) -> bool:
         return not self._names and isinstance(node, ast.Assign | ast.AnnAssign)
@@ -299,7 +303,10 @@ class _Finder:
         end = start + len(before.encode())
         name = ".".join(self._names)
         line = self._source.count(b"\n", 0, start) + 1
-        return Mutant(self._path, name, line, operator, before, after, start, end, self._lines)
+        return Mutant(
+            self._path, name, line, operator, before, after, start, end, self._lines,
+            around=self._around,
+        )  # fmt: skip
 
     def _text(self, node: ast.expr | ast.stmt) -> str:
         end = self._offset(node.end_lineno or 0, node.end_col_offset or 0)

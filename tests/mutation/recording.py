@@ -82,14 +82,29 @@ class Record:
         return cls(stored["seconds"], stored["lines"], stored["digest"])
 
     def tests_for(self, mutant: Mutant) -> list[str]:
-        """The quickest first, without those that are slow. Empty when nothing executes it."""
+        """Those that execute its lines. Empty when none does."""
         by_line = self.lines.get(mutant.path, {})
         first, last = mutant.lines
         executed = [str(line) for line in range(first, last + 1) if str(line) in by_line]
         found = {test for line in executed for test in by_line[line]}
         if executed and not found:  # when its module is loaded: it concerns all that use it
             found = self._tests_of(mutant.path) or self._tests_of(str(Path(mutant.path).parent))
-        quick = [test for test in found if self.seconds.get(test, 0.0) <= SLOWEST_SECONDS]
+        return self._quick(found)
+
+    def tests_around(self, mutant: Mutant) -> list[str]:
+        """The other tests that execute something of its function.
+
+        When an exception comes out of an ``await``, Python 3.11 does not tell the recorder that
+        the function goes on, and the lines that follow are not recorded.
+        """
+        by_line = self.lines.get(mutant.path, {})
+        first, last = mutant.around
+        found = {test for line in range(first, last + 1) for test in by_line.get(str(line), ())}
+        return self._quick(found - set(self.tests_for(mutant)))
+
+    def _quick(self, tests: set[str]) -> list[str]:
+        """Without those that are slow, the quickest first."""
+        quick = [test for test in tests if self.seconds.get(test, 0.0) <= SLOWEST_SECONDS]
         return sorted(quick, key=lambda test: (self.seconds.get(test, 0.0), test))
 
     def _tests_of(self, place: str) -> set[str]:

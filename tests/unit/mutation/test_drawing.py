@@ -53,10 +53,26 @@ def test_postgresql_is_tried_last_and_only_where_databases_differ() -> None:
     lines = {"2": [postgres, plain, unit]}
     queue = "agents/queue/q.py"
     record = Record({}, {"agents/turn/m.py": lines, queue: lines})
-    assert stages_for(mutant((2, 2)), record) == [[unit], [plain], []]
-    assert stages_for(mutant((2, 2), queue), record) == [[unit], [plain], [postgres]]
+    assert stages_for(mutant((2, 2)), record) == [[unit], [plain], [], []]
+    assert stages_for(mutant((2, 2), queue), record) == [[unit], [plain], [postgres], []]
     sql = replace(mutant((2, 2)), operator="SQL")
-    assert stages_for(sql, record) == [[unit], [plain], [postgres]]
+    assert stages_for(sql, record) == [[unit], [plain], [postgres], []]
+
+
+def test_tests_of_the_same_function_come_after_those_of_the_lines() -> None:
+    """A line of which an exception was thrown into a coroutine is not recorded."""
+    lines = {"1": ["before"], "2": ["first", "exact"], "3": ["exact"], "9": ["elsewhere"]}
+    record = Record({"first": 0.1, "exact": 0.2}, {"agents/turn/m.py": lines})
+    in_function = replace(mutant((3, 3)), around=(2, 4))
+    assert stages_for(in_function, record) == [[], ["exact"], [], ["first"]]
+    unrecorded = replace(in_function, lines=(4, 4))
+    assert stages_for(unrecorded, record) == [[], [], [], ["first", "exact"]]
+
+
+def test_a_mutant_knows_the_lines_of_its_function() -> None:
+    source = b"class A:\n    x = f(1)\n\n    def g(self):\n        return 1\n\n    y = f(2)\n\n\nz = [f(1)]\n"
+    around = {m.line: m.around for m in mutants_of("m.py", source)}
+    assert around == {2: (1, 7), 5: (4, 5), 7: (1, 7), 10: (0, 0)}
 
 
 def test_a_stage_has_the_quickest_tests_of_bounded_length() -> None:
