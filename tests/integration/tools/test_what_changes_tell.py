@@ -63,6 +63,14 @@ async def test_what_is_done_to_a_file_is_said(
     assert not outcome.is_error
 
 
+@pytest.mark.parametrize(("tool", "given", "ending", "result"), NEW)
+def test_changes_of_one_reply_are_made_one_after_the_other(
+    tool: Any, given: Any, ending: str, result: str
+) -> None:
+    assert tool.parse({"file_path": "f", **given})
+    assert not tool.parallel
+
+
 async def test_the_lines_that_came_and_went_are_counted(desk: Desk, root: Path) -> None:
     (root / "f").write_text("a\nb\n")
     await view(desk, "f")
