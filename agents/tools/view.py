@@ -8,7 +8,7 @@ import difflib
 import os
 from bisect import bisect_right
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import accumulate, islice
 from pathlib import Path
 from typing import Any
@@ -99,20 +99,19 @@ def _look(args: ViewArgs, context: ToolContext) -> _Seen:
         raise ToolRefusal(
             f"{path} is a {name} image, which models do not take. Convert it to PNG first."
         )
-    outcome = _numbered(path, textfile.decode(path, raw, mark).text, args)
-    return _Seen(path, mark, _named(outcome, skill_of_file(path, context.skills)))
+    metadata = {"file_path": str(path), **_skill_metadata(skill_of_file(path, context.skills))}
+    return _Seen(path, mark, _numbered(path, textfile.decode(path, raw, mark).text, args, metadata))
 
 
-def _named(outcome: ToolOutcome, skill: Skill | None) -> ToolOutcome:
-    """A skill's file is drawn as what it is."""
+def _skill_metadata(skill: Skill | None) -> dict[str, str]:
+    """With these, clients show a skill's file as such."""
     if skill is None:
-        return outcome
-    told = {
+        return {}
+    return {
         "resource_type": "skill",
         "resource_name": skill.name,
         "resource_description": skill.description,
     }
-    return replace(outcome, metadata={**(outcome.metadata or {}), **told})
 
 
 def _picture(path: Path, raw: bytes, kind: str, context: ToolContext) -> ToolOutcome:
@@ -129,7 +128,7 @@ def _picture(path: Path, raw: bytes, kind: str, context: ToolContext) -> ToolOut
     )
 
 
-def _numbered(path: Path, text: str, args: ViewArgs) -> ToolOutcome:
+def _numbered(path: Path, text: str, args: ViewArgs, metadata: Mapping[str, str]) -> ToolOutcome:
     lines = text.removesuffix("\n").split("\n") if text else []
     total = len(lines)
     if args.offset and args.offset >= total:
@@ -146,7 +145,7 @@ def _numbered(path: Path, text: str, args: ViewArgs) -> ToolOutcome:
     content = f"<file>\n{numbered}\n</file>" if shown else f"{path} is empty."
     if last < total:
         content += f"\n\n({total - last:,} more lines follow; use offset {last} to go on.)"
-    return ToolOutcome(content, metadata={"file_path": str(path), "content": "\n".join(shown)})
+    return ToolOutcome(content, metadata={**metadata, "content": "\n".join(shown)})
 
 
 def _suggested(path: Path) -> str:

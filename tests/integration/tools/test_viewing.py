@@ -75,6 +75,11 @@ async def test_so_many_characters_are_shown_and_no_line_more(desk: Desk, root: P
     assert outcome.metadata["content"] == "\n".join(["x" * VIEW_LINE_CHARS] * fitting)
 
 
+def test_files_are_viewed_side_by_side() -> None:
+    assert View().parse({"file_path": "f"})
+    assert View().parallel
+
+
 def test_a_limit_is_the_default_or_at_most_the_largest() -> None:
     for given, limit in ((None, VIEW_LINES), (0, VIEW_LINES), (1, 1), (10**9, MAX_VIEW_LINES)):
         assert View().parse({"file_path": "f", "limit": given}).limit == limit
