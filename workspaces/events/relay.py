@@ -52,7 +52,7 @@ class Relay:
         layer = get_channel_layer()
         # With the in-memory layer there is no other process.
         self._layer = None if isinstance(layer, InMemoryChannelLayer) else layer
-        self._channel = ""
+        self._own: tuple[BaseChannelLayer, str] | None = None  # the layer and our channel there
         self._outbox: dict[str, list[Recorded | Delta | Output]] = {}
         self._outputs: dict[str, dict[tuple[str, str], Output]] = {}  # the newest of each
         self._filled = asyncio.Event()
@@ -68,10 +68,11 @@ class Relay:
         if self._layer is None:
             return
         async with asyncio.timeout(STARTING_SECONDS):
-            self._channel = await self._layer.new_channel()
+            channel = await self._layer.new_channel()
+        self._own = (self._layer, channel)
         self._tasks = [
             asyncio.create_task(self._send_all(self._layer), name="relay-send"),
-            asyncio.create_task(self._receive_all(self._layer), name="relay-receive"),
+            asyncio.create_task(self._receive_all(self._layer, channel), name="relay-receive"),
         ]
 
     async def stop(self) -> None:
@@ -82,36 +83,37 @@ class Relay:
     async def join(self, workspace_id: str) -> None:
         """Returns within ``LAYER_SECONDS``. Where the layer is silent it goes on trying, and the
         room finds its events in the database meanwhile."""
-        if self._layer is None or not self._channel:
+        if self._own is None:
             return
-        if not await self._try_to_join(self._layer, workspace_id):
-            task = asyncio.create_task(self._join_later(self._layer, workspace_id))
+        if not await self._try_to_join(*self._own, workspace_id):
+            task = asyncio.create_task(self._join_later(*self._own, workspace_id))
             self._joining[workspace_id] = task
             task.add_done_callback(lambda _: self._joining.pop(workspace_id, None))
 
     async def leave(self, workspace_id: str) -> None:
-        if self._layer is None or not self._channel:
+        if self._own is None:
             return
+        layer, channel = self._own
         joining = self._joining.pop(workspace_id, None)
         if joining is not None:
             joining.cancel()
         try:
             async with asyncio.timeout(LAYER_SECONDS):
-                await self._layer.group_discard(group_of(workspace_id), self._channel)
+                await layer.group_discard(group_of(workspace_id), channel)
         except Exception as error:  # noqa: BLE001  what still comes is for no room
             self._warn(error)
 
-    async def _join_later(self, layer: BaseChannelLayer, workspace_id: str) -> None:
+    async def _join_later(self, layer: BaseChannelLayer, channel: str, workspace_id: str) -> None:
         backoff = Backoff(limit_seconds=5.0)
         while True:
             await asyncio.sleep(backoff.next_seconds())
-            if await self._try_to_join(layer, workspace_id):
+            if await self._try_to_join(layer, channel, workspace_id):
                 return
 
-    async def _try_to_join(self, layer: BaseChannelLayer, workspace_id: str) -> bool:
+    async def _try_to_join(self, layer: BaseChannelLayer, channel: str, workspace_id: str) -> bool:
         try:
             async with asyncio.timeout(LAYER_SECONDS):
-                await layer.group_add(group_of(workspace_id), self._channel)
+                await layer.group_add(group_of(workspace_id), channel)
         except Exception as error:  # noqa: BLE001  the caller tries again
             self._warn(error)
             return False
@@ -152,14 +154,12 @@ class Relay:
                 # With the rest of this round: each would wait as long again.
                 self._warn(error)
 
-    async def _receive_all(self, layer: BaseChannelLayer) -> None:
+    async def _receive_all(self, layer: BaseChannelLayer, channel: str) -> None:
         while True:
             try:
-                message = await layer.receive(self._channel)
+                message = await layer.receive(channel)
                 if message.get("origin") != self._origin:
                     self._hand_on(message)
-            except asyncio.CancelledError:
-                raise
             except Exception as error:  # noqa: BLE001  a broken layer must not end the stream
                 self._warn(error)
                 await asyncio.sleep(0.2)
