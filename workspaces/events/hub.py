@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
+from typing import Any
 
 from workspaces.events import log
 from workspaces.events.live import Applied, LiveMessage
@@ -26,6 +27,7 @@ HEARTBEAT_SECONDS = 10.0
 POLL_SECONDS = 1.0  # in the scaled shape: finds events whose message was lost
 REPAIR_SECONDS = 0.1
 LINGER_SECONDS = 5.0  # an empty room stays for a reader that comes back
+EVENTS, LEAVING = 0, -1  # work on a room in the place of a message's number
 
 
 class Hub:
@@ -105,8 +107,8 @@ class Hub:
         ours = self._producers.get(workspace_id)
         if ours is not None:
             ours.pop(number, None)
-            if not ours and workspace_id not in self._rooms:  # a room shares this very dict
-                del self._producers[workspace_id]
+            if workspace_id not in self._rooms:  # a room shares this very dict
+                self._forget(workspace_id)
 
     def output(self, workspace_id: str, output: Output) -> None:
         """What a tool or a user's command here has printed so far; nothing rests on it."""
@@ -151,7 +153,7 @@ class Hub:
             await self._relay.join(workspace_id)
             snapshot = await read(log.read_snapshot, workspace_id)
         except BaseException:
-            self._rooms.pop(workspace_id, None)
+            self._forget(workspace_id)
             await self._relay.leave(workspace_id)
             raise
         room.prime(snapshot.last_number, snapshot.live)
@@ -159,14 +161,18 @@ class Hub:
 
     def _drop_if_empty(self, room: Room) -> None:
         if room.is_empty and self._rooms.get(room.workspace_id) is room:
-            del self._rooms[room.workspace_id]
-            if not self._producers.get(room.workspace_id):
-                self._producers.pop(room.workspace_id, None)
+            self._forget(room.workspace_id)
             room.close()
             if self._relay.is_needed:
-                task = asyncio.create_task(self._relay.leave(room.workspace_id))
-                self._repairs[(room.workspace_id, -1)] = task
-                task.add_done_callback(lambda _: self._repairs.pop((room.workspace_id, -1), None))
+                self._in_background(
+                    (room.workspace_id, LEAVING), self._relay.leave(room.workspace_id)
+                )
+
+    def _forget(self, workspace_id: str) -> None:
+        """Drops the room, and the list of those who write there unless somebody does."""
+        self._rooms.pop(workspace_id, None)
+        if not self._producers.get(workspace_id):
+            self._producers.pop(workspace_id, None)
 
     # -- repair
 
@@ -186,7 +192,7 @@ class Hub:
             room.output(output)
 
     def _ask_events(self, room: Room) -> None:
-        self._repair(room, 0)
+        self._repair(room, EVENTS)
 
     def _ask_message(self, room: Room, number: int) -> None:
         self._repair(room, number)
@@ -195,7 +201,10 @@ class Hub:
         key = (room.workspace_id, number)
         if key in self._repairs:
             return
-        work = self._read_events(room) if number == 0 else self._read_message(room, number)
+        work = self._read_events(room) if number == EVENTS else self._read_message(room, number)
+        self._in_background(key, work)
+
+    def _in_background(self, key: tuple[str, int], work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work, name="hub-repair")
         self._repairs[key] = task
         task.add_done_callback(lambda _: self._repairs.pop(key, None))
@@ -235,7 +244,5 @@ class Hub:
                         head = await read(log.read_head, room.workspace_id)
                         if head > room.last_number:
                             self._ask_events(room)
-                except asyncio.CancelledError:
-                    raise
                 except Exception as error:  # noqa: BLE001  the next round tries again
                     logger.warning("could not look for lost events: %s", error)
