@@ -87,13 +87,22 @@ def test_only_lanes_that_are_due_are_tried_and_each_once() -> None:
     for lane in ("a", "b", "c"):
         blocked.block_lane(lane, [write(lane)], Failure.LOCKED)
     a, b, c = blocked.groups()
-    a.due_at = b.due_at = time.monotonic()
-    c.due_at = time.monotonic() + 60
+    a.due_at = c.due_at = time.monotonic()
+    b.due_at = time.monotonic() + 60
 
-    assert list(blocked.due()) == [a, b]
+    assert list(blocked.due()) == [a, c]
 
-    assert blocked.groups() == [c]
+    assert blocked.groups() == [b]
     assert not blocked.takes(write("a"))
+
+
+def test_a_write_without_a_workspace_waits_for_no_other() -> None:
+    blocked = BlockedWrites()
+    first, second = write(""), write("")
+    blocked.block_lane(first.lane, [first], Failure.LOCKED)
+
+    assert not blocked.takes(second)
+    assert blocked.takes(first)
 
 
 def test_the_next_try_is_that_of_the_lane_that_is_due_first() -> None:
@@ -156,11 +165,13 @@ def test_what_was_not_tried_waits_behind_what_failed_and_longer_each_time() -> N
     blocked = BlockedWrites()
     failed, untried, earlier = write(), write(), write()
     backoff = Backoff()
-    backoff.next_seconds()
+    for _ in range(3):
+        backoff.next_seconds()
     blocked.keep_behind([untried], backoff)  # nothing is blocked: nothing is kept
     assert not blocked
 
     blocked.block_all([failed], Failure.UNREACHABLE)
+    assert blocked
     blocked.block_all([earlier], Failure.LOCKED)
     began = time.monotonic()
     blocked.keep_behind([untried], backoff)
@@ -169,7 +180,7 @@ def test_what_was_not_tried_waits_behind_what_failed_and_longer_each_time() -> N
     assert blocked.everything.failure is Failure.LOCKED
     assert blocked.everything.writes == [earlier, failed, untried]
     assert blocked.everything.backoff is backoff
-    assert waits(blocked.everything, 2, since=began)
+    assert waits(blocked.everything, 4, since=began)
 
 
 def test_everything_waits_longer_each_time() -> None:
