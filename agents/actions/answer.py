@@ -6,7 +6,7 @@ from enum import StrEnum
 
 from agents import wakeup
 from agents.actions.answers import let_go_on
-from agents.config.trust.requests import answer_trust_request, apply_trust
+from agents.config.edits.trust_requests import answer_trust_request, apply_trust
 from permissions.actions.requests import answer_request
 from permissions.models import PermissionRequest, RequestState
 from workspaces.storage.transaction import Transaction

@@ -12,7 +12,7 @@ from typing import Any
 from django.http import HttpResponse
 
 from agents.config.cache import config_of_folder
-from agents.config.trust.requests import apply_trust, revoke_trust, set_trust, shown_trust
+from agents.config.edits.trust_requests import apply_trust, revoke_trust, set_trust, shown_trust
 from workspaces.api.answers import json_answer
 from workspaces.api.api_view import ApiView
 from workspaces.api.bodies import Form

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from agents.config.cache import configs
 from agents.config.edits.changes import announce, open_ids
-from agents.config.trust.requests import keep_trust_request
+from agents.config.edits.trust_requests import keep_trust_request
 from workspaces.storage.errors import ShuttingDown, WorkspaceUnknown
 from workspaces.storage.reader import read
 from workspaces.waiting import wait_until_set

@@ -26,7 +26,7 @@ from agents.actions.answer import answer as answer_request
 from agents.actions.questions import answer_questions, dismiss_questions
 from agents.api.prompts import queue_limits
 from agents.config.cache import configs
-from agents.config.trust.requests import keep_trust_request
+from agents.config.edits.trust_requests import keep_trust_request
 from agents.jobs.host import job_host
 from crushsite.asgi.routing import Router, guarded
 from crushsite.cli.session import FeedBroken, Item, Pending, PromptRefused, jobs_held_by

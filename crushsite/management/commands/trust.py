@@ -17,7 +17,7 @@ from django.core.management.base import BaseCommand, CommandError
 from typing_extensions import override
 
 from agents.config.cache import config_of_folder
-from agents.config.trust.requests import revoke_trust, set_trust, shown_trust
+from agents.config.edits.trust_requests import revoke_trust, set_trust, shown_trust
 from crushsite.cli.safe_text import visible_lines
 from crushsite.cli.tables import aligned
 from crushsite.cli.terminal import Terminal
