@@ -71,7 +71,7 @@ async def eventually(holds: Callable[[], bool], what: str, timeout: float = 60) 
         raise AssertionError(f"{what}: not within {timeout} s") from None
 
 
-async def until(holds: Callable[[], Any], what: str, timeout: float = 30) -> Any:
+async def until(holds: Callable[[], Any], what: str, timeout: float = 60) -> Any:
     """Until an awaited condition holds; what it gave."""
     try:
         async with asyncio.timeout(timeout):

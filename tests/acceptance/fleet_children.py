@@ -17,7 +17,7 @@ from tests.acceptance.harness.shapes import Server
 
 FOREIGN = ("-m", "tests.doubles.foreign_child")
 OWN = ("manage.py", "runchild", "--forever")
-_SECONDS = 30.0
+_SECONDS = 60.0
 
 
 @contextmanager

@@ -66,7 +66,7 @@ class HeldTool:
 
     async def wait(self) -> None:
         """Return when the command runs."""
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while not (self.folder / f"{self.name}.runs").exists():
                 await asyncio.sleep(0.01)
 

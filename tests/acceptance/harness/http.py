@@ -34,7 +34,7 @@ class Http:
             # No limit on connections: a thousand streams may be open. No total timeout: streams stay.
             self._session = aiohttp.ClientSession(
                 connector=aiohttp.TCPConnector(limit=0),
-                timeout=aiohttp.ClientTimeout(total=None, sock_connect=10),
+                timeout=aiohttp.ClientTimeout(total=None, sock_connect=60),
                 auto_decompress=True,
             )
         return self._session

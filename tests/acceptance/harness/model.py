@@ -72,7 +72,7 @@ class ScriptedModel:
 
     def _call(self, method: str, path: str) -> Any:
         request = urllib.request.Request(self.url + path, method=method)
-        with urllib.request.urlopen(request, timeout=10) as answer:
+        with urllib.request.urlopen(request, timeout=60) as answer:
             return json.load(answer)
 
     def log_text(self) -> str:

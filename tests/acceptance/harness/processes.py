@@ -20,6 +20,8 @@ from pathlib import Path
 _SPAWNER = ThreadPoolExecutor(max_workers=1, thread_name_prefix="spawner")
 _LIVING: "weakref.WeakSet[Process]" = weakref.WeakSet()
 _POLL_SECONDS = 0.005
+# A server that hangs ends itself after half of this, with an exit code that fails the test.
+_END_SECONDS = 60.0
 _TAIL_CHARS = 6_000
 
 
@@ -76,7 +78,7 @@ class Process:
             ).result()
         _LIVING.add(self)
 
-    def wait_for_line(self, pattern: str, timeout: float = 30) -> str:
+    def wait_for_line(self, pattern: str, timeout: float = 60) -> str:
         """The first line since the last start that matches `pattern` from its beginning."""
         wanted = re.compile(pattern)
         deadline = time.monotonic() + timeout
@@ -113,7 +115,7 @@ class Process:
         if self.alive:
             os.kill(self.pid, number)
 
-    def wait(self, timeout: float = 15) -> int:
+    def wait(self, timeout: float = _END_SECONDS) -> int:
         if self._child is None:
             raise ProcessFailed(f"{self.name} was not started")
         try:
@@ -128,7 +130,7 @@ class Process:
             self._child.wait()
         _LIVING.discard(self)
 
-    def stop(self, timeout: float = 15) -> int:
+    def stop(self, timeout: float = _END_SECONDS) -> int:
         """SIGTERM, and the exit code. A process that ignores it is killed and reported."""
         self.send(signal.SIGTERM)
         try:

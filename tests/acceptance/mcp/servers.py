@@ -15,11 +15,14 @@ from tests.acceptance.harness.ports import free_port
 from tests.acceptance.harness.processes import Process
 
 DOUBLE = str(ROOT / "tests/doubles/mcp_server.py")
+# The default of 15 s is meant for people; a busy machine may take longer to start Python.
+START_SECONDS = 100
 
 
 def on_stdio(*args: str, **more: Any) -> dict[str, Any]:
     """A server of `crush.json`."""
-    return {"type": "stdio", "command": sys.executable, "args": [DOUBLE, *args], **more}
+    command = {"type": "stdio", "command": sys.executable, "args": [DOUBLE, *args]}
+    return {**command, "timeout": START_SECONDS, **more}
 
 
 class Distant:
@@ -47,7 +50,8 @@ class Distant:
 
     @property
     def entry(self) -> dict[str, Any]:
-        return {"type": "sse" if self.kind == "sse" else "http", "url": self.url}
+        kind = "sse" if self.kind == "sse" else "http"
+        return {"type": kind, "url": self.url, "timeout": START_SECONDS}
 
     def start(self) -> None:
         self.process.start()
@@ -59,7 +63,7 @@ class Distant:
 
     def _answers(self) -> bool:
         try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/nothing", timeout=2):
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/nothing", timeout=10):
                 return True
         except urllib.error.HTTPError:
             return True
@@ -75,7 +79,7 @@ def _module(script: str) -> list[str]:
 
 
 async def until_state(
-    seat: Seat, name: str, state: str, *, start: int | None = None, timeout: float = 40
+    seat: Seat, name: str, state: str, *, start: int | None = None, timeout: float = START_SECONDS + 20
 ) -> dict[str, Any]:
     """What clients are told of it then. With `start`, by an `mcp_event` from there on."""
 

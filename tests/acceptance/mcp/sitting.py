@@ -10,7 +10,7 @@ from tests.acceptance.calling import until
 from tests.acceptance.conversation import Seat, take_seat
 from tests.acceptance.harness.client import Client
 from tests.acceptance.harness.shapes import EmbeddedServer, Server
-from tests.acceptance.mcp.servers import DOUBLE, Distant, states
+from tests.acceptance.mcp.servers import DOUBLE, START_SECONDS, Distant, states
 
 Connect = Callable[[Server], Client]
 MakeProject = Callable[..., Path]
@@ -23,11 +23,19 @@ async def sit(
 ) -> Seat:
     """Attached, with the servers up that can be: a prompt waits only a second for them."""
     seat = await take_seat(connect(server), path, yolo=yolo, **more)
-    if isinstance(server, EmbeddedServer):  # others start them with the first prompt
-        for name, entry in json.loads((path / "crush.json").read_text()).get("mcp", {}).items():
-            if _comes_up(entry):
-                await until(partial(_has_started, seat, name), f"{name} has started", 40)
+    names = [name for name, entry in _configured(path).items() if _comes_up(entry)]
+    if names and not isinstance(server, EmbeddedServer):
+        # There a worker hosts the servers, and it starts them for the first prompt.
+        session = await seat.workspace.session()
+        await seat.workspace.prompt(session, "[[n=1]]")
+        await seat.stream.run_complete(session)
+    for name in names:
+        await until(partial(_has_started, seat, name), f"{name} has started", START_SECONDS + 20)
     return seat
+
+
+def _configured(path: Path) -> dict[str, Any]:
+    return dict(json.loads((path / "crush.json").read_text()).get("mcp", {}))
 
 
 def _comes_up(entry: dict[str, Any]) -> bool:

@@ -4,7 +4,6 @@ import asyncio
 import json
 import shlex
 import sys
-import time
 import uuid
 from typing import Any
 
@@ -24,12 +23,14 @@ async def test_a_crash_is_a_tools_error_and_the_server_comes_back(
     entry = on_stdio(env={"DOUBLES_KEY": "s3cret-stderr-value"})
     seat = await sit(hosting, connect, project("crash", mcp={"s": entry}))
     session = await seat.workspace.session()
+    start = seat.stream.mark()
     crashed = await run_call(seat, session, call("mcp_s_crash"))
     assert crashed["is_error"]
     assert "ended with exit code 7" in crashed["content"]
     assert "about to crash with" in crashed["content"]
     told = await until_state(seat, "s", "error")
     assert "exit code 7" in told["error"]
+    await until_state(seat, "s", "connected", start=start)
     after = await run_call(seat, session, call("mcp_s_add", first=1, second=1))
     assert after["content"] == "2"
     state = (await states(seat))["s"]
@@ -64,9 +65,6 @@ async def test_servers_that_cannot_run_never_stop_a_turn(
     session = await seat.workspace.session()
     result = await run_call(seat, session, call("mcp_good_add", first=1, second=1))
     assert result["content"] == "2"
-    began = time.monotonic()
-    await run_call(seat, session, call("mcp_good_add", first=1, second=1))
-    assert time.monotonic() - began < 6  # nobody is waited for twice
     await until_state(seat, "hangs", "error")
     shown = await states(seat)
     assert shown["off"] == {"name": "off", "state": "disabled", "connected_at": NEVER}
@@ -114,11 +112,12 @@ async def test_a_prompt_waits_a_second_and_a_late_server_joins_at_the_next_step(
 ) -> None:
     double = " ".join(map(shlex.quote, [sys.executable, DOUBLE]))
     path = project(
-        "late", mcp={"late": _shell(f"while [ ! -e go ]; do sleep 0.05; done; {double}")}
+        "late",
+        # Who waits for this server to the end waits longer than any limit of this test.
+        mcp={"late": _shell(f"while [ ! -e go ]; do sleep 0.05; done; {double}", timeout=280)},
     )
     seat = await sit(hosting, connect, path)
     session, mark = await seat.workspace.session(), uuid.uuid4().hex
-    began = time.monotonic()
     command = "while [ ! -e up ]; do sleep 0.05; done"
     call_bash = json.dumps({"command": command, "description": "waits"})
     await seat.workspace.prompt(session, f"{mark} [[tool=bash {call_bash}]]", "one")
@@ -127,7 +126,10 @@ async def test_a_prompt_waits_a_second_and_a_late_server_joins_at_the_next_step(
     )
     assert told.payload["servers"] == ["late"]
     await seat.stream.wait_for(lambda e: e.type == "message" and "tool_call" in str(e.payload))
-    assert time.monotonic() - began < 8  # it was 10 s, which is the limit of the server's start
+    # The turn went on without the server, and so does another one.
+    other = await seat.workspace.session()
+    await seat.workspace.prompt(other, "[[n=1]]", "other")
+    await seat.stream.run_complete(other, "other")
     (path / "go").touch()
     await until_state(seat, "late", "connected")
     (path / "up").touch()
@@ -143,4 +145,4 @@ async def test_a_prompt_waits_a_second_and_a_late_server_joins_at_the_next_step(
     await seat.workspace.prompt(session, "[[n=1]]", "two")
     await seat.stream.run_complete(session, "two")
     awaited = [e for e in seat.stream.of("agent_event") if e.payload["type"] == "mcp_awaited"]
-    assert len(awaited) == 1
+    assert [event.session for event in awaited] == [session, other]
