@@ -215,7 +215,7 @@ class RoughReader:
             connection.drop()
             self.drops += 1
 
-    async def read_to(self, number: int, *, seconds: float = 60) -> None:
+    async def read_to(self, number: int, *, seconds: float = 180) -> None:
         """One whole connection, until this event is here and the stream is live."""
         self.fold.returns()
         connection = await self.connect()

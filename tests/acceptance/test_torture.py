@@ -9,9 +9,11 @@ from typing import Any
 
 import pytest
 
+from tests.acceptance.calling import until
 from tests.acceptance.conversation import text_of
 from tests.acceptance.folding import Fold, differences
 from tests.acceptance.harness.client import Client, Workspace
+from tests.acceptance.harness.model import ScriptedModel
 from tests.acceptance.harness.shapes import Server
 from tests.acceptance.rough_reader import TRANSPORTS, Connection, RoughReader
 
@@ -100,7 +102,7 @@ class Mill:
             self.snapshots.append(await snapshot_of(self.workspace))
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 async def test_readers_that_drop_and_return_fold_the_state_of_the_database(
     shared_server: Server, connect: Connect, project: MakeProject
 ) -> None:
@@ -205,12 +207,12 @@ async def test_a_slow_reader_is_told_to_resume_and_loses_nothing(
     for number, session in enumerate(sessions):
         long = "x" * (100_000 + 4_000 * number)
         await workspace.prompt(session, f"[[n=3]] {long}", f"long {number}")
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(180):
         while (await workspace.agent())["is_busy"]:
             await asyncio.sleep(0.1)
     connection.hurry()
     # What was sent before it was given up comes, then where to resume, then the end.
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while not connection.has_ended:
             items, size = await connection.read()
             assert size, "cut off before the last word"
@@ -230,18 +232,28 @@ async def test_a_slow_reader_is_told_to_resume_and_loses_nothing(
 @pytest.mark.parametrize("transport", TRANSPORTS)
 @pytest.mark.parametrize("cursor", ["none", "0"])
 async def test_who_joins_in_the_middle_of_a_message_is_shown_it_and_goes_on_exactly(
-    shared_server: Server, connect: Connect, project: MakeProject, transport: str, cursor: str
+    shared_server: Server,
+    connect: Connect,
+    project: MakeProject,
+    model: ScriptedModel,
+    transport: str,
+    cursor: str,
 ) -> None:
     workspace = await connect(shared_server).workspace(project("joined"))
     stream = await workspace.attach()
-    session = await workspace.session()
-    await workspace.prompt(session, "[[n=400 d=10 reason=5]]", "talks")
-    await stream.words(session, 40)
+    session, gate = await workspace.session(), model.new_gate()
+    await workspace.prompt(session, f"[[n=400 d=10 reason=5 hold=100 gate={gate}]]", "talks")
+    await stream.words(session, 100)
+
+    async def is_stored() -> bool:  # who joins is told what is stored, which may lag behind
+        return len(text_of((await workspace.messages(session))[-1]).split()) == 100
+
+    await until(is_stored, "the words before the gate are stored")
     after = None if cursor == "none" else int(cursor)
     connection = await Connection.open(shared_server.port, workspace.id, transport, after=after)
     progress: Json = {}
     text, deltas, items = "", 0, []
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while not (items and isinstance(items[-1], dict) and items[-1]["type"] == "run.finished"):
             more, size = await connection.read()
             assert size, "the stream ended"
@@ -257,6 +269,7 @@ async def test_who_joins_in_the_middle_of_a_message_is_shown_it_and_goes_on_exac
                     progress = item["data"]
                     assert progress["message"]["parts"][0]["type"] == "reasoning"
                     text = text_of(progress["message"])
+                    await asyncio.to_thread(model.open_gate, gate)
                 if isinstance(item, dict) and item["type"] == "run.finished":
                     break
     connection.drop()

@@ -125,6 +125,7 @@ async def test_download_saves_a_file_and_tells_how_far_it_is(seat: Seat, site: S
         told = await native.wait_for(lambda item: item.type == "tool.output")
         assert "of 0.5 MB" in json.dumps(told.body)
         assert not (path / "new" / "f.bin").exists()  # whole or not at all
+        site.goes_on.set()
         await seat.stream.run_complete(session)
     finally:
         await native.close()

@@ -64,13 +64,14 @@ CODE = {
 class Site:
     url: str = ""
     asked: list[web.Request] = field(default_factory=list)
+    goes_on: asyncio.Event = field(default_factory=asyncio.Event)  # `/slow` waits in its middle
 
     @property
     def port(self) -> int:
         return int(self.url.rpartition(":")[2])
 
 
-async def answer(request: web.Request) -> web.StreamResponse:
+async def answer(request: web.Request, site: Site) -> web.StreamResponse:
     query = request.query
     match request.path.strip("/").split("/")[0]:
         case "page":
@@ -125,10 +126,12 @@ async def answer(request: web.Request) -> web.StreamResponse:
         case "hang":
             await asyncio.sleep(3600)
             return web.Response()
-        case "slow":  # half a megabyte in five seconds, its size told before
-            return await streamed(
-                request, b"s" * 5_000, 100, pause=0.05, headers={"Content-Length": "500000"}
-            )
+        case "slow":  # half a megabyte, its size told before; it waits in the middle
+            size = {"Content-Length": "500000"}
+            response = await streamed(request, b"s" * 5_000, 50, pause=0.05, headers=size)
+            await site.goes_on.wait()
+            await response.write(b"s" * 250_000)
+            return response
         case "drip":  # a byte now and then, for ever
             return await streamed(request, b".", 1_000_000, pause=0.05)
         case "search":
@@ -181,7 +184,7 @@ async def web_site() -> AsyncIterator[Site]:
     async def handle(request: web.Request) -> web.StreamResponse:
         site.asked.append(request)
         try:
-            return await answer(request)
+            return await answer(request, site)
         except ConnectionError:
             raise asyncio.CancelledError from None  # who asked has left
 

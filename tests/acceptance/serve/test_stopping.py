@@ -13,6 +13,7 @@ from tests.acceptance.conversation import roles_and_finishes, take_seat
 from tests.acceptance.harness.http import UnexpectedStatus
 from tests.acceptance.harness.native import NativeSocket, NativeSse
 from tests.acceptance.harness.shapes import Server, Shape
+from tests.acceptance.marked import GO
 from tests.acceptance.serve.starting import Connect, MakeProject, MakeServer
 from tests.acceptance.watching import LogWatch
 
@@ -28,7 +29,7 @@ async def test_it_stops_quickly_while_streams_are_attached(
     began = time.monotonic()
     await asyncio.to_thread(server.stop)
     seconds = time.monotonic() - began
-    assert seconds < 3, seconds
+    assert seconds < 20, seconds  # about one on a quiet machine; who hangs has thirty
     for seat in seats:
         await seat.stream.wait_end()
     await ws.wait_end()
@@ -41,25 +42,29 @@ async def test_it_stops_quickly_while_streams_are_attached(
 async def test_a_run_that_streams_at_the_stop_ends_exactly_once(
     make_a_server: MakeServer, shape: Shape, connect: Connect, project: MakeProject
 ) -> None:
-    graces = {"CRUSH_SERVER_DETACH_GRACE": "600", "CRUSH_POLL": "0.2", "CRUSH_LEASE": "2"}
-    server = make_a_server(shape, env=graces)
+    times = {"CRUSH_SERVER_DETACH_GRACE": "600", "CRUSH_POLL": "0.2", "CRUSH_LEASE": "2"}
+    server = make_a_server(shape, env={**times, "CRUSH_DRAIN": "5"})
     await asyncio.to_thread(server.start)
     path = project("stopped")
     log = LogWatch(server)
     seat = await take_seat(connect(server), path, yolo=True)
     streaming, between, queued = [await seat.workspace.session() for _ in range(3)]
-    await seat.workspace.prompt(streaming, "[[n=2000 d=20]]", "streaming")
-    step = json.dumps({"command": "echo step >> steps; sleep 0.3", "description": "s"})
+    await seat.workspace.prompt(streaming, "[[n=20000 d=20]]", "streaming")
+    step = json.dumps({"command": f"echo step >> steps; {GO}", "description": "s"})
     await seat.workspace.prompt(between, f"[[tools=5 bash {step}]] [[n=2]]", "between")
-    await seat.workspace.prompt(queued, "[[n=2000 d=20 id=q]]", "ahead")
+    await seat.workspace.prompt(queued, "[[n=20000 d=20 id=q]]", "ahead")
     await seat.workspace.prompt(queued, "[[n=3]]", "behind")
     await seat.stream.words(streaming, 3)
     await seat.stream.words(queued, 3)
     await eventually((path / "steps").exists, "a step was done")
     began = time.monotonic()
-    await asyncio.to_thread(server.stop)
+    stopping = asyncio.create_task(asyncio.to_thread(server.stop))
+    worker = server.processes("worker")[0]
+    await asyncio.to_thread(worker.wait_for_line, "Stopping: waiting")
+    (path / "go").touch()  # the first step comes to its end while the stop waits
+    await stopping
     seconds = time.monotonic() - began
-    assert seconds < 8, seconds  # two of them for the runs; the rest is a slow machine's
+    assert seconds < 30, seconds  # five of them for the runs; the rest is a slow machine's
     await asyncio.to_thread(server.start)
     client = connect(server)
     again = await take_seat(client, path, yolo=True)
@@ -125,7 +130,6 @@ async def test_the_log_says_what_happens_with_its_ids(
     await seat.stream.run_complete(session, "a-run")
     await seat.stream.close()
     await seat.workspace.release()
-    text = embedded_server.log_text()
     where = f"workspace={seat.workspace.id}"
     for what, more in [
         ("workspace opened", ""),
@@ -134,6 +138,10 @@ async def test_the_log_says_what_happens_with_its_ids(
         ("workspace closed", ""),
     ]:
         wanted = re.compile(rf"Z info \S+ {what}.* {where}{more}")
-        assert wanted.search(text), (what, text)
+        # A line may be written after clients were sent what it is about.
+        await eventually(
+            lambda wanted=wanted: bool(wanted.search(embedded_server.log_text())), what
+        )
+    text = embedded_server.log_text()
     assert "Serving on" in text
     assert "[[n=2]]" not in text  # what people say is not the log's business

@@ -31,6 +31,7 @@ class Script:
     usage: tuple[int, int, int] | None = None
     finish: str = ""
     gate: str = ""
+    hold: int | None = None
     times: int | None = None
     key: str = ""
     status: int = 0
@@ -81,6 +82,7 @@ def parse_script(text: str) -> Script:
         usage=(*usage, 0, 0, 0)[:3] if usage else None,  # type: ignore[arg-type]
         finish=said.get("finish", ""),
         gate=said.get("gate", ""),
+        hold=number("hold") if "hold" in said else None,
         times=number("times") if "times" in said else None,
         key=said.get("key", ""),
         status=number("status"),

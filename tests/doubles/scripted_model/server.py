@@ -149,7 +149,10 @@ class ScriptedModel:
         await outlet.open()
         if failing and script.hang:
             await asyncio.Event().wait()
-        await self.hold(script)
+        if script.hold is None:
+            await self.wait_at_gate(script)
+        if script.first:
+            await asyncio.sleep(script.first)
         outlet.send(wire.start())
         if script.reason:
             for piece in wire.reasoning([b"think%d " % n for n in range(script.reason)]):
@@ -164,7 +167,7 @@ class ScriptedModel:
         outlet.send(wire.end("tool_calls" if calls else finish))
         return await outlet.finish(), "done"
 
-    async def hold(self, script: Script) -> None:
+    async def wait_at_gate(self, script: Script) -> None:
         if script.gate:
             gate = self.gate(script.gate)
             gate.waiting += 1
@@ -172,8 +175,6 @@ class ScriptedModel:
                 await gate.opened.wait()
             finally:
                 gate.waiting -= 1
-        if script.first:
-            await asyncio.sleep(script.first)
 
     def spoken(self, script: Script, number: int) -> bytes:
         if script.stamp:
@@ -201,6 +202,9 @@ class ScriptedModel:
                 return False
             if number == stall:
                 await asyncio.Event().wait()
+            if number == script.hold:
+                await self.wait_at_gate(script)
+                due = clock()
             if script.gap:
                 due += script.gap
                 wait = due - clock()
