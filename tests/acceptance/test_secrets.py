@@ -18,7 +18,7 @@ from tests.acceptance.conversation import Seat, take_seat
 from tests.acceptance.harness.client import Client
 from tests.acceptance.harness.model import ScriptedModel
 from tests.acceptance.harness.native import NativeSocket, NativeSse
-from tests.acceptance.harness.project import MODELS
+from tests.acceptance.harness.project import MODELS, write_whole
 from tests.acceptance.harness.shapes import Server, Shape
 from tests.acceptance.marked import linux_only
 
@@ -198,11 +198,11 @@ async def test_no_secret_of_a_workspace_is_told_to_anybody(
     assert leaks(json.dumps(seat.workspace.answer)) == []
     socket = await NativeSocket(client.http, seat.workspace.id, after=0).open()
     sse = await NativeSse(client.http, seat.workspace.id, after=0).open()
-    session = await seat.workspace.session()
+    session, mark = await seat.workspace.session(), uuid.uuid4().hex
     # The secrets are used: the model was given the key and the headers.
-    await seat.workspace.prompt(session, "used [[n=3]]", "used")
+    await seat.workspace.prompt(session, f"used {mark} [[n=3]]", "used")
     assert "error" not in await seat.stream.run_complete(session, "used")
-    sent = json.dumps([model.request(entry["number"]) for entry in model.served()[-2:]])
+    sent = json.dumps([model.request(entry["number"]) for entry in model.served(mark)])
     assert GIVEN["KEY_BY_VARIABLE"] in sent
     assert GIVEN["HEADER_BY_VARIABLE"] in sent
     # A permission is asked, answered, and a tool run.
@@ -225,7 +225,7 @@ async def test_no_secret_of_a_workspace_is_told_to_anybody(
     # A broken file is told without its content.
     provider_entry = {"x": {"api_key": GIVEN["LITERAL_KEY"], "base_url": 7}}
     whole = json.dumps({"providers": provider_entry, "mcp": GIVEN["MCP_ENV"]})
-    (secret_project / "crush.json").write_text(whole[:-1])
+    write_whole(secret_project / "crush.json", whole[:-1])
     await seat.workspace.call("POST", "/agent/update")
     assert (await seat.workspace.config())["problems"]
     broken = await every_answer(client, seat, session)

@@ -12,7 +12,7 @@ from tests.acceptance.conversation import Seat, take_seat
 from tests.acceptance.harness.client import Client
 from tests.acceptance.harness.commands import Typed, command
 from tests.acceptance.harness.model import ScriptedModel
-from tests.acceptance.harness.project import configuration
+from tests.acceptance.harness.project import configuration, write_whole
 from tests.acceptance.harness.shapes import Server
 
 Connect = Callable[[Server], Client]
@@ -138,7 +138,7 @@ async def test_the_request_and_its_answer_outlive_the_server(
     # Another content is another question.
     tree = json.loads((hostile / "crush.json").read_text())
     tree["mcp"]["x"]["args"][1] = "touch OTHER_RAN; sleep 5"
-    (hostile / "crush.json").write_text(json.dumps(tree))
+    write_whole(hostile / "crush.json", json.dumps(tree))
     changed = await trust_request(seat)
     assert changed["id"] != request["id"]
     assert "OTHER_RAN" in changed["params"]["starts"]
@@ -210,10 +210,11 @@ async def test_a_hostile_model_or_client_cannot_trust_what_was_not_shown(
     request = await trust_request(seat)
     shown = await client.http.call("GET", "/api/trust", params={"path": str(hostile)})
     assert shown["state"] == "open"
-    (hostile / ".crush.json").write_text('{"mcp": {"y": {"command": "touch Y_RAN"}}}')
+    start = seat.stream.mark()
+    write_whole(hostile / ".crush.json", '{"mcp": {"y": {"command": "touch Y_RAN"}}}')
     body = {"path": str(hostile), "answer": "allow", "digest": shown["digest"]}
     await client.http.call("POST", "/api/trust", body, expect=409)
-    changed = await trust_request(seat, start=len(seat.stream.events))
+    changed = await trust_request(seat, start=start)
     assert changed["id"] != request["id"]
     assert await seat.workspace.grant(request) is False  # it was withdrawn
     assert "mcp" not in await seat.workspace.config()

@@ -7,6 +7,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from tests.acceptance.harness.http import Http
+from tests.acceptance.harness.project import write_whole
 from tests.acceptance.harness.stream import EventStream
 
 Json = dict[str, Any]
@@ -207,5 +208,5 @@ class Workspace:
         return dict(await self.call("GET", "/config"))
 
     def configure(self, configuration: Json) -> None:
-        """Write the project's crush.json anew."""
-        (self.path / "crush.json").write_text(json.dumps(configuration, indent=2))
+        """Replace the project's crush.json."""
+        write_whole(self.path / "crush.json", json.dumps(configuration, indent=2))

@@ -32,6 +32,13 @@ def configuration(base_url: str, **more: Any) -> dict[str, Any]:
     }
 
 
+def write_whole(file: Path, text: str) -> None:
+    """Replace a file that a server watches: it must not see the file empty or half written."""
+    beside = file.with_name(f"{file.name}.new")
+    beside.write_text(text)
+    beside.replace(file)
+
+
 def make_project(folder: Path, base_url: str, **more: Any) -> Path:
     """Create the folder with its crush.json; the folder."""
     folder.mkdir(parents=True, exist_ok=True)

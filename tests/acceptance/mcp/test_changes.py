@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.acceptance.calling import call, run_call, until
+from tests.acceptance.harness.project import write_whole
 from tests.acceptance.harness.shapes import Server
 from tests.acceptance.mcp.servers import on_stdio, states, until_state
 from tests.acceptance.mcp.sitting import Connect, MakeProject, sit
@@ -43,7 +44,7 @@ async def test_a_changed_configuration_restarts_only_what_changed(
     configuration["mcp"]["changed"] = entry("changed", MORE="new")
     configuration["mcp"]["added"] = entry("added")
     start = seat.stream.mark()
-    file.write_text(json.dumps(configuration))
+    write_whole(file, json.dumps(configuration))
     await until_state(seat, "added", "connected", start=start)
     await until_state(seat, "changed", "connected", start=start)
     session = await seat.workspace.session()
@@ -52,7 +53,7 @@ async def test_a_changed_configuration_restarts_only_what_changed(
     starts = {p: (tmp_path / p).read_text().count("started") for p in ("kept", "changed", "added")}
     assert starts == {"kept": 1, "changed": 2, "added": 1}
     del configuration["mcp"]["added"]
-    file.write_text(json.dumps(configuration))
+    write_whole(file, json.dumps(configuration))
 
     async def is_gone() -> bool:
         return "added" not in await states(seat)
