@@ -23,6 +23,7 @@ from tests.acceptance.harness.shapes import Server
 Connect = Callable[[Server], Client]
 Env = dict[str, str]
 
+DOCTORS_WORDS = "Answer with the one word"  # other requests are other tests'
 MINE = {"base_url": "http://127.0.0.1:9/v1", "models": [{"id": "m"}]}
 TOUCH = '[[tool=bash {"command": "touch made.txt", "description": "Make a file"}]] [[n=3]]'
 
@@ -184,7 +185,7 @@ async def test_a_question_that_another_client_answers_is_withdrawn(
 
 def test_ctrl_c_cancels_the_prompt(shared_server: Server, project: MakeProject) -> None:
     path = project()
-    slow = "[[n=2000 d=20 id=w]]"
+    slow = "[[n=20000 d=20 id=w]]"
     with Typed(shared_server.env, "prompt", slow, "--path", str(path), "--wait") as typed:
         typed.wait_for("w-3")
         typed.interrupt()
@@ -197,7 +198,7 @@ def test_cancel_ends_a_prompt_that_somebody_waits_for(
     shared_server: Server, project: MakeProject
 ) -> None:
     path = project()
-    slow = "[[n=2000 d=20 id=w]]"
+    slow = "[[n=20000 d=20 id=w]]"
     with Typed(shared_server.env, "prompt", slow, "--path", str(path), "--wait") as typed:
         typed.wait_for("w-3")
         (session,) = sessions(shared_server.env, str(path))
@@ -286,7 +287,7 @@ def test_without_a_server_cancel_settles_what_waits(alone: Env, project: MakePro
 def test_no_server_starts_beside_a_prompt_that_works_alone(
     alone: Env, project: MakeProject, tmp_path: Path
 ) -> None:
-    slow = "[[n=2000 d=20 id=w]]"
+    slow = "[[n=20000 d=20 id=w]]"
     with Typed(alone, "prompt", slow, "--path", str(project()), "--wait") as typed:
         typed.wait_for("w-1")
         refused = command(alone, "serve", "--host", "tcp://127.0.0.1:0")
@@ -400,17 +401,17 @@ def test_doctor_asks_the_running_server_and_its_model(
     config["providers"]["fake"]["api_key"] = "$ONLY_THE_SERVERS_KEY"
     path = project("doctored", **config)
     env = {k: v for k, v in embedded_server.env.items() if k != "ONLY_THE_SERVERS_KEY"}
-    before = len(model.served())
+    before = len(model.served(DOCTORS_WORDS))
     offline = command(env, "doctor", "--offline", "--path", str(path))
     assert offline.code == 0, offline.out
     assert "fake-large of fake" in offline.out
     assert "fake (with a key)" in offline.out
     assert "sk-fake" not in offline.out
-    assert len(model.served()) == before
+    assert len(model.served(DOCTORS_WORDS)) == before
     asked = command(env, "doctor", "--path", str(path))
     assert asked.code == 0, asked.out
     assert "the large model answered in" in asked.out
-    assert len(model.served()) == before + 1
+    assert len(model.served(DOCTORS_WORDS)) == before + 1
 
     config["providers"]["fake"]["base_url"] = f"http://127.0.0.1:{free_port()}/v1"
     (path / "crush.json").write_text(json.dumps(config))

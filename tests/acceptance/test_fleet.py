@@ -11,7 +11,7 @@ from typing import Any
 import psutil
 import pytest
 
-from tests.acceptance.calling import agents, asked, eventually, results
+from tests.acceptance.calling import agents, asked, eventually, results, until
 from tests.acceptance.conversation import Seat, roles_and_finishes, take_seat, text_of
 from tests.acceptance.harness.client import Client
 from tests.acceptance.harness.commands import command
@@ -142,7 +142,7 @@ async def test_a_failure_is_a_tool_error_with_what_it_had_said(
 async def test_what_exceeds_its_time_is_cancelled(
     shared_server: Server, connect: Connect, fleet: Callable[..., Path]
 ) -> None:
-    path = fleet("slow", limits={"wall_clock": 1})
+    path = fleet("slow", limits={"wall_clock": 4})
     seat = await take_seat(connect(shared_server), path)
     session = await seat.workspace.session()
 
@@ -158,7 +158,7 @@ async def test_a_cancel_of_the_parent_reaches_every_sub_agent(
 ) -> None:
     seat = await take_seat(connect(shared_server), fleet("cascade"))
     session = await seat.workspace.session()
-    await seat.workspace.prompt(session, agents("__stream:5000:10", "__stream:5000:10"))
+    await seat.workspace.prompt(session, agents("__stream:30000:10", "__stream:30000:10"))
     for _ in range(2):
         await eventually_two(seat, session)
 
@@ -178,15 +178,21 @@ async def test_one_that_is_killed_is_an_error_and_its_finished_sibling_is_kept(
 ) -> None:
     seat = await take_seat(connect(embedded_server), fleet("killed"))
     session = await seat.workspace.session()
-    await seat.workspace.prompt(session, agents("kept", "first __stream:5000:10"))
+    await seat.workspace.prompt(session, agents("kept", "first __stream:30000:10"))
     doomed = await seat.stream.wait_for(
         lambda e: e.type == "message" and e.session != session and "tick" in e.text
     )
-    done = next(c for c in await children(seat, session) if c["id"] != doomed.session)
+    finished = await seat.stream.wait_for(
+        lambda e: e.type == "message" and "kept" in e.text and e.finish == "end_turn"
+    )
+    done = next(c for c in await children(seat, session) if c["id"] == finished.session)
     await idle(seat, done["id"])
 
-    (row,) = await asyncio.to_thread(listed, embedded_server)
-    assert row["session_id"] == doomed.session
+    async def is_alone() -> dict[str, Any] | None:
+        rows = await asyncio.to_thread(listed, embedded_server)
+        return rows[0] if [row["session_id"] for row in rows] == [doomed.session] else None
+
+    row = await until(is_alone, "only the other one is at work")
     os.kill(row["pid"], signal.SIGKILL)
     await seat.stream.run_complete(session, timeout=60)
 
@@ -203,7 +209,7 @@ async def test_none_outlives_its_server(
     path = fleet("orphan")
     seat = await take_seat(connect(embedded_server), path)
     session = await seat.workspace.session()
-    await seat.workspace.prompt(session, agents("__stream:5000:10"), run_id="one")
+    await seat.workspace.prompt(session, agents("__stream:30000:10"), run_id="one")
     await seat.stream.wait_for(lambda e: e.type == "message" and "tick" in e.text)
     born = await asyncio.to_thread(processes_of, embedded_server)
     assert born
@@ -238,11 +244,11 @@ async def test_an_operator_lists_sub_agents_and_stops_one(
 ) -> None:
     seat = await take_seat(connect(embedded_server), fleet("operated"))
     session = await seat.workspace.session()
-    await seat.workspace.prompt(session, agents("__stream:5000:10"))
+    await seat.workspace.prompt(session, agents("__stream:30000:10"))
     await seat.stream.wait_for(lambda e: e.type == "message" and "tick" in e.text)
     (child,) = await children(seat, session)
 
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while True:
             (row,) = await asyncio.to_thread(listed, embedded_server)
             if row["last_event"]:
@@ -258,7 +264,7 @@ async def test_an_operator_lists_sub_agents_and_stops_one(
     (result,) = results(await seat.workspace.messages(session))
     assert result["is_error"]
     assert "cancelled" in result["content"]
-    assert await asyncio.to_thread(listed, embedded_server) == []
+    await eventually(lambda: listed(embedded_server) == [], "none is at work")
     (row,) = await asyncio.to_thread(listed, embedded_server, "--all")
     assert row["ending"] == "cancelled"
 
@@ -301,7 +307,7 @@ async def test_our_own_turn_works_in_a_process_of_its_own(
 
 async def eventually_two(seat: Seat, session: str) -> None:
     """Until both sub-agents have said something."""
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while True:
             said = {
                 event.session
@@ -314,7 +320,7 @@ async def eventually_two(seat: Seat, session: str) -> None:
 
 
 async def idle(seat: Seat, session: str) -> None:
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while (await seat.workspace.agent_session(session))["is_busy"]:
             await asyncio.sleep(0.02)
 

@@ -57,7 +57,7 @@ async def children(seat: Seat, session: str) -> list[dict[str, Any]]:
 
 
 async def idle(seat: Seat, session: str) -> None:
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while (await seat.workspace.agent_session(session))["is_busy"]:
             await asyncio.sleep(0.02)
 
@@ -112,7 +112,7 @@ async def test_the_servers_own_turn_is_dialled_with_words_questions_and_a_cancel
     assert (far / "made-there").exists()
 
     watching = await take_seat(connect(there), far)
-    await seat.workspace.prompt(session, agents("[[n=4000 d=10]]"))
+    await seat.workspace.prompt(session, agents("[[n=40000 d=10]]"))
     begun = await watching.stream.wait_for(lambda e: e.type == "message" and len(e.text) > 20)
     await seat.workspace.cancel(session)
     await idle(watching, begun.session)  # the other server's turn has ended with ours
@@ -245,7 +245,7 @@ async def test_the_end_of_the_first_is_the_end_of_all_below_it(
 async def test_one_that_shows_no_sign_of_work_is_stopped(
     shared_server: Server, connect: Connect, fleet: Fleet
 ) -> None:
-    path = fleet("idles", executor="script", limits={"idle": 1})
+    path = fleet("idles", executor="script", limits={"idle": 4})
     seat = await take_seat(connect(shared_server), path)
     session = await seat.workspace.session()
 
@@ -259,10 +259,10 @@ async def test_one_that_shows_no_sign_of_work_is_stopped(
 async def test_one_that_is_stopped_by_a_signal_is_given_up_and_its_process_killed(
     embedded_server: Server, connect: Connect, fleet: Fleet
 ) -> None:
-    path = fleet("deaf", executor="script", limits={"idle": 1})
+    path = fleet("deaf", executor="script", limits={"idle": 4})
     seat = await take_seat(connect(embedded_server), path)
     session = await seat.workspace.session()
-    await seat.workspace.prompt(session, agents("said __stream:9000:10"))
+    await seat.workspace.prompt(session, agents("said __stream:30000:10"))
     await seat.stream.wait_for(lambda e: e.type == "message" and "tick" in e.text)
     (child,) = await asyncio.to_thread(processes_below, embedded_server)
 
@@ -273,7 +273,7 @@ async def test_one_that_is_stopped_by_a_signal_is_given_up_and_its_process_kille
     assert result["is_error"]
     assert "said tick0" in result["content"]
     await all_end([child])
-    assert await asyncio.to_thread(listed, embedded_server) == []
+    await are_listed(embedded_server, [])
 
 
 @pytest.mark.parametrize(
@@ -297,7 +297,7 @@ async def test_whatever_a_foreign_one_does_its_call_ends_with_what_it_had_said(
     said: str,
 ) -> None:
     with served_child(tmp_path / "fabric") as endpoint:
-        path = fleet("foreign", endpoint=endpoint, limits={"steps": 5, "idle": 3})
+        path = fleet("foreign", endpoint=endpoint, limits={"steps": 5, "idle": 4})
         seat = await take_seat(connect(shared_server), path)
         session = await seat.workspace.session()
 
@@ -347,32 +347,37 @@ async def test_after_a_crash_none_is_shown_at_work(
     path = fleet("crash", executor="script")
     seat = await take_seat(connect(embedded_server), path)
     session = await seat.workspace.session()
-    await seat.workspace.prompt(session, agents("__stream:9000:10", "__approve:Write"), run_id="1")
+    await seat.workspace.prompt(session, agents("__stream:30000:10", "__approve:Write"), run_id="1")
     await seat.stream.wait_for(lambda e: e.type == "message" and "tick" in e.text)
     await asked(seat)
-    states = {row["state"] for row in await asyncio.to_thread(listed, embedded_server)}
-    assert states == {"running", "waiting"}
+    await are_listed(embedded_server, ["running", "waiting"])
 
     await asyncio.to_thread(embedded_server.kill9)
-    rows = await asyncio.to_thread(listed, embedded_server)
-    assert [row["state"] for row in rows] == ["lost", "lost"]
+    await are_listed(embedded_server, ["lost", "lost"])
 
     await asyncio.to_thread(embedded_server.restart)
     back = await take_seat(connect(embedded_server), path)
     await idle(back, session)
-    assert await asyncio.to_thread(listed, embedded_server) == []
+    await are_listed(embedded_server, [])
     rows = await asyncio.to_thread(listed, embedded_server, "--all")
     assert [(row["state"], row["ending"]) for row in rows] == [("ended", "interrupted")] * 2
 
 
-@pytest.mark.server_env(CRUSH_LEASE="2", CRUSH_POLL="0.2")
+async def are_listed(server: Server, states: list[str]) -> None:
+    """Until an operator sees sub-agents in these states: what they do is written down behind it."""
+    await eventually(
+        lambda: sorted(row["state"] for row in listed(server)) == states, f"they are {states}"
+    )
+
+
+@pytest.mark.server_env(CRUSH_LEASE="6", CRUSH_POLL="0.2")
 @pytest.mark.server_workers(2)
 async def test_a_worker_that_dies_takes_its_own_with_it_and_another_settles_them(
     scaled_server: Server, connect: Connect, fleet: Fleet
 ) -> None:
     seat = await take_seat(connect(scaled_server), fleet("worker", executor="script"))
     session = await seat.workspace.session()
-    await seat.workspace.prompt(session, agents("said __stream:9000:10"))
+    await seat.workspace.prompt(session, agents("said __stream:30000:10"))
     await seat.stream.wait_for(lambda e: e.type == "message" and "tick" in e.text)
     (row,) = await asyncio.to_thread(listed, scaled_server)
     child = psutil.Process(row["pid"])
@@ -382,7 +387,7 @@ async def test_a_worker_that_dies_takes_its_own_with_it_and_another_settles_them
     died = time.monotonic()
     await seat.stream.run_complete(session, timeout=60)
 
-    assert time.monotonic() - died < 20
+    assert time.monotonic() - died < 40  # after the run's lease, not after the sub-agent's minute
     await all_end([child])
     (result,) = results(await seat.workspace.messages(session))
     assert result["is_error"]
@@ -395,14 +400,14 @@ async def test_a_worker_that_dies_takes_its_own_with_it_and_another_settles_them
             process.kill9()  # so that the server's end does not ask it
 
 
-@pytest.mark.server_env(CRUSH_LEASE="2", CRUSH_POLL="0.2")
+@pytest.mark.server_env(CRUSH_LEASE="6", CRUSH_POLL="0.2")
 @pytest.mark.server_workers(2)
 async def test_a_worker_that_slept_past_its_lease_ends_the_sub_agent_that_is_no_longer_its_own(
     scaled_server: Server, connect: Connect, fleet: Fleet
 ) -> None:
     seat = await take_seat(connect(scaled_server), fleet("slept", executor="script"))
     session = await seat.workspace.session()
-    await seat.workspace.prompt(session, agents("said __stream:9000:10"))
+    await seat.workspace.prompt(session, agents("said __stream:30000:10"))
     await seat.stream.wait_for(lambda e: e.type == "message" and "tick" in e.text)
     (row,) = await asyncio.to_thread(listed, scaled_server)
     child = psutil.Process(row["pid"])

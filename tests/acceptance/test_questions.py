@@ -106,6 +106,7 @@ async def test_any_client_answers_and_the_first_one_wins(
     assert sorted(answers) == [False, True]
     result = await result_of(asker, session)
     assert result["content"].endswith("yes" if answers[0] else "no")
+    await other.stream.run_complete(session)  # each client has a connection of its own
     for seat in (asker, other):
         assert len(seat.stream.of("question_batch_notification")) == 1
 

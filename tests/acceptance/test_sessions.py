@@ -177,11 +177,16 @@ async def test_a_session_is_busy_from_its_202_to_its_last_end(
     assert listed == {session: True, idle: False}
     model.open_gate(gate)
     await seat.stream.run_complete(session, "one")
+    since = seat.stream.mark()
     assert (await workspace.get_session(session))["is_busy"] is True
     model.open_gate(second)
     await seat.stream.run_complete(session, "two")
     assert (await workspace.get_session(session))["is_busy"] is False
     assert (await workspace.agent())["is_busy"] is False
+    await seat.stream.wait_for(
+        lambda e: e.type == "session" and e.payload["id"] == session and not e.payload["is_busy"],
+        start=since,
+    )
     told = [e.payload["is_busy"] for e in seat.stream.of("session") if e.payload["id"] == session]
     changes = [now for before, now in zip([None, *told], told, strict=False) if before != now]
     assert changes == [False, True, False]

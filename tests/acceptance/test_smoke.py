@@ -31,4 +31,6 @@ def test_it_leaves_no_process_behind(server: Server) -> None:
     family = [psutil.Process(pid) for pid in server.pids()]
     family += [child for parent in family for child in parent.children(recursive=True)]
     server.stop()
+    # Its children end behind it: the kernel takes a moment for each.
+    psutil.wait_procs(family, timeout=60)
     assert [process for process in family if process.is_running()] == []

@@ -1,6 +1,7 @@
 """A child's tools run with its parent's leave, and only those it is given."""
 
 import json
+import uuid
 from pathlib import Path
 
 import pytest
@@ -79,25 +80,25 @@ async def test_without_an_approver_questions_are_denied(spawn: Spawn, work: Path
 
 
 async def test_a_child_has_only_the_tools_it_is_given(spawn: Spawn, model: ScriptedModel) -> None:
-    child = spawn(disabled_tools=["Bash", "write"])
+    child, mark = spawn(disabled_tools=["Bash", "write"]), uuid.uuid4().hex
     async with dialled(await child.endpoint()) as parent:
-        await parent.run("[[n=1]] which tools")
+        await parent.run(f"[[n=1]] which tools {mark}")
         await parent.frames()
-    names = _tools_of_the_last_request(model)
+    names = _tools_of_the_last_request(model, mark)
     assert {"view", "edit"} <= names
     assert not names & {"bash", "write", "question", "agent"}
 
 
 async def test_a_guardian_only_reads(spawn: Spawn, model: ScriptedModel) -> None:
-    child = spawn(capabilities={"guardian_read_only": True})
+    child, mark = spawn(capabilities={"guardian_read_only": True}), uuid.uuid4().hex
     async with dialled(await child.endpoint()) as parent:
-        await parent.run("[[n=1]] which tools")
+        await parent.run(f"[[n=1]] which tools {mark}")
         await parent.frames()
-    names = _tools_of_the_last_request(model)
+    names = _tools_of_the_last_request(model, mark)
     assert "view" in names
     assert not names & {"bash", "write", "edit", "multiedit", "download", "fetch"}
 
 
-def _tools_of_the_last_request(model: ScriptedModel) -> set[str]:
-    body = last_request(model)["body"]
+def _tools_of_the_last_request(model: ScriptedModel, mark: str) -> set[str]:
+    body = last_request(model, mark)["body"]
     return {tool["function"]["name"] for tool in body.get("tools", ())}

@@ -1,12 +1,12 @@
 """The same conversation behind the server's own route."""
 
-import asyncio
 from collections.abc import Callable
 from typing import Any
 
 import aiohttp
 import pytest
 
+from tests.acceptance.calling import until
 from tests.acceptance.conftest import MakeProject
 from tests.acceptance.harness.shapes import Server
 from tests.acceptance.runchild.turns import TOKEN, Connect, answered, bash
@@ -64,12 +64,11 @@ async def test_the_route_serves_the_same_conversation(embedded_server: Server) -
         assert len((await parent.frames())[-1]["result"]) > 2_000_000
         await parent.run("__sleep_ms:60000")
     async with at_route(embedded_server) as parent:
-        for _ in range(100):
-            result = (await parent.outcome("__stats"))["result"]
-            if "active=1" in result:
-                break
-            await asyncio.sleep(0.05)
-        assert "active=1" in result
+
+        async def is_alone() -> bool:
+            return "active=1" in (await parent.outcome("__stats"))["result"]
+
+        await until(is_alone, "the runs of those that have left are over")
 
 
 @pytest.mark.server_env(CRUSH_FLEET_TOKEN=TOKEN)

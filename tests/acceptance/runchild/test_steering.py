@@ -48,7 +48,7 @@ async def test_what_a_turn_has_started_ends_with_the_connection_and_with_the_chi
 
 
 async def _pid_in(path: Path) -> int:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while not (path.exists() and path.read_text().strip()):
             await asyncio.sleep(0.02)
     return int(path.read_text())

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import uuid
 from pathlib import Path
 
 import pytest
@@ -41,11 +42,11 @@ async def test_the_limit_of_rounds_ends_a_turn_with_an_error(spawn: Spawn) -> No
 
 
 async def test_the_limit_of_time_ends_a_turn_with_an_error(spawn: Spawn) -> None:
-    child = spawn(limits={"run_timeout_secs": 5})
+    child = spawn(limits={"run_timeout_secs": 10})
     async with dialled(await child.endpoint()) as parent:
         await parent.run("[[n=1000 d=100]]")
         frames = await parent.frames()
-    assert frames[-1] == terminal("error", error="The run took longer than its limit of 5 s.")
+    assert frames[-1] == terminal("error", error="The run took longer than its limit of 10 s.")
     assert tokens(frames)
 
 
@@ -76,16 +77,17 @@ async def test_a_workspace_that_is_not_there_is_an_error_terminal(
 async def test_the_conversation_so_far_is_what_the_model_is_told(
     parent: Parent, model: ScriptedModel
 ) -> None:
+    mark = uuid.uuid4().hex
     messages = [
         {"role": "user", "content": "my name is Ada"},
         {"role": "assistant", "content": [{"type": "text", "text": "hello Ada"}]},
         {"role": "tool", "content": "left out"},
-        {"role": "user", "content": "[[n=1]]"},
+        {"role": "user", "content": f"{mark} [[n=1]]"},
     ]
-    assert (await parent.outcome("[[n=1]]", messages=messages))["status"] == "completed"
+    assert (await parent.outcome(f"{mark} [[n=1]]", messages=messages))["status"] == "completed"
     told = [
         (message["role"], json.dumps(message["content"]))
-        for message in last_request(model)["body"]["messages"]
+        for message in last_request(model, mark)["body"]["messages"]
         if message["role"] != "system"
     ]
     assert [role for role, _ in told] == ["user", "assistant", "user"]
@@ -104,6 +106,6 @@ async def test_many_parents_of_one_child_hear_only_their_own_turns(spawn: Spawn)
         assert "".join(tokens(frames)).split() == words
         assert frames[-1]["result"].split() == words
 
-    async with asyncio.timeout(60), asyncio.TaskGroup() as group:
+    async with asyncio.timeout(120), asyncio.TaskGroup() as group:
         for number in range(10):
             group.create_task(drive(number))

@@ -4,6 +4,7 @@ import json
 import os
 import sqlite3
 import sys
+import uuid
 from pathlib import Path
 
 import psutil
@@ -18,11 +19,11 @@ from tests.integration.fleet.children import dialled
 async def test_the_parents_key_and_model_are_used_and_shown_to_nobody(
     spawn: Spawn, model: ScriptedModel, tmp_path: Path
 ) -> None:
-    child = spawn(storage_dir=str(tmp_path / "storage"), capabilities={})
+    child, mark = spawn(storage_dir=str(tmp_path / "storage"), capabilities={}), uuid.uuid4().hex
     async with dialled(await child.endpoint()) as parent:
-        await parent.run(bash("env; cat /proc/$PPID/environ | tr '\\0' '\\n'"))
+        await parent.run(f"{mark} " + bash("env; cat /proc/$PPID/environ | tr '\\0' '\\n'"))
         frames = await parent.frames()
-        request = last_request(model)
+        request = last_request(model, mark)
         assert request["body"]["model"] == "one"
         assert request["headers"]["Authorization"] == f"Bearer {KEY}"
     assert KEY not in json.dumps(frames)
@@ -97,7 +98,7 @@ def test_the_tables_made_from_the_models_are_those_of_the_migrations(tmp_path: P
             cwd=ROOT,
             env=env,
             capture_output=True,
-            timeout=60,
+            timeout=180,
         )
         assert done.returncode == 0, done.stderr.decode()
         rows = sqlite3.connect(folder / own_turn.DATABASE)

@@ -30,5 +30,6 @@ async def answered(parent: Parent, *, approved: bool) -> tuple[Json, list[Json]]
     return request["body"], await parent.frames()
 
 
-def last_request(model: ScriptedModel) -> Json:
-    return model.request(model.served()[-1]["number"])
+def last_request(model: ScriptedModel, mark: str) -> Json:
+    """The newest one with this mark in its prompt: the model serves other tests as well."""
+    return model.request(model.served(mark)[-1]["number"])
