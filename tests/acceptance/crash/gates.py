@@ -18,6 +18,6 @@ class Gates:
         (self.folder / f"{name}.hold").unlink()
 
     async def reached(self, name: str) -> None:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             while not (self.folder / f"{name}.reached").exists():
                 await asyncio.sleep(0.005)

@@ -22,7 +22,7 @@ def finish_of(message: dict[str, Any]) -> dict[str, Any]:
     return next(p["data"] for p in message["parts"] if p["type"] == "finish")
 
 
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1800)
 async def test_every_accepted_run_ends_once_whenever_the_server_is_killed(
     make_a_server: MakeServer, shape: Shape, connect: Connect, project: MakeProject
 ) -> None:
@@ -33,6 +33,7 @@ async def test_every_accepted_run_ends_once_whenever_the_server_is_killed(
     await asyncio.to_thread(server.start)
     places = [Place(project("free"), yolo=True), Place(project("asked"), yolo=False)]
     ordeal = Ordeal(server, chance, places)
+    await ordeal.warm_up()
     began = time.monotonic()
     for _ in range(KILLS):
         which = (

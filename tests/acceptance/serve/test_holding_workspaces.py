@@ -57,7 +57,7 @@ async def test_two_streams_of_one_client_are_one_claim(
 
 
 async def _closed(client: Client, workspace_id: str) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while workspace_id in [w["id"] for w in await client.workspaces()]:
             await asyncio.sleep(0.05)
 
@@ -123,7 +123,7 @@ async def test_current_sessions_are_counted_while_their_clients_stream(
     await b.workspace.set_current("")
     assert await counts() == [1, 0]
     await a.stream.abort()
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while await counts() != [0, 0]:
             await asyncio.sleep(0.02)
     await a.workspace.set_current(session, expect=409)
