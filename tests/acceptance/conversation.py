@@ -6,7 +6,7 @@ from typing import Any
 from tests.acceptance.harness.client import Client, Workspace
 from tests.acceptance.harness.stream import EventStream, finish_reason
 
-SLOW = "[[n=2000 d=20]]"  # a reply that goes on for 40 s: whoever ends it was cancelled
+SLOW = "[[n=20000 d=20]]"  # goes on for minutes: whoever ends it was cancelled
 SHORT = "[[n=5]]"
 
 

@@ -103,7 +103,7 @@ async def test_a_cancel_of_the_parent_cancels_the_agents(
     session = await seat.workspace.session()
     gate = model.new_gate()
     await seat.workspace.prompt(
-        session, agents(f"[[gate={gate}]]", "[[n=2000 d=20]]"), run_id="one"
+        session, agents(f"[[gate={gate}]]", "[[n=20000 d=20]]"), run_id="one"
     )
     await model.wait_at_gate(gate)
 
@@ -258,6 +258,6 @@ async def test_a_deleted_session_takes_its_agents_sessions_with_it(
 
 
 async def _idle(seat: Seat, session: str) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while (await seat.workspace.agent_session(session))["is_busy"]:
             await asyncio.sleep(0.02)

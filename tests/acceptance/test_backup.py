@@ -20,7 +20,7 @@ def documented(section: str) -> str:
 
 def carry_out(section: str, *, data: Path, to: Path) -> None:
     script = f"set -eu\ndata='{data}' to='{to}'\n{documented(section)}"
-    subprocess.run(["sh", "-c", script], check=True, timeout=60)
+    subprocess.run(["sh", "-c", script], check=True, timeout=180)
 
 
 def test_what_is_restored_is_what_was_backed_up(

@@ -43,7 +43,7 @@ async def two_ends(seat: Seat, session: str, *, start: int = 0) -> list[dict[str
             ends.append(event.payload)
         return len(ends) == 2
 
-    await seat.stream.wait_for(is_second, 30, start=start)
+    await seat.stream.wait_for(is_second, start=start)
     return ends
 
 
@@ -113,7 +113,7 @@ async def test_a_cancel_between_activation_and_first_message(
     session = await seat.workspace.session()
     (gates / "run.begun.hold").touch()
     await seat.workspace.prompt(session, SLOW, new_run_id())
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while not (gates / "run.begun.reached").exists():
             await asyncio.sleep(0.005)
     await seat.workspace.cancel(session)

@@ -15,7 +15,7 @@ Connect = Callable[[Server], Client]
 MakeProject = Callable[..., Path]
 
 
-def hooks(*commands: str, matcher: str = "", timeout: int = 10) -> dict[str, Any]:
+def hooks(*commands: str, matcher: str = "", timeout: int = 60) -> dict[str, Any]:
     made = [{"command": command, "matcher": matcher, "timeout": timeout} for command in commands]
     return {"hooks": {"PreToolUse": made}}
 

@@ -56,7 +56,7 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def _run(command: list[object]) -> None:
-    subprocess.run([str(word) for word in command], check=True, cwd="/", timeout=120)
+    subprocess.run([str(word) for word in command], check=True, cwd="/", timeout=280)
 
 
 @pytest.fixture
@@ -66,7 +66,7 @@ def env(tmp_path: Path) -> dict[str, str]:
 
 def run(program: Path, env: dict[str, str], *arguments: str, cwd: Path) -> tuple[int, str, str]:
     done = subprocess.run(
-        [program, *arguments], env=env, cwd=cwd, capture_output=True, text=True, timeout=60
+        [program, *arguments], env=env, cwd=cwd, capture_output=True, text=True, timeout=180
     )
     return done.returncode, done.stdout, done.stderr
 
@@ -121,12 +121,12 @@ def server(program: Path, env: dict[str, str], tmp_path: Path) -> Iterator[str]:
     )
     process.start()
     try:
-        yield process.wait_for_line("Serving on", 60).split()[2]
+        yield process.wait_for_line("Serving on", 90).split()[2]
     finally:
         process.stop()
 
 
 def test_its_server_has_its_pages(server: str) -> None:
     for path in ("/v1/health", "/admin/login/", "/static/admin/css/base.css"):
-        with urllib.request.urlopen(f"{server}{path}", timeout=30) as answer:
+        with urllib.request.urlopen(f"{server}{path}", timeout=60) as answer:
             assert answer.status == 200

@@ -110,7 +110,7 @@ async def test_a_job_is_ended_with_all_it_started(seat: Seat) -> None:
 
 async def test_what_fails_at_once_is_told_at_once(seat: Seat) -> None:
     session = await seat.workspace.session()
-    for _ in range(5):  # at once is half a second, which a busy machine may not keep
+    for _ in range(20):  # at once is half a second, which a busy machine may not keep
         result = await run_call(seat, session, background("echo broken; exit 7"))
         if "exit code 7" in result["content"]:
             break
@@ -124,9 +124,11 @@ async def test_what_fails_at_once_is_told_at_once(seat: Seat) -> None:
 async def test_a_command_that_takes_long_moves_to_the_background(seat: Seat) -> None:
     session = await seat.workspace.session()
     command = f"echo first; {GO}; echo second"
-    asked = call("bash", command=command, description="test", auto_background_after=1)
-    result = await run_call(seat, session, asked)
-    metadata = metadata_of(result)
+    for seconds in (1, 4, 16):  # a busy machine takes a while to start a shell
+        asked = call("bash", command=command, description="test", auto_background_after=seconds)
+        metadata = metadata_of(await run_call(seat, session, asked))
+        if metadata["output"]:
+            break
     assert (metadata["background"], metadata["output"]) == (True, "first")
     assert metadata["end_time"] - metadata["start_time"] >= 1000
     shell_id = metadata["shell_id"]
@@ -187,7 +189,7 @@ async def test_there_are_only_so_many_and_they_print_only_so_much(
     def all_printed(content: str) -> bool:
         return content.endswith("bottom")
 
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while not all_printed((await output_of(seat, session, flood))["content"]):
             await asyncio.sleep(0.1)
     content = (await output_of(seat, session, flood))["content"]
@@ -248,7 +250,7 @@ async def test_no_job_outlives_its_server_and_the_next_one_tells_what_became_of_
     await eventually(lambda: len(processes(seat)) >= 3, "it runs")
     await asyncio.to_thread(server.stop if how == "SIGTERM" else server.kill9)
     try:
-        await eventually(lambda: not processes(seat), "the processes are gone", 10)
+        await eventually(lambda: not processes(seat), "the processes are gone")
     finally:
         kill_marked(mark_in(path))
     await asyncio.to_thread(server.start)
@@ -258,7 +260,7 @@ async def test_no_job_outlives_its_server_and_the_next_one_tells_what_became_of_
     async def content() -> str:
         return str((await output_of(again, session, shell_id))["content"])
 
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while not (told := await content()).startswith(f"Status: {status}"):
             await asyncio.sleep(0.1)
     assert told.endswith("begun")

@@ -8,6 +8,7 @@ import time
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,9 +26,13 @@ Connect = Callable[[Server], Client]
 MakeProject = Callable[..., Path]
 
 BIN = Path(sys.executable).parent
-PYRIGHT = {"command": str(BIN / "basedpyright-langserver"), "args": ["--stdio"]}
+# The default of 30 s is meant for people; a busy machine may take longer to start it.
+PYRIGHT = {"command": str(BIN / "basedpyright-langserver"), "args": ["--stdio"], "timeout": 100}
 DOUBLE = Path(__file__).parents[1] / "doubles" / "language_server.py"
 STARTING, READY, ERROR, STOPPED, DISABLED = 1, 2, 3, 4, 5
+PATIENCE_SECONDS = 240  # a checker of a whole language, on a machine that may be busy
+
+pytestmark = pytest.mark.timeout(600)
 
 
 @dataclass
@@ -47,6 +52,16 @@ class Place:
     async def lsps(self) -> dict[str, Any]:
         return dict(await self.seat.workspace.call("GET", "/lsps"))
 
+    async def checked(self, session: str, file: str, told: str) -> str:
+        """What the diagnostics tool says, once it says this: a call waits only so long."""
+        check = call("lsp_diagnostics", file_path=file)
+
+        async def says_it() -> str | None:
+            content = str((await run_call(self.seat, session, check))["content"])
+            return content if told in content else None
+
+        return str(await until(says_it, f"{told} is found", PATIENCE_SECONDS))
+
     async def state(self, name: str, state: int, *, start: int = 0) -> dict[str, Any]:
         def fits(event: Event) -> bool:
             return (
@@ -55,7 +70,8 @@ class Place:
                 and (event.payload["name"], event.payload["state"]) == (name, state)
             )
 
-        return (await self.seat.stream.wait_for(fits, start=start)).payload
+        found = await self.seat.stream.wait_for(fits, PATIENCE_SECONDS, start=start)
+        return found.payload
 
 
 @pytest.fixture
@@ -106,16 +122,8 @@ async def test_an_edit_tells_the_model_and_the_clients_what_it_broke(
     session = await seat.workspace.session()
     await run_call(seat, session, call("view", file_path="shop.py"))
     await place.state("py", READY)
-    await run_call(seat, session, call("lsp_diagnostics", file_path="shop.py"))  # it is warm
-    result = await run_call(
-        seat,
-        session,
-        call(
-            "edit", file_path="shop.py", old_string="return amount", new_string="return sum_of_it"
-        ),
-    )
+    result = await until(partial(_break, seat, session), "an edit hears of it", PATIENCE_SECONDS)
     assert result["is_error"] is False
-    assert "<file_diagnostics>" in result["content"]
     assert "Error: shop.py:7:12 [py basedpyright reportUndefinedVariable]" in result["content"]
     assert '"sum_of_it" is not defined' in result["content"]
     await place.state("py", STARTING)
@@ -137,6 +145,19 @@ async def test_an_edit_tells_the_model_and_the_clients_what_it_broke(
         ),
     )
     assert "not defined" not in mended["content"]
+
+
+async def _break(seat: Seat, session: str) -> dict[str, Any] | None:
+    """An edit that waited long enough for the checker; else the file is as before, and warm."""
+    names = ("return amount", "return sum_of_it")
+    for old, new in (names, names[::-1]):
+        result = await run_call(
+            seat, session, call("edit", file_path="shop.py", old_string=old, new_string=new)
+        )
+        if "<file_diagnostics>" in result["content"] and new == names[1]:
+            return result
+    await run_call(seat, session, call("lsp_diagnostics", file_path="shop.py"))
+    return None
 
 
 async def test_the_tools_answer_by_name(
@@ -171,8 +192,7 @@ async def test_the_tools_answer_by_name(
     callees = (await said("lsp_call_hierarchy", symbol="main", direction="outgoing"))["content"]
     assert "shop.py:6 Function tax" in callees
     (place.path / "main.py").write_text("from shop import nothing_there\n")
-    checked = (await said("lsp_diagnostics", file_path="main.py"))["content"]
-    assert "nothing_there" in checked
+    checked = await place.checked(session, "main.py", "nothing_there")
     assert "main.py: 1 error" in checked
     everywhere = (await said("lsp_diagnostics"))["content"]
     assert "<project_diagnostics>" in everywhere
@@ -266,18 +286,22 @@ async def test_a_symbol_is_replaced_by_its_name(
     assert unread["is_error"] is True
     assert "has not been read in this session" in unread["content"]
     before = shop.read_text()
-    await run_call(seat, session, call("view", file_path="shop.py"))
-    await run_call(seat, session, call("lsp_diagnostics", file_path="shop.py"))  # it is warm
-    await seat.workspace.skip_permissions(False)
-    start = seat.stream.mark()
-    await seat.workspace.prompt(session, replace)
-    request = await asked(seat, session, start=start)
-    assert request["action"] == "write"
-    assert request["params"]["file_path"] == str(shop)
-    assert request["params"]["old_content"] == before
-    await seat.workspace.grant(request)
-    await seat.stream.run_complete(session, start=start)
-    result = results(await seat.workspace.messages(session))[-1]
+    for _ in range(10):  # a change waits five seconds for the checker, which may be busy
+        shop.write_text(before)
+        await run_call(seat, session, call("view", file_path="shop.py"))
+        await run_call(seat, session, call("lsp_diagnostics", file_path="shop.py"))  # it is warm
+        await seat.workspace.skip_permissions(False)
+        start = seat.stream.mark()
+        await seat.workspace.prompt(session, replace)
+        request = await asked(seat, session, start=start)
+        assert request["action"] == "write"
+        assert request["params"]["file_path"] == str(shop)
+        assert request["params"]["old_content"] == before
+        await seat.workspace.grant(request)
+        await seat.stream.run_complete(session, start=start)
+        result = results(await seat.workspace.messages(session))[-1]
+        if "diagnostics>" in result["content"]:
+            break
     assert "Replaced Basket.total in shop.py (+1 -1 lines)." in result["content"]
     assert 'is not assignable to return type "str"' in result["content"]
     assert metadata_of(result) == {
@@ -312,12 +336,8 @@ async def test_clients_start_stop_and_ask_servers(
     await place.state("py", READY)
     session = await workspace.session()
 
-    async def diagnosed() -> dict[str, Any]:
-        await run_call(seat, session, call("lsp_diagnostics", file_path="shop.py"))
-        answer: dict[str, Any] = await workspace.call("GET", "/lsps/py/diagnostics")
-        return answer
-
-    found = await until(diagnosed, "something is found")
+    await place.checked(session, "shop.py", "undefined_thing")
+    found = await workspace.call("GET", "/lsps/py/diagnostics")
     (diagnostics,) = found.values()
     assert list(found) == [(place.path / "shop.py").as_uri()]
     error = next(d for d in diagnostics if d["severity"] == 1)
@@ -327,7 +347,7 @@ async def test_clients_start_stop_and_ask_servers(
     start = seat.stream.mark()
     await workspace.call("POST", "/lsps/stop")
     await place.state("py", STOPPED, start=start)
-    assert place.servers() == []
+    await eventually(lambda: place.servers() == [], "the server is gone")
     assert (await place.lsps())["py"]["diagnostic_count"] == 0
     for path, body, status in (
         ("/lsps/none/diagnostics", None, 404),
@@ -386,7 +406,7 @@ async def test_servers_end_when_the_server_is_killed(
     session = await place.seat.workspace.session()
     await run_call(place.seat, session, call("view", file_path="shop.py"))
     await place.state("double", READY)
-    assert len(place.servers()) >= 2
+    await eventually(lambda: len(place.servers()) >= 2, "the server and its child run")
     await asyncio.to_thread(embedded_server.kill9)
     await eventually(lambda: place.servers() == [], "all is gone")
     await asyncio.to_thread(embedded_server.start)
@@ -398,21 +418,20 @@ async def test_servers_end_when_the_server_is_killed(
     await until(is_settled, "it is told as ended")
     session = await again.seat.workspace.session()
     (folder / "shop.py").write_text("bad\n")
-    checked = await run_call(again.seat, session, call("lsp_diagnostics", file_path="shop.py"))
-    assert "line 1 is bad" in checked["content"]
+    await again.checked(session, "shop.py", "line 1 is bad")
 
 
 @pytest.mark.parametrize("mode", ["crash", "hang", "silent"])
 async def test_a_server_that_misbehaves_delays_an_edit_shortly_and_stops_nothing(
     mode: str, one_server: Server, connect: Connect, project_of: Callable[..., Path]
 ) -> None:
-    place = await sit(connect(one_server), project_of(lsp={"double": double(mode)}))
+    place = await sit(connect(one_server), project_of(lsp={"double": double(mode, timeout=280)}))
     seat, session = place.seat, await place.seat.workspace.session()
     for number in range(3):
         began = time.monotonic()
         content = f"number = {number}\n"
         written = await run_call(seat, session, call("write", file_path="new.py", content=content))
-        assert time.monotonic() - began < 20  # far from the 30 s that it is given to start
+        assert time.monotonic() - began < 60  # far from the 280 s that it is given to start
         assert written["is_error"] is False
         assert "diagnostics" not in written["content"]
     assert (place.path / "new.py").read_text() == "number = 2\n"

@@ -1,6 +1,5 @@
 """Workers hear of work at once; their own looking is for the nudges that were lost."""
 
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,13 +10,13 @@ from tests.acceptance.harness.client import Client
 from tests.acceptance.harness.shapes import Server
 
 
-@pytest.mark.server_env(CRUSH_POLL="60", CRUSH_LEASE="600")
+# Whoever misses a nudge waits longer than any limit of this test.
+@pytest.mark.server_env(CRUSH_POLL="3000", CRUSH_LEASE="30000")
 @pytest.mark.server_workers(2)
 async def test_a_worker_hears_of_prompts_and_cancels_without_looking(
     server: Server, connect: Callable[[Server], Client], project: Callable[..., Path]
 ) -> None:
     seat = await take_seat(connect(server), project())
-    began = time.monotonic()
     for number in range(5):
         session = await seat.workspace.session()
         await seat.workspace.prompt(session, SHORT, f"short {number}")
@@ -27,4 +26,3 @@ async def test_a_worker_hears_of_prompts_and_cancels_without_looking(
         await seat.workspace.cancel(session)
         complete = await seat.stream.run_complete(session, f"slow {number}")
         assert complete["cancelled"] is True
-    assert time.monotonic() - began < 60  # what one lost nudge costs

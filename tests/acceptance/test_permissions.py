@@ -444,7 +444,7 @@ async def test_a_parked_run_returns_with_its_path_after_the_last_client_left(
     await seat.workspace.prompt(session, bash("touch made.txt"), "parked")
     request = await asked(seat, session)
     await seat.stream.abort()
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while seat.workspace.id in [w["id"] for w in await client.workspaces()]:
             await asyncio.sleep(0.05)
     for call_of in (seat.workspace.agent(), seat.workspace.grant(request)):

@@ -48,7 +48,7 @@ async def test_a_prompt_outlives_a_kill_right_after_its_202(
     feed = await NativeSse(client.http, workspace.id, after=0).open()
     hold.unlink()  # not before: with its last run's end the workspace closes
     await feed.wait_for(
-        lambda e: e.type == "run.finished" and e.body["data"]["run"]["run_id"] == "second", 30
+        lambda e: e.type == "run.finished" and e.body["data"]["run"]["run_id"] == "second"
     )
     finished = [e.body["data"]["run"] for e in feed.received if e.type == "run.finished"]
     await feed.close()

@@ -170,7 +170,7 @@ async def test_a_summary_can_be_cancelled_and_the_conversation_stays(
     later = model.new_gate()
     await run(seat, session, "kept words [[n=3]]")
     start = seat.stream.mark()
-    await seat.workspace.prompt(session, "[[n=2000 d=20]]")
+    await seat.workspace.prompt(session, "[[n=20000 d=20]]")
     await seat.stream.wait_for(lambda e: e.type == "message" and "word5" in e.text, start=start)
     await seat.workspace.call("POST", f"/agent/sessions/{session}/summarize")
     assert await seat.workspace.queued(session) == 0  # it is no prompt

@@ -53,7 +53,7 @@ async def told(seat: Seat, model: ScriptedModel, session: str) -> str:
 async def told_with_git(seat: Seat, model: ScriptedModel) -> str:
     """Git has two seconds; on a busy machine it may miss them, and the session keeps what it got."""
     prompt = ""
-    for _ in range(5):
+    for _ in range(20):
         prompt = await told(seat, model, await seat.workspace.session())
         if "Git branch" in prompt:
             break

@@ -79,7 +79,12 @@ def _module(script: str) -> list[str]:
 
 
 async def until_state(
-    seat: Seat, name: str, state: str, *, start: int | None = None, timeout: float = START_SECONDS + 20
+    seat: Seat,
+    name: str,
+    state: str,
+    *,
+    start: int | None = None,
+    timeout: float = START_SECONDS + 20,
 ) -> dict[str, Any]:
     """What clients are told of it then. With `start`, by an `mcp_event` from there on."""
 
