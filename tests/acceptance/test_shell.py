@@ -4,13 +4,14 @@ import asyncio
 import os
 import uuid
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import aiohttp
 import pytest
 
-from tests.acceptance.calling import bash, call, eventually, results, run_call
+from tests.acceptance.calling import bash, call, eventually, results, run_call, until
 from tests.acceptance.conversation import SHORT, Seat, roles_and_finishes, take_seat, text_of
 from tests.acceptance.harness.client import Client
 from tests.acceptance.harness.http import UnexpectedStatus
@@ -41,6 +42,12 @@ def shell(seat: Seat, session: str, command: str, **more: Any) -> "asyncio.Task[
 def command_of(message: dict[str, Any]) -> dict[str, Any]:
     (part,) = [part for part in message["parts"] if part["type"] == "shell_command"]
     return dict(part["data"])
+
+
+async def is_kept(seat: Seat, session: str, output: str) -> bool:
+    """Whether the session's only message, a command, is stored with this output."""
+    (message,) = await seat.workspace.messages(session)
+    return bool(command_of(message)["output"] == output)
 
 
 async def shows(seat: Seat, session: str, text: str, *, ended: bool = False) -> Event:
@@ -124,7 +131,8 @@ async def test_it_is_streamed_as_it_runs(seat: Seat) -> None:
         for reader in readers:
             output = await reader.wait_for(lambda r: r.type == "tool.output")
             assert output.body["data"] == expected
-        # Who comes in its middle is shown it as it stands.
+        # Who comes in its middle is shown it as it is stored, a moment after it is told.
+        await until(partial(is_kept, seat, session, "first\n"), "it is stored")
         late = await NativeSse(http, seat.workspace.id).open()
         readers.append(late)
         stands = await late.wait_for(lambda r: r.type == "message.progress")
@@ -306,9 +314,7 @@ async def test_the_end_of_its_server_leaves_it_finished_with_what_was_kept(
     session = await seat.workspace.session()
     running = shell(seat, session, f"trap '' TERM INT HUP; echo begun; {STAY}")
     await shows(seat, session, "begun")
-    async with asyncio.timeout(60):
-        while command_of((await seat.workspace.messages(session))[0])["output"] != "begun\n":
-            await asyncio.sleep(0.02)
+    await until(partial(is_kept, seat, session, "begun\n"), "it is stored")
     await asyncio.to_thread(server.stop if how == "SIGTERM" else server.kill9)
     await asyncio.gather(running, return_exceptions=True)
     try:
