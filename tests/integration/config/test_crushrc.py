@@ -147,12 +147,12 @@ def test_a_program_that_does_not_end_is_stopped_with_what_it_started(tmp_path: P
     file = tmp_path / "crushrc"
     file.write_text(f"option debug\nsleep 600 & echo $! > {tmp_path / 'pid'}\nsleep 600\n")
     began = time.monotonic()
-    evaluated = evaluate(str(file), env=env(), seconds=0.5)
-    assert time.monotonic() - began < 10
+    evaluated = evaluate(str(file), env=env(), seconds=3)
+    assert time.monotonic() - began < 60
     assert evaluated.trees == ()
-    assert "longer than 0.5 seconds" in str(evaluated.fault)
+    assert "longer than 3 seconds" in str(evaluated.fault)
     pid = int((tmp_path / "pid").read_text())
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while Path(f"/proc/{pid}").exists() and "Z" not in Path(f"/proc/{pid}/stat").read_text():
         assert time.monotonic() < deadline
         time.sleep(0.01)
@@ -161,7 +161,7 @@ def test_a_program_that_does_not_end_is_stopped_with_what_it_started(tmp_path: P
 def test_a_background_program_does_not_delay_the_configuration(tmp_path: Path) -> None:
     file = tmp_path / "crushrc"
     file.write_text("sleep 600 &\noption debug\n")
-    evaluated = evaluate(str(file), env=env(), seconds=10)
+    evaluated = evaluate(str(file), env=env(), seconds=60)
     assert evaluated.trees == ({"options": {"debug": True}},)
 
 

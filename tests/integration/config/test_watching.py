@@ -15,7 +15,7 @@ class Heard:
         self.paths: queue.SimpleQueue[frozenset[str]] = queue.SimpleQueue()
 
     def wait_for(self, path: Path) -> None:
-        while str(path) not in self.paths.get(timeout=10):
+        while str(path) not in self.paths.get(timeout=60):
             pass
 
 

@@ -36,7 +36,7 @@ class Line:
         self._room.set()
 
     async def terminals(self, count: int) -> list[dict[str, Any]]:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while len(found := [f for f in self.sent if f["kind"] == "terminal"]) < count:
                 self._came.clear()
                 await self._came.wait()

@@ -210,13 +210,16 @@ def test_a_broken_protocol_drops_the_connection(open_wire: Wire, frame: bytes) -
 def test_small_frames_are_not_held_back(open_wire: Wire) -> None:
     # With Nagle's algorithm the second of each pair would wait for 40 ms.
     took = []
-    for _ in range(25):
+    for number in range(500):
         begun = time.monotonic()
         open_wire.send(TEXT, b'{"kind":"run","assignment":"__stream:3:1"}')
         while b"terminal" not in open_wire.frame()[1]:
             pass
         took.append(time.monotonic() - begun)
-    assert min(took[10:]) < 0.04  # the first ones are acknowledged at once in any case
+        # The first ones are acknowledged at once in any case; a busy machine needs several tries.
+        if number > 10 and took[-1] < 0.04:
+            return
+    raise AssertionError(f"none took less than 40 ms: {took}")
 
 
 def test_pings_of_one_who_reads_nothing_are_answered_by_one_pong(start_child: StartChild) -> None:

@@ -65,7 +65,7 @@ async def test_all_run_at_the_same_time(tmp_path: Path) -> None:
     # Each waits for the other: one after the other, the first would never end.
     meet = 'touch {0}; until test -e {1}; do sleep 0.01; done; echo \'{{"context": "{0}"}}\''
     verdict = await ask(
-        tmp_path, hook(meet.format("a", "b"), timeout=10), hook(meet.format("b", "a"), timeout=10)
+        tmp_path, hook(meet.format("a", "b"), timeout=60), hook(meet.format("b", "a"), timeout=60)
     )
     assert verdict.context == "a\nb"
 
@@ -81,7 +81,7 @@ async def test_one_that_hangs_is_killed_with_all_it_started(
             hook(f"trap '' TERM; {word.sleeper} & {word.sleeper}", timeout=0.5, name="slow"),
             hook('echo \'{"decision": "allow"}\''),
         )
-    assert time.monotonic() - started < 10
+    assert time.monotonic() - started < 60
     assert verdict.decision is Decision.ALLOW
     assert word.pids() == set()
     assert "hook slow has no say: it took longer than 0.5 seconds and was ended" in caplog.text

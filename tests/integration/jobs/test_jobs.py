@@ -63,7 +63,7 @@ async def test_a_cancel_while_a_job_begins_ends_it(place: Place) -> None:
             await asyncio.sleep(0)
         starting.cancel()
         await asyncio.gather(starting, return_exceptions=True)
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while place.host.hosted() or await read(Job.objects.filter(state="running").count):
             await asyncio.sleep(0.02)
     await asyncio.to_thread(until, lambda: not word.pids())
@@ -73,7 +73,7 @@ async def test_an_adopted_command_goes_on_with_what_it_had_printed(place: Place)
     order = place.order("echo before; until [ -e go ]; do sleep 0.02; done; echo after; exit 2")
     output = WatchedOutput(limits.COMMAND_OUTPUT_BYTES)
     running = await Running.start(order.argv, cwd=order.folder, env=order.env, sink=output)
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while output.kept.text() != "before\n":
             await asyncio.sleep(0.02)
     assert not running.is_over
@@ -100,7 +100,7 @@ async def test_what_is_refused_stays_its_callers(place: Place) -> None:
 async def test_a_job_that_another_process_kills_in_its_row_ends(place: Place) -> None:
     """Processes share nothing but the database."""
     job_id = await place.jobs.start(place.order("echo hi; sleep 600"))
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while (await place.jobs.report(job_id)).output != "hi\n":
             await asyncio.sleep(0.02)
     pid = (await place.row(job_id)).pid
@@ -133,7 +133,7 @@ async def test_output_that_cannot_be_saved_is_told_from_memory(place: Place) -> 
     (place.path / "data").mkdir()
     (place.path / "data" / "jobs").symlink_to(place.path / "elsewhere")
     job_id = await place.jobs.start(place.order("echo hi; sleep 600"))
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while (await place.jobs.report(job_id)).output != "hi\n":
             await asyncio.sleep(0.02)
     await place.jobs.kill(job_id)

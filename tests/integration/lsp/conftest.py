@@ -16,7 +16,7 @@ from agents.tools import textfile
 from agents.tools.contract import Question, ToolOutcome
 from agents.tools.lsp.plans import plans_of
 from agents.tools.lsp.protocol import load_protocol
-from agents.tools.lsp.service import WAIT_SECONDS, WorkspaceLanguages
+from agents.tools.lsp.service import WorkspaceLanguages
 from agents.tools.lsp.states import ServerStatus, State
 from agents.tools.lsp.tools import tools_of
 from agents.tools.lsp.workspace import Planned, WorkspaceServers
@@ -41,7 +41,7 @@ class Bench:
     asked: list[Question] = field(default_factory=list)
     news: asyncio.Event = field(default_factory=asyncio.Event)
     calls: int = 0
-    wait_seconds: float = WAIT_SECONDS
+    wait_seconds: float = 60.0  # for servers that answer; the others name a time
 
     @property
     def languages(self) -> WorkspaceLanguages:
@@ -70,7 +70,7 @@ class Bench:
 
     async def until(self, *states: State, name: str = "double") -> list[ServerStatus]:
         """Waits until these states of the server were told, in this order."""
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             while True:
                 told = [s for s in self.told if s.name == name and not s.only_diagnostics]
                 rest = iter(status.state for status in told)
@@ -82,7 +82,7 @@ class Bench:
 
 def double(mode: str, **more: Any) -> LspSettings:
     program = str(Path(language_server.__file__))
-    options: dict[str, Any] = {"filetypes": ("py",), "timeout_seconds": 20.0, **more}
+    options: dict[str, Any] = {"filetypes": ("py",), "timeout_seconds": 60.0, **more}
     return LspSettings("double", command=sys.executable, args=(program, mode), **options)
 
 
@@ -93,9 +93,7 @@ MakeBench = Callable[..., Bench]
 async def make_bench(tmp_path: Path) -> AsyncIterator[MakeBench]:
     made: list[Bench] = []
 
-    def make(
-        *settings: LspSettings, pause: float = 0.02, wait_seconds: float = WAIT_SECONDS
-    ) -> Bench:
+    def make(*settings: LspSettings, pause: float = 0.02, wait_seconds: float = 60.0) -> Bench:
         root = (tmp_path / f"project-{len(made)}").resolve()
         root.mkdir()
         desk = make_desk(root)

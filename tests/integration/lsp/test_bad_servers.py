@@ -46,7 +46,7 @@ async def test_one_that_fails_at_once_is_tried_a_few_times_and_left_alone(
 async def test_one_that_says_nothing_is_waited_for_less_and_less(
     mode: str, make_bench: MakeBench
 ) -> None:
-    bench = make_bench(double(mode), wait_seconds=1.0)
+    bench = make_bench(double(mode), wait_seconds=3.0)
     path = bench.write("a.py", "bad\n")
     times = []
     for number in range(3):
@@ -54,8 +54,8 @@ async def test_one_that_says_nothing_is_waited_for_less_and_less(
         began = time.monotonic()
         assert await bench.languages.after_change(str(path)) == ""
         times.append(time.monotonic() - began)
-    assert times[0] >= 1.0
-    assert times[-1] < 1.0  # it was late twice: nobody waits the whole time any more
+    assert times[0] >= 3.0
+    assert times[-1] < 3.0  # it was late twice: nobody waits the whole time any more
 
 
 async def test_one_that_does_not_start_in_its_time_is_ended(make_bench: MakeBench) -> None:
@@ -152,6 +152,7 @@ async def test_one_that_crashes_while_working_comes_back_with_its_files(
     bench = make_bench(double("crash-on-bad"), wait_seconds=1.0)
     path = bench.write("a.py", "good\n")
     await bench.languages.after_change(str(path))
+    await bench.until(State.READY)
     (ready,) = [status for status in bench.told if status.state is State.READY]
     path.write_text("bad\n")
     assert await bench.languages.after_change(str(path)) == ""

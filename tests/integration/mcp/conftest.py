@@ -18,6 +18,7 @@ from tests.doubles.mcp_backing import MemoryBacking
 
 DOUBLE = str(Path(__file__).parents[2] / "doubles/mcp_server.py")
 QUICK = Patience(
+    first_wait_seconds=60,  # a busy machine may take seconds to start Python
     call_seconds=3,
     listing_seconds=0.1,
     leave_seconds=0.3,

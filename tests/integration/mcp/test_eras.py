@@ -136,7 +136,7 @@ async def run(host: McpHost, name: str, tmp_path: Path, **arguments: Any) -> str
 
 
 async def until(holds: Callable[[], bool]) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while not holds():
             await asyncio.sleep(0.02)
 

@@ -175,7 +175,7 @@ async def test_a_git_that_hangs_is_ended_in_time(repository: Path, tmp_path: Pat
     started = time.monotonic()
     env = {"PATH": f"{slow.parent}:{os.environ['PATH']}"}
     assert await git_facts(str(repository), env) == GitFacts()
-    assert time.monotonic() - started < 8
+    assert time.monotonic() - started < 30
 
 
 async def test_a_session_keeps_what_was_true_when_it_began(repository: Path) -> None:

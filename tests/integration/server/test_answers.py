@@ -35,7 +35,7 @@ async def test_a_stream_that_breaks_off_is_seen_to(
 async def raw(server: AsgiServer, request: str) -> bytes:
     reader, writer = await asyncio.open_connection("127.0.0.1", port_of(server))
     writer.write(request.encode())
-    answer = await asyncio.wait_for(reader.read(), 5)
+    answer = await asyncio.wait_for(reader.read(), 60)
     writer.close()
     return answer
 

@@ -51,7 +51,7 @@ def stalled(path: str) -> bytes:
 
 async def settled(app: App) -> int:
     """How much was sent when no more goes out."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         before = -1
         while app.sent == 0 or app.sent != before:
             before = app.sent
@@ -91,7 +91,7 @@ async def test_a_reader_that_takes_nothing_for_the_patience_is_cut_off(
     with narrow_socket(port_of(server)) as client:
         await asyncio.get_running_loop().sock_sendall(client, stalled(path))
         await settled(app)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while server.connections:
                 await asyncio.sleep(0.05)
 
@@ -103,7 +103,7 @@ async def test_a_stream_delimited_by_its_close_is_cut_off_without_a_reset(
     with narrow_socket(port_of(server)) as client:
         await asyncio.get_running_loop().sock_sendall(client, stalled("http:/closing_flood"))
         await settled(app)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while server.transports:
                 await asyncio.sleep(0.05)
         assert b"one" in (await read_all(client))[:1000]  # ends with a close, raises nothing
@@ -112,12 +112,12 @@ async def test_a_stream_delimited_by_its_close_is_cut_off_without_a_reset(
 async def test_a_reader_that_takes_a_little_each_time_is_not_cut_off(
     start: Start, app: App
 ) -> None:
-    server = await start(patience_seconds=1.5)
+    server = await start(patience_seconds=4)
     loop = asyncio.get_running_loop()
     with narrow_socket(port_of(server)) as client:
         await loop.sock_sendall(client, stalled("http:/flood"))
         await settled(app)
-        until = loop.time() + 4
+        until = loop.time() + 8
         while loop.time() < until:
             assert await loop.sock_recv(client, 512 * 1024)
             await asyncio.sleep(0.05)
@@ -130,8 +130,8 @@ async def test_no_more_is_pushed_than_a_reader_takes(start: Start, app: App) -> 
     loop = asyncio.get_running_loop()
     with narrow_socket(port_of(server)) as client:
         await loop.sock_sendall(client, stalled("http:/push_flood"))
-        await asyncio.wait_for(app.is_waiting.wait(), 10)
+        await asyncio.wait_for(app.is_waiting.wait(), 60)
         assert app.seen == ["full"]
         assert memory() - before < 60 * MEGABYTE
-    await asyncio.wait_for(app.was_left.wait(), 10)
+    await asyncio.wait_for(app.was_left.wait(), 60)
     assert app.seen == ["full", "left: False"]

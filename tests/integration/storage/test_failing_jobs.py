@@ -122,7 +122,7 @@ async def test_no_error_of_a_job_ends_the_writer_or_its_caller(
     def fail(tx: Transaction) -> None:
         raise error
 
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         with pytest.raises(RuntimeError, match=f"a write failed: {type(error).__name__}"):
             await writer.write("", fail)
         assert await writer.write("", lambda tx: 5) == 5

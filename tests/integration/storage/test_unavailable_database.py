@@ -34,7 +34,7 @@ from workspaces.storage.reader import read
 from workspaces.storage.transaction import Recorded, Transaction
 from workspaces.storage.writer import Writer
 
-QUICK_SECONDS = 4.0  # with the second that the first look at a locked row takes
+QUICK_SECONDS = 8.0  # with the second that the first look at a locked row takes
 
 
 @pytest.fixture
@@ -76,7 +76,7 @@ async def test_a_locked_workspace_holds_up_no_other_and_keeps_its_order(
         )
         await asyncio.sleep(0)
         assert not any(task.done() for task in waiting)
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         assert await asyncio.gather(*waiting) == [1, 2, 3]
     assert [name for _, name in await in_thread(logged, workspaces[3])] == list(names)
 
@@ -97,7 +97,7 @@ async def test_many_locked_workspaces_are_not_waited_for_one_after_the_other(
         await asyncio.gather(*(tasks[w] for w in workspaces[12:]))
         assert time.monotonic() - began < QUICK_SECONDS
         assert not any(tasks[w].done() for w in held)
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         await asyncio.gather(*tasks.values())
 
 
@@ -151,7 +151,7 @@ async def test_a_process_that_was_frozen_in_a_transaction_does_its_batch_again(
         number = append(tx, workspaces[0], "once")
         if len(tries) == 1:
             tx.fetch("SELECT set_config('idle_in_transaction_session_timeout', '100ms', true)", [])
-            time.sleep(0.5)
+            time.sleep(2)
         return number
 
     assert await writer.write(workspaces[0], freeze_at_first) == 1
@@ -181,7 +181,7 @@ async def test_a_commit_whose_answer_is_lost_counts_once(
     gate.opened.set()
     await held
     proxy.cut_next_commits(1, cut)
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         assert await asyncio.gather(*tasks) == [1, 2]
     assert proxy.cut_commits == 1
     assert len(tries) == (2 if cut is Cut.ANSWER else 4)
@@ -219,7 +219,7 @@ async def test_runs_wait_for_the_database_and_requests_are_refused(
     assert not patient.done()
     assert not reading.done()
     proxy.set_mode(Mode.PASS)
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         assert await patient == 1
         assert await reading == len(workspaces)
     assert await in_thread(logged, workspaces[1]) == []
@@ -235,7 +235,7 @@ async def test_a_stop_ends_while_the_database_is_away(
     await asyncio.sleep(0)
     began = time.monotonic()
     await asyncio.to_thread(writer.stop)
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 30
     with pytest.raises(ShuttingDown):
         await patient
 
@@ -247,7 +247,7 @@ async def test_a_request_whose_write_has_not_begun_is_answered_although_the_data
     writer.start(loop=asyncio.get_running_loop())
     ran = threading.Event()
     held = await gate.hold(writer)  # as a statement without an answer would
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         with patience(0.1), pytest.raises(DatabaseUnreachable):
             await writer.write(workspaces[0], lambda tx: ran.set())
     gate.opened.set()

@@ -11,7 +11,7 @@ import aiohttp
 async def next_frame(answer: aiohttp.ClientResponse) -> str:
     """The next block of the stream that is not a heartbeat."""
     lines: list[str] = []
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while True:
             line = (await answer.content.readline()).decode()
             if not line:
@@ -27,7 +27,7 @@ async def next_envelope(answer: aiohttp.ClientResponse) -> Any:
 
 
 async def rest_of(answer: aiohttp.ClientResponse) -> bytes:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         return await answer.content.read()
 
 
@@ -44,7 +44,7 @@ async def read_all(client: socket.socket) -> bytes:
     """Everything until the server closes."""
     loop = asyncio.get_running_loop()
     chunks = []
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while chunk := await loop.sock_recv(client, 256 * 1024):
             chunks.append(chunk)
     return b"".join(chunks)

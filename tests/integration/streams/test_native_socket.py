@@ -15,14 +15,14 @@ from workspaces.storage.writer import writer
 
 async def items_of(socket: aiohttp.ClientWebSocketResponse) -> list[Any]:
     """The items of the next message that has some."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while not (items := json.loads(await socket.receive_str())):
             pass
     return items
 
 
 async def close_code_of(socket: aiohttp.ClientWebSocketResponse) -> int | None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while (await socket.receive()).type is aiohttp.WSMsgType.TEXT:
             pass
     return socket.close_code
@@ -93,7 +93,7 @@ async def test_a_retired_client_is_refused(site: Site) -> None:
 async def test_a_client_is_attached_while_its_socket_is_open(site: Site) -> None:
     async with site.session.ws_connect(site.socket(f"client_id={CLIENT}")):
         assert await site.claims() == {CLIENT: True}
-    await asyncio.wait_for(site.detached.get(), 10)
+    await asyncio.wait_for(site.detached.get(), 60)
     assert await site.claims() == {CLIENT: False}
 
 
@@ -167,7 +167,7 @@ async def test_a_reader_on_a_slow_line_gets_the_last_word_before_it_is_cut_off(
         while not reader.overflowed:
             await site.tell(size=100_000)
         body = b""
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             while struct.pack("!H", 4008) not in body[-4:]:
                 chunk = await loop.sock_recv(client, 32 * 1024)
                 assert chunk

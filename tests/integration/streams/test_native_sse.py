@@ -76,7 +76,7 @@ async def test_a_reader_without_a_client_id_holds_nothing(site: Site) -> None:
 async def test_a_client_is_attached_while_it_reads(site: Site) -> None:
     async with site.session.get(site.native(f"client_id={CLIENT}")):
         assert await site.claims() == {CLIENT: True}
-    await asyncio.wait_for(site.detached.get(), 10)
+    await asyncio.wait_for(site.detached.get(), 60)
     assert await site.claims() == {CLIENT: False}
 
 
@@ -112,7 +112,7 @@ async def test_readers_that_split_at_other_line_breaks_get_whole_events(site: Si
     async with site.session.get(site.native()) as answer:
         await site.write(create_session, title=title)
         body = ""
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while "three" not in body or not body.endswith("\n\n"):
                 body += (await answer.content.readany()).decode()
     assert body.splitlines() == body[:-1].split("\n")

@@ -40,7 +40,7 @@ async def test_the_v1_stream_comes_and_detaches(elsewhere: Site) -> None:
         assert await elsewhere.claims() == {CLIENT: True}
         await elsewhere.write(create_session, title="new")
         assert (await next_envelope(answer))["type"] == "session"
-    await asyncio.wait_for(elsewhere.detached.get(), 10)
+    await asyncio.wait_for(elsewhere.detached.get(), 60)
 
 
 async def test_a_slow_native_reader_is_told_to_resume(elsewhere: Site) -> None:

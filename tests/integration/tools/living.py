@@ -46,7 +46,7 @@ class Word:
 PYTHON_SLEEP = "python3 -I -S -c 'import time; time.sleep(600)'"
 
 
-def until(condition: Callable[[], object], *, seconds: float = 10.0) -> None:
+def until(condition: Callable[[], object], *, seconds: float = 60.0) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, "It did not come to be in time."

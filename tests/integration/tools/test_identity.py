@@ -30,7 +30,7 @@ def sleeper(mark: str) -> Iterator["subprocess.Popen[bytes]"]:
 def test_what_is_recorded_is_ended(sleeper: "subprocess.Popen[bytes]", mark: str) -> None:
     begun = identity.started(sleeper.pid)
     assert identity.end_recorded(sleeper.pid, begun, mark)
-    assert sleeper.wait(10) == -9
+    assert sleeper.wait(60) == -9
     assert not identity.end_recorded(sleeper.pid, begun, mark)
 
 
@@ -52,7 +52,7 @@ def test_a_process_is_killed_by_number_and_start_time_only(
     assert not identity.kill_exactly(1, identity.started(1))
     assert sleeper.poll() is None
     assert identity.kill_exactly(sleeper.pid, identity.started(sleeper.pid))
-    assert sleeper.wait(10) == -9
+    assert sleeper.wait(60) == -9
 
 
 def test_what_it_started_is_ended_by_the_mark_when_it_is_gone_itself(mark: str) -> None:

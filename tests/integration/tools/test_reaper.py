@@ -21,7 +21,7 @@ _ANCESTOR = f"""
 import subprocess, sys
 sleeper = subprocess.Popen(["sleep", "600"])
 killed = subprocess.run([sys.executable, "-c", {_KILLS!r}, sys.argv[1]], capture_output=True)
-print("alive", killed.stdout.decode().strip(), sleeper.wait(10))
+print("alive", killed.stdout.decode().strip(), sleeper.wait(60))
 """
 
 
@@ -62,14 +62,14 @@ def test_a_process_that_the_first_look_misses_is_found_by_the_next(
 
     assert kill_marked(mark, look=look) == 1
 
-    assert sleeper.wait(10) == -9
+    assert sleeper.wait(60) == -9
     assert looks[1] == {sleeper.pid}
 
 
 def test_it_ends_in_time_though_processes_keep_coming(mark: str) -> None:
     began = time.monotonic()
     kill_marked(mark, within_seconds=0.2, look=lambda mark: {2**22 + 1})  # no such process
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 30
 
 
 def test_a_short_mark_is_refused() -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import sys
+import time
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -134,7 +135,7 @@ async def test_who_watches_is_told_of_what_was_printed_before(tmp_path: Path) ->
     output.watch(lambda: first.append("never"), every_seconds=60)
     told = asyncio.Event()
     output.watch(told.set, every_seconds=0)
-    await asyncio.wait_for(told.wait(), 20)
+    await asyncio.wait_for(told.wait(), 60)
     assert first == []
 
 
@@ -147,9 +148,11 @@ async def test_nothing_of_a_flood_is_lost_and_little_of_it_is_kept(
         "yes 0123456789 | head -c 5000000; echo end", tmp_path, is_held=True, columns=columns
     )
     output.watch(lambda: told.append(output.kept.total), every_seconds=0.1)
+    began = time.monotonic()
     running.let_go()
     assert await running.finish() == 0
+    seconds = time.monotonic() - began
     assert output.kept.total == 5_000_004
     assert output.kept.text().endswith("end\n")
     assert len(output.kept.text()) < 101_000
-    assert len(told) < 50
+    assert len(told) < 10 * seconds + 10

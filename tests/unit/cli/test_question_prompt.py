@@ -51,7 +51,7 @@ async def survey(*lines: str) -> tuple[Sequence[dict[str, Any]] | None, str]:
         for line in lines:
             await seat.wait_for("skip it: ", "words of your own: ", "answer: ")
             seat.type(line)
-        return await asyncio.wait_for(asking, 10), seat.shown
+        return await asyncio.wait_for(asking, 60), seat.shown
 
 
 async def test_each_question_is_shown_and_asked_again_until_it_fits() -> None:

@@ -33,7 +33,7 @@ class Process:
         self.news.set()
 
     async def until(self, count: int) -> list[Any]:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while len(self.heard) < count:
                 self.news.clear()
                 await self.news.wait()

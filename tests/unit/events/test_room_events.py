@@ -79,12 +79,12 @@ async def test_whoever_waits_for_the_next_event_is_woken() -> None:
 
     played.room.publish(event(1))
 
-    await asyncio.wait_for(waiting, 10)
+    await asyncio.wait_for(waiting, 60)
 
 
 async def test_waiting_for_the_next_event_has_an_end() -> None:
     played = Played()
-    await asyncio.wait_for(played.room.wait_for_next(), 10)
+    await asyncio.wait_for(played.room.wait_for_next(), 60)
 
     played.room.publish(event(1))  # the one who waited is gone: no harm
 

@@ -34,11 +34,11 @@ class Ears:
         return self.answer
 
     async def heard(self, count=1) -> None:
-        async with asyncio.timeout(20), self.changed:
+        async with asyncio.timeout(60), self.changed:
             await self.changed.wait_for(lambda: len(self.events) >= count)
 
     async def was_asked(self, count=1) -> None:
-        async with asyncio.timeout(20), self.changed:
+        async with asyncio.timeout(60), self.changed:
             await self.changed.wait_for(lambda: len(self.asked) >= count)
 
     @property

@@ -149,7 +149,7 @@ def test_no_child_outlives_its_parent(tmp_path, number):
         starts = {pid: started(pid) for pid in pids}
         assert all(starts.values())
         parent.send_signal(number)
-        parent.wait(10)
+        parent.wait(60)
         handles = []
         for pid in pids:
             try:

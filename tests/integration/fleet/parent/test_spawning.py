@@ -84,8 +84,8 @@ async def test_a_process_that_is_never_reachable_is_killed(tmp_path):
     pid_file = tmp_path / "pid"
     code = f"import os,time; open({str(pid_file)!r},'w').write(str(os.getpid())); time.sleep(600)"
     command = (sys.executable, "-c", code)  # which does not even read its input
-    with pytest.raises(SpawnTimedOut, match=r"within 1\.5 seconds"):
-        await spawn_child(make_spec(tmp_path), launch(command, within_seconds=1.5))
+    with pytest.raises(SpawnTimedOut, match=r"within 6 seconds"):
+        await spawn_child(make_spec(tmp_path), launch(command, within_seconds=6))
     assert started(int(pid_file.read_text())) == ""
 
 
@@ -115,7 +115,7 @@ async def test_a_spawn_that_is_cancelled_leaves_no_process(tmp_path):
     spawning = asyncio.create_task(
         spawn_child(make_spec(tmp_path), launch((sys.executable, "-c", code)))
     )
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while not (pid_file.exists() and pid_file.read_text()):
             await asyncio.sleep(0.01)
     spawning.cancel()
@@ -136,7 +136,7 @@ async def test_a_process_that_ignores_the_term_signal_is_killed():
         "sys.stderr.write('ready'); sys.stderr.flush(); time.sleep(600)"
     )
     process = await ChildProcess.start((sys.executable, "-c", code))
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while not process._stderr:  # its own readiness; nothing else tells
             await asyncio.sleep(0.01)
     await process.end(grace_seconds=0.2)
@@ -149,8 +149,8 @@ async def test_a_grandchild_that_holds_the_pipe_holds_nobody_up():
         "print(p.pid,file=sys.stderr)"
     )
     process = await ChildProcess.start((sys.executable, "-c", code))
-    assert await process.wait(within_seconds=20)
-    async with asyncio.timeout(20):
+    assert await process.wait(within_seconds=60)
+    async with asyncio.timeout(60):
         grandchild = int(await process.last_words())
         await process.end()
     os.kill(grandchild, signal.SIGKILL)  # it lives, and has the pipe

@@ -52,7 +52,7 @@ async def test_a_child_is_used_again_at_once(warm, tmp_path):
     await ears.heard()
     took = time.perf_counter() - begun
     assert again is first
-    assert took < 0.5  # the bench measures it; this one shares its machine
+    assert took < 10  # the bench measures it; this one shares its machine
     assert (await running).result == "echo: a"
     assert again.runs == 2
 
@@ -77,7 +77,7 @@ async def test_a_dead_child_is_not_handed_out(warm, tmp_path):
     first = await pool.take("w", make_spec(tmp_path, reusable=True))
     pool.give_back(first, is_usable=True)
     os.kill(first.process.pid, signal.SIGKILL)
-    await first.process.wait(within_seconds=10)
+    await first.process.wait(within_seconds=60)
     second = await pool.take("w", make_spec(tmp_path, reusable=True))
     assert second is not first
     assert (await run(second)).result == "echo: x"
@@ -100,7 +100,7 @@ async def test_those_that_idle_end(warm, tmp_path):
     child = await pool.take("w", make_spec(tmp_path, reusable=True))
     pool.give_back(child, is_usable=True)
     assert pool.hosted() == {"w"}
-    assert await child.process.wait(within_seconds=20)
+    assert await child.process.wait(within_seconds=60)
     assert pool.hosted() == frozenset()
 
 
@@ -125,7 +125,7 @@ async def test_only_a_few_wait(warm, tmp_path):
     kept, surplus = [await pool.take("w", renamed(spec, name)) for name in "ab"]
     pool.give_back(kept, is_usable=True)
     pool.give_back(surplus, is_usable=True)
-    assert await surplus.process.wait(within_seconds=20)
+    assert await surplus.process.wait(within_seconds=60)
     assert alive(kept) == [True]
 
 
@@ -137,7 +137,7 @@ async def test_the_number_of_children_is_bounded_and_a_waiting_one_gives_way(war
         await pool.take("w", renamed(spec, "b"))
     pool.give_back(first, is_usable=True)
     await pool.take("v", renamed(spec, "b"))
-    assert await first.process.wait(within_seconds=20)
+    assert await first.process.wait(within_seconds=60)
 
 
 async def test_a_workspace_that_closes_ends_a_child_that_just_starts(warm, tmp_path):
