@@ -32,6 +32,8 @@ Fleet = Callable[..., Path]
 TOKEN = "a-token-for-parents-1234567890"
 SECOND = 1000
 
+pytestmark = pytest.mark.timeout(900)  # sub-agents of sub-agents are processes that start in turn
+
 
 @pytest.fixture
 def fleet(project: MakeProject) -> Fleet:
@@ -47,7 +49,7 @@ async def run(seat: Seat, session: str, *assignments: str) -> list[dict[str, Any
     """What the calls that sent for these came to."""
     start = seat.stream.mark()
     await seat.workspace.prompt(session, agents(*assignments))
-    complete = await seat.stream.run_complete(session, timeout=90, start=start)
+    complete = await seat.stream.run_complete(session, timeout=240, start=start)
     assert "error" not in complete, complete
     return results(await seat.workspace.messages(session))
 
@@ -154,7 +156,7 @@ async def test_several_work_side_by_side_each_in_a_session_of_its_own(
             await asyncio.sleep(0.05)
     for child in await children(seat, session):
         await seat.workspace.prompt(child["id"], "on")
-    await seat.stream.run_complete(session, timeout=60)
+    await seat.stream.run_complete(session, timeout=240)
 
     given = results(await seat.workspace.messages(session))
     said = {result["content"] for result in given}
@@ -187,7 +189,7 @@ async def test_they_may_have_their_own_to_the_stated_depth_and_no_deeper(
     for touched, levels, is_made in (("at-2", 2, True), ("at-3", 3, False)):
         start = seat.stream.mark()
         await seat.workspace.prompt(session, nested(f"touch {touched}", levels))
-        complete = await seat.stream.run_complete(session, timeout=90, start=start)
+        complete = await seat.stream.run_complete(session, timeout=240, start=start)
         result = results(await seat.workspace.messages(session))[-1]
         assert "error" not in complete
         assert not result["is_error"], result
@@ -208,7 +210,7 @@ async def test_a_question_comes_up_and_its_answer_goes_down_through_every_depth(
     assert [step["session_id"] for step in request["agent_path"]] == [session, child["id"]]
     assert not (path / "allowed").exists()
     assert await seat.workspace.grant(request) is True
-    await seat.stream.run_complete(session, timeout=60)
+    await seat.stream.run_complete(session, timeout=240)
     assert (path / "allowed").exists()
 
 
@@ -221,7 +223,7 @@ async def test_the_end_of_the_first_is_the_end_of_all_below_it(
     session = await seat.workspace.session()
     await seat.workspace.prompt(session, nested("echo $$ > pid; sleep 600", 2))
     file = path / "pid"
-    await eventually(lambda: file.exists() and bool(file.read_text().strip()), "it works", 60)
+    await eventually(lambda: file.exists() and bool(file.read_text().strip()), "it works", 240)
     tool = psutil.Process(int(file.read_text()))
     born = await asyncio.to_thread(processes_below, embedded_server)
     assert len(born) == 2
@@ -267,7 +269,7 @@ async def test_one_that_is_stopped_by_a_signal_is_given_up_and_its_process_kille
     (child,) = await asyncio.to_thread(processes_below, embedded_server)
 
     child.send_signal(signal.SIGSTOP)
-    await seat.stream.run_complete(session, timeout=60)
+    await seat.stream.run_complete(session, timeout=240)
 
     (result,) = results(await seat.workspace.messages(session))
     assert result["is_error"]
@@ -385,7 +387,7 @@ async def test_a_worker_that_dies_takes_its_own_with_it_and_another_settles_them
 
     os.kill(worker.pid, signal.SIGKILL)
     died = time.monotonic()
-    await seat.stream.run_complete(session, timeout=60)
+    await seat.stream.run_complete(session, timeout=240)
 
     assert time.monotonic() - died < 40  # after the run's lease, not after the sub-agent's minute
     await all_end([child])
@@ -415,7 +417,7 @@ async def test_a_worker_that_slept_past_its_lease_ends_the_sub_agent_that_is_no_
 
     worker.suspend()
     try:
-        await seat.stream.run_complete(session, timeout=60)  # the other one has settled it
+        await seat.stream.run_complete(session, timeout=240)  # the other one has settled it
         assert lives(child)
     finally:
         worker.resume()
