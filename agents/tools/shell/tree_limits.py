@@ -214,9 +214,7 @@ def usage_below(roots: set[int]) -> dict[int, Usage]:
     for name in os.listdir("/proc"):  # noqa: PTH208  as above
         if name.isdigit():
             with contextlib.suppress(OSError, ValueError, IndexError):
-                line = _read(f"/proc/{name}/stat")
-                # The name in brackets may itself hold brackets and spaces.
-                fields = line[line.rindex(")") + 2 :].split()
+                fields = _stat_fields(int(name))
                 facts[int(name)] = (int(fields[21]) * _PAGE, int(fields[17]))
                 children.setdefault(int(fields[1]), []).append(int(name))
     found: dict[int, Usage] = {}
@@ -227,21 +225,31 @@ def usage_below(roots: set[int]) -> dict[int, Usage]:
     return found
 
 
+def _stat_fields(pid: int) -> list[str]:
+    line = _read(f"/proc/{pid}/stat")
+    # The name in brackets may itself hold brackets and spaces.
+    return line[line.rindex(")") + 2 :].split()
+
+
 def exceeded_by(usage: Usage, limits: TreeLimits, *, may_hide: bool = False) -> str:
     """``may_hide``: memory may be held in files that no process has mapped."""
     if limits.processes and usage.processes > limits.processes:
         return PROCESSES
     if limits.memory_bytes and (may_hide or sum(usage.resident.values()) > limits.memory_bytes):
-        # Shared pages were counted once for each process: look closer, which is expensive.
-        shares = [_proportional_bytes(pid, size) for pid, size in usage.resident.items()]
-        mapped = sum(shared for _, shared in shares)
-        exact = sum(whole for whole, _ in shares) - mapped
-        exact += max(mapped, _held_in_files(usage.resident))
-        return MEMORY if exact > limits.memory_bytes else ""
+        # Shared pages were counted once for each process: look closer, which is expensive. And
+        # twice: processes that end during the first look leave their share to those looked at next.
+        looks = (_exact_bytes(usage.resident) for _ in range(2))
+        return MEMORY if all(exact > limits.memory_bytes for exact in looks) else ""
     return ""
 
 
-def _proportional_bytes(pid: int, otherwise: int) -> tuple[int, int]:
+def _exact_bytes(pids: Iterable[int]) -> int:
+    shares = [_proportional_bytes(pid) for pid in pids]
+    mapped = sum(shared for _, shared in shares)
+    return sum(whole for whole, _ in shares) - mapped + max(mapped, _held_in_files(pids))
+
+
+def _proportional_bytes(pid: int) -> tuple[int, int]:
     """Its share of the pages that several processes use together, and what of it are files in
     memory."""
     rollup = _read(f"/proc/{pid}/smaps_rollup").splitlines()
@@ -250,8 +258,17 @@ def _proportional_bytes(pid: int, otherwise: int) -> tuple[int, int]:
         for line in rollup
         if line.startswith(("Pss:", "Pss_Shmem:"))
     }
-    # Without: another user's, or just ended.
-    return found.get("Pss", otherwise), found.get("Pss_Shmem", 0)
+    if "Pss" not in found:
+        # All of it counts where it is another user's; one that has ended holds nothing.
+        return _resident_bytes(pid), 0
+    return found["Pss"], found.get("Pss_Shmem", 0)
+
+
+def _resident_bytes(pid: int) -> int:
+    try:
+        return int(_stat_fields(pid)[21]) * _PAGE
+    except (ValueError, IndexError):
+        return 0
 
 
 def _held_in_files(pids: Iterable[int]) -> int:

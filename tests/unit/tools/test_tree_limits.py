@@ -1,6 +1,7 @@
 """The limits of a command: their texts, what exceeds them, and where control groups are used."""
 
 import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -64,7 +65,7 @@ def test_a_tree_is_measured_without_its_root() -> None:
     [
         (Usage({}, 0), TreeLimits(), ""),
         (Usage({GONE: 100}, 10), TreeLimits(100, 10, 0), ""),
-        (Usage({GONE: 101}, 1), TreeLimits(100, 10, 0), MEMORY),
+        (Usage({os.getpid(): 101}, 1), TreeLimits(100, 10, 0), MEMORY),
         (Usage({GONE: 1}, 11), TreeLimits(100, 10, 0), PROCESSES),
         (Usage({GONE: 101}, 11), NO_LIMITS, ""),
     ],
@@ -75,9 +76,20 @@ def test_usage_is_compared_with_the_limits(usage: Usage, limits: TreeLimits, exc
 
 def test_pages_that_processes_share_count_once() -> None:
     """Its own share is what counts when the plain sum is above the limit."""
-    exact, _ = tree_limits._proportional_bytes(os.getpid(), 0)
+    exact, _ = tree_limits._proportional_bytes(os.getpid())
     assert exact > 0
     assert exceeded_by(Usage({os.getpid(): exact * 10}, 1), TreeLimits(exact * 5, 10, 0)) == ""
+
+
+def test_processes_that_have_ended_since_they_were_counted_hold_nothing() -> None:
+    """Several that share their memory may end together, with the command."""
+    ended = subprocess.Popen(["true"])
+    try:
+        os.waitid(os.P_PID, ended.pid, os.WEXITED | os.WNOWAIT)  # nobody has taken its exit code
+        usage = Usage({GONE: 150 * MIB, ended.pid: 150 * MIB}, 2)
+        assert exceeded_by(usage, TreeLimits(200 * MIB, 10, 0)) == ""
+    finally:
+        ended.wait()
 
 
 def test_the_sampler_sleeps_while_there_is_nothing_to_watch() -> None:
