@@ -52,10 +52,12 @@ class TcpProxy:
         else:
             self._passing.set()
         if mode is Mode.REFUSE:
-            with self._lock:
-                links = list(self._links)
-            for link in links:
-                link.close()
+            self._close_links()
+
+    def lead_to(self, port: int) -> None:
+        """From now on to another server of the same host, as if the first had been restarted."""
+        self._target = (self._target[0], port)
+        self._close_links()
 
     def cut_next_commits(
         self, count: int, cut: Cut = Cut.ANSWER, *, then_refuse: bool = False
@@ -72,6 +74,12 @@ class TcpProxy:
         with contextlib.suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
+
+    def _close_links(self) -> None:
+        with self._lock:
+            links = list(self._links)
+        for link in links:
+            link.close()
 
     # -- for the links
 

@@ -14,6 +14,7 @@ from tests.acceptance.harness.shapes import Server
 from tests.acceptance.mcp.servers import DOUBLE, on_stdio, states, until_state
 from tests.acceptance.mcp.sitting import NEVER, Connect, MakeDistant, MakeProject, sit
 from tests.acceptance.watching import LogWatch
+from tests.doubles.tcp_proxy import TcpProxy
 
 
 async def test_a_crash_is_a_tools_error_and_the_server_comes_back(
@@ -85,21 +86,24 @@ async def test_servers_that_cannot_run_never_stop_a_turn(
 async def test_a_distant_server_that_was_started_anew_is_found_again(
     hosting: Server, connect: Connect, project: MakeProject, distant: MakeDistant
 ) -> None:
-    there = distant("http")
-    seat = await sit(hosting, connect, project("anew", mcp={"s": there.entry}))
+    before, after = distant("http"), distant("http")
+    way = TcpProxy("127.0.0.1", before.port)
+    entry = {**before.entry, "url": f"http://127.0.0.1:{way.port}/mcp"}
+    seat = await sit(hosting, connect, project("anew", mcp={"s": entry}))
     session = await seat.workspace.session()
     await run_call(seat, session, call("mcp_s_add", first=1, second=1))
-    # It forgets the session: the next call does not even notice.
-    await asyncio.to_thread(there.kill9)
-    await asyncio.to_thread(there.start)
+    # The new one does not know the session: the next call does not even notice.
+    way.lead_to(after.port)
+    before.kill9()
     result = await run_call(seat, session, call("mcp_s_add", first=1, second=2))
     assert result["content"] == "3", result
     # While it is away a call is an error, and the turn goes on.
-    await asyncio.to_thread(there.kill9)
+    after.kill9()
     away = await run_call(seat, session, call("mcp_s_add", first=1, second=3))
     assert away["is_error"]
-    await asyncio.to_thread(there.start)
-    await until(lambda: _adds(seat, session), "it is found again")
+    await asyncio.to_thread(after.start)
+    await until(lambda: _adds(seat, session), "it is found again", 240)
+    way.close()
 
 
 async def _adds(seat: Seat, session: str) -> bool:
