@@ -67,6 +67,7 @@ class Assignment:
         self._deadlines = Deadlines(self._limits, self._loop.time())
         self._changed = asyncio.Event()  # the deadlines are others now
         self._questions = Questions(listener, connection, on_change=self._asked)
+        self._is_listener_busy = False
         self._ending: Ending | None = None  # why it was told to stop
         self._cancelling: asyncio.Task[None] | None = None
         self._early: list[str] | None = []  # messages from before the run was sent
@@ -172,7 +173,11 @@ class Assignment:
 
     async def _hear(self, event: object) -> None:
         self._produced.take(event)
-        await self._listener.on_event(event)
+        self._is_listener_busy = True
+        try:
+            await self._listener.on_event(event)
+        finally:
+            self._is_listener_busy = False
         self._deadlines.heard(self._loop.time())  # only now: a slow listener is not idleness
         if self._produced.events % FAIR_EVENTS == 0:
             await asyncio.sleep(0)  # a flood that is already here must not hold the loop
@@ -195,7 +200,9 @@ class Assignment:
             if self._deadlines.is_given_up(now) or self._deadlines.is_terminal_late(now):
                 return
             over = None if self._deadlines.is_stopping else self._deadlines.passed(now)
-            if over is not None:
+            if over is Ending.IDLE and self._is_listener_busy:
+                self._deadlines.heard(now)  # what the child says next is not read yet
+            elif over is not None:
                 await self._stop(over)
                 continue
             with contextlib.suppress(TimeoutError):
