@@ -6,14 +6,15 @@ import os
 import signal
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.acceptance.calling import call, eventually, run_call
+from tests.acceptance.calling import call, eventually, run_call, until
 from tests.acceptance.harness.processes import marked
 from tests.acceptance.harness.shapes import Server, Shape
 from tests.acceptance.marked import linux_only
-from tests.acceptance.mcp.servers import on_stdio, until_state
+from tests.acceptance.mcp.servers import on_stdio, states, until_state
 from tests.acceptance.mcp.sitting import Connect, MakeProject, sit
 
 
@@ -37,11 +38,18 @@ async def test_a_closed_workspace_takes_its_servers_and_all_they_started_with_it
     spawned = json.loads((await run_call(seat, session, call("mcp_s_spawn")))["content"])
     pids = [spawned["pid"], spawned["child"]]
     assert _living(pids) == pids
+    connected_at = (await states(seat))["s"]["connected_at"]
     await seat.workspace.release()
     await eventually(lambda: _living(pids) == [], "server and child are gone")
     # Opened again, everything is there again.
     again = await sit(hosting, connect, seat.workspace.path)
-    assert (await until_state(again, "s", "connected"))["tool_count"] == 11
+
+    async def is_new() -> dict[str, Any] | None:
+        shown = (await states(again)).get("s", {})  # that of the first one goes a moment behind it
+        is_up = shown.get("state") == "connected" and shown["connected_at"] != connected_at
+        return shown if is_up else None
+
+    assert (await until(is_new, "another one is connected"))["tool_count"] == 11
     result = await run_call(again, session, call("mcp_s_add", first=1, second=1))
     assert result["content"] == "2"
 
