@@ -55,7 +55,7 @@ class TrustView(ApiView):
             case "allow" | "deny" as answer:
                 config = await read(config_of_folder, folder)
                 if not fields["digest"]:
-                    raise BadField("digest is required: it says what was shown")
+                    raise BadField("digest is required: it identifies what was reviewed")
                 if fields["digest"] != config.trust.powers.digest:
                     raise TrustChanged
                 is_allowed = answer == "allow"

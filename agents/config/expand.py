@@ -74,7 +74,7 @@ def _expand(text: str, work: _Work, depth: int) -> str:
         piece, at = _reference(text, dollar, closings, work, depth)
         work.room -= len(piece)
         if work.room < 0:  # a few bytes of file could name a long variable many times
-            work.unread["it grows too long"] = None
+            work.unread[f"it is longer than {LENGTH_LIMIT} characters once expanded"] = None
             return "".join(pieces)
         pieces.append(piece)
 
@@ -100,13 +100,13 @@ def _reference(
 def _braced(text: str, dollar: int, end: int, work: _Work, depth: int) -> tuple[str, int]:
     name = _NAME.match(text, dollar + 2)
     if end < 0 or name is None or depth == 0:
-        work.unread["${ without a name and }"] = None
+        work.unread["${ needs a name and a closing }"] = None
         return "${", dollar + 2
     rest = text[name.end() : end]
     if not rest:
         return _value(name.group(), work), end + 1
     if not rest.startswith(":-"):
-        work.unread["only ${NAME} and ${NAME:-default} are known"] = None
+        work.unread["only ${NAME} and ${NAME:-default} are supported"] = None
         return text[dollar : end + 1], end + 1
     value = work.lookup(name.group())
     return value or _expand(rest[2:], work, depth - 1), end + 1

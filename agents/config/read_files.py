@@ -160,7 +160,7 @@ class _FileReading:
         folder = os.path.dirname(file)  # noqa: PTH120  as written
         both = [each.file for each in sources if os.path.dirname(each.file) == folder]  # noqa: PTH120
         if both and os.path.lexists(file):
-            message = f"wins over {PurePath(both[0]).name} of the same folder"
+            message = f"takes precedence over {PurePath(both[0]).name} in the same folder"
             self.problems.append(Problem(file, 0, 0, message, is_warning=True))
 
     def _parsed(self, file: str) -> ParsedFile:

@@ -97,7 +97,7 @@ def _notify(folders: Sequence[str]) -> RustNotify:
         except (OSError, RuntimeError) as error:
             # Its texts name folders and the kernel's reason.
             raise CannotWatch(str(error)) from None
-    raise CannotWatch("folders come and go")
+    raise CannotWatch("folders appear and disappear too often")
 
 
 class FileWatch:
@@ -285,9 +285,7 @@ class ConfigWatch:
             watch = await asyncio.to_thread(self._make_watch, folders, on_change)
         except CannotWatch as reason:
             if self._refused_at is None:
-                message = (
-                    "configuration files cannot be watched (%s): they are looked at every %g s"
-                )
+                message = "configuration files cannot be watched (%s): they are checked every %g s"
                 logger.warning(message, reason, ROUND_SECONDS)
             self._refused_at = time.monotonic()
             return None

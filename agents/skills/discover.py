@@ -152,7 +152,7 @@ class _Search:
         if source is SkillSource.PROJECT and not (
             _is_within(folder, self._inside) and _is_within(file, self._inside)
         ):
-            return Seen(location, mark, "it leads out of the workspace by a link")
+            return Seen(location, mark, "a link leads out of the workspace")
         return Seen(location, mark)
 
     def _folders(self, folder: str) -> list[str]:

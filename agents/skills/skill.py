@@ -121,7 +121,9 @@ def _name(entries: Mapping[str, Value], location: SkillLocation) -> str:
     if _NAME.fullmatch(name) is None:
         raise InvalidSkill("name: must be lower-case letters, digits and single hyphens")
     if name != location.name:
-        raise InvalidSkill(f"name: '{name}' is not the folder's, '{location.name[:_SHOWN]}'")
+        raise InvalidSkill(
+            f"name: '{name}' differs from the folder's name '{location.name[:_SHOWN]}'"
+        )
     return name
 
 

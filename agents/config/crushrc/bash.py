@@ -169,7 +169,9 @@ class _PipeReader(threading.Thread):
 def _evaluated(file: str, report: bytes, complaints: str, code: int) -> Evaluated:
     problems = _complaints(file, complaints)
     if len(report) >= REPORT_LIMIT:
-        return Evaluated((), fault=problem_with_file(file, "it configures too much"))
+        return Evaluated(
+            (), fault=problem_with_file(file, f"it configures more than {REPORT_LIMIT >> 20} MiB")
+        )
     broken = next((each for each in problems if _SYNTAX.match(each.message)), None)
     if broken is not None:
         return Evaluated((), fault=broken)

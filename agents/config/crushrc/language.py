@@ -223,7 +223,7 @@ def _argument(words: Sequence[str], index: int, what: str) -> str:
 
 def _no_more(words: Sequence[str]) -> None:
     if words:
-        raise Mistake(f"{words[0]!r} is one word too many")
+        raise Mistake(f"unexpected word {words[0]!r}")
 
 
 def _model_name(text: str) -> tuple[str, str]:

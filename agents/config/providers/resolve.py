@@ -80,7 +80,9 @@ class ProviderEntry:
             usual = named.address if named is not None else ""
             written = self.known.base_url if self.known else usual
             if not written:
-                self.fail("is missing, and this provider is not known without it", at="base_url")
+                self.fail(
+                    "is missing; this provider is not known, so it needs an address", at="base_url"
+                )
                 return ""
         expanded = expand(written, self.lookup)
         if not expanded.whole:
@@ -108,7 +110,7 @@ class ProviderEntry:
         elif written and not key:
             self.fail("is not configured: its variable is empty", at="api_key")
         elif not is_header_value(key):
-            self.fail("holds characters that no key has", at="api_key")
+            self.fail("contains characters that a key cannot have", at="api_key")
         return key, written
 
     def _token(self) -> str:
@@ -209,7 +211,9 @@ def resolve_provider(
     key, written_key = reading.key(needed=needs_key)
     if is_folders_address and not key and kind in KEYLESS - BUILT_IN:
         # Without a key its wire would take the account of this machine.
-        reading.fail("is missing, which an address that this folder chose needs", at="api_key")
+        reading.fail(
+            "is missing; an address that this folder chose needs a key of its own", at="api_key"
+        )
     headers, header_secrets = reading.headers()
     body = reading.body()
     models = reading.models(kind=kind, needed=needs_models)

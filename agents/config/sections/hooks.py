@@ -27,7 +27,9 @@ def pre_tool_hooks(tree: Mapping[str, Any], *, problems: list[Problem]) -> tuple
     for event, entries in (tree.get("hooks") or {}).items():
         # People write PreToolUse, pre_tool_use and preToolUse.
         if event.replace("_", "").replace("-", "").lower() != _PRE_TOOL_USE:
-            problems.append(problem_with_key(f"hooks.{event}", "is not known; PreToolUse is"))
+            problems.append(
+                problem_with_key(f"hooks.{event}", "is not a known event; use PreToolUse")
+            )
             continue
         for index, entry in enumerate(entries or ()):
             key = f"hooks.{event}[{index}]"

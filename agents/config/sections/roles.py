@@ -37,7 +37,7 @@ def _role(entry: SectionEntry) -> FleetRole:
             "cannot be combined with an endpoint: a sub-agent runs in one place", at="found_role"
         )
     if not all(character.isascii() and character.isprintable() for character in token):
-        entry.fail("holds a character that no header can", at="token")
+        entry.fail("contains a character that a header cannot hold", at="token")
     return FleetRole(
         name=entry.name,
         description=written.get("description") or "",

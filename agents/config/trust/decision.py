@@ -77,7 +77,7 @@ class FolderTrust:
     def why(self) -> str:
         """Why something is left out, and what to do."""
         if not self.powers.is_showable:
-            return "is left out: what this folder's configuration does is too long to be reviewed"
+            return "is left out: the list of what this folder's configuration would do is too long to review"
         if self.state is TrustState.DENIED:
             return "is left out, because this folder is not trusted (see `crush-server trust`)"
         return f"is left out until this folder is trusted: {CURE}"
@@ -113,7 +113,7 @@ def request_text(powers: Powers, *, folder: str) -> tuple[str, dict[str, str]]:
     sections = [
         ("starts", "It would start these programs:", powers.lines(Effect.STARTS)),
         ("sends_to", "It would send data to these addresses:", powers.lines(Effect.SENDS)),
-        ("allows", "It would allow, without a question:", powers.lines(Effect.ALLOWS)),
+        ("allows", "It would allow without asking:", powers.lines(Effect.ALLOWS)),
         ("expands", "It would read these variables:", powers.variables()),
         ("programs", "The text of these programs:", _texts(powers)),
         ("files", "Files of the folder that these name, as they are now:", sorted(powers.programs)),

@@ -166,7 +166,7 @@ class _Walk:
 
     def providers(self, value: Any) -> Any:
         if value is None:
-            self.add(Effect.SENDS, "providers", "takes away the providers of your own", None)
+            self.add(Effect.SENDS, "providers", "removes your own providers", None)
             return _NOTHING
         return {
             name: left
@@ -176,7 +176,7 @@ class _Walk:
 
     def _provider(self, key: str, entry: Any) -> Any:
         if entry is None:
-            self.add(Effect.SENDS, key, "takes away the provider of your own", None)
+            self.add(Effect.SENDS, key, "removes your own provider", None)
             return _NOTHING
         if entry.get("disable") is True:
             return {"disable": True}
@@ -290,7 +290,7 @@ class _Walk:
 
     def options(self, value: Any) -> Any:
         if value is None:
-            self.add(Effect.ALLOWS, "options", "takes away the options of your own", None)
+            self.add(Effect.ALLOWS, "options", "removes your own options", None)
             return _NOTHING
         kept = dict(value)
         if kept.get("auto_lsp", False) is not False:
@@ -304,7 +304,7 @@ class _Walk:
         outside = [named for named in paths if is_outside(named, self.path)]
         if outside:
             kept["skills_paths"] = [named for named in paths if named not in outside]
-            shown = f"reads {', '.join(outside)} without a question"
+            shown = f"reads {', '.join(outside)} without asking"
             self.add(Effect.ALLOWS, "options.skills_paths", shown, outside)
         return kept
 

@@ -87,7 +87,7 @@ async def test_a_kernel_that_refuses_a_watch_is_named_once_and_files_are_looked_
     lines = [record.getMessage() for record in caplog.records if "watched" in record.getMessage()]
     assert lines == [
         "configuration files cannot be watched (OS file watch limit reached):"
-        f" they are looked at every {config_watch.ROUND_SECONDS:g} s"
+        f" they are checked every {config_watch.ROUND_SECONDS:g} s"
     ]
 
 

@@ -85,7 +85,7 @@ def test_both_formats_in_one_folder_are_a_warning(place: Place) -> None:
     loaded = place.load()
     (warning,) = loaded.problems
     assert warning.is_warning
-    assert "wins over crush.json" in str(warning)
+    assert "takes precedence over crush.json" in str(warning)
     assert loaded.public["options"]["debug"] is True
 
 
@@ -234,7 +234,7 @@ def test_a_program_that_is_too_long_to_read_is_not_run(place: Place) -> None:
     place.write(place.workspace / "crushrc", "option debug # filler\n" * 10_000)
     loaded = place.load(answers=TrustAnswers())
     assert loaded.trust.state is TrustState.DENIED
-    assert "too long to be reviewed" in str(loaded.problems[0])
+    assert "too long to review" in str(loaded.problems[0])
 
 
 def test_a_changed_crushrc_is_asked_about_again(place: Place) -> None:

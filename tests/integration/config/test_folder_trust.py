@@ -119,7 +119,7 @@ def test_a_cloud_account_of_the_machine_is_not_used_at_a_folders_address(place, 
     env = {"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b"}
     loaded = place.load(env, answers=allowed(place, env))
     assert kind not in loaded.settings.providers
-    assert "which an address that this folder chose needs" in str(loaded.problems[-1])
+    assert "an address that this folder chose needs a key of its own" in str(loaded.problems[-1])
 
 
 def test_no_variable_is_read_for_an_untrusted_folder(place):

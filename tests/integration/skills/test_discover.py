@@ -108,7 +108,9 @@ def test_a_broken_one_is_a_state_and_breaks_nothing(workspace: Path, users: Path
     found = find(workspace, users)
     assert own(found) == {"good": SkillSource.USER}
     assert own_states(found) == [
-        SkillState("bad", str(bad), Health.ERROR, "name: 'other' is not the folder's, 'bad'"),
+        SkillState(
+            "bad", str(bad), Health.ERROR, "name: 'other' differs from the folder's name 'bad'"
+        ),
         SkillState("binary", str(binary), Health.ERROR, "it is not a text file"),
         SkillState("fifo", str(fifo), Health.ERROR, "it is not a regular file"),
         SkillState("folder", str(folder), Health.ERROR, "it is not a regular file"),
@@ -157,8 +159,8 @@ def test_a_projects_links_must_stay_in_the_project(
     assert own(found) == {"inside": SkillSource.PROJECT}
     errors = {s.name: s.error for s in own_states(found) if s.health is Health.ERROR}
     assert errors == {
-        "file": "it leads out of the workspace by a link",
-        "secret": "it leads out of the workspace by a link",
+        "file": "a link leads out of the workspace",
+        "secret": "a link leads out of the workspace",
     }
 
 

@@ -243,7 +243,7 @@ def test_a_list_is_reset_for_lower_files_too_and_keeps_what_comes_after() -> Non
         ("provider add x --extra-header A", "needs a name and a value"),
         ("provider add x --extra-body 1", "must be a JSON object"),
         ("provider add x --extra-body {", "not JSON"),
-        ("provider remove x y", "one word too many"),
+        ("provider remove x y", "unexpected word 'y'"),
         ("model add big", "not PROVIDER/ID"),
         ("model large big", "not PROVIDER/ID"),
         ("model add p/m --context-window many", "not a whole number"),

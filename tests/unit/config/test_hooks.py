@@ -24,7 +24,10 @@ def test_every_way_to_write_the_event_is_known(event: str):
 
 
 def test_another_event_is_told():
-    assert hooks({"Stop": [{"command": "x"}]}) == ((), ["hooks.Stop: is not known; PreToolUse is"])
+    assert hooks({"Stop": [{"command": "x"}]}) == (
+        (),
+        ["hooks.Stop: is not a known event; use PreToolUse"],
+    )
 
 
 def test_a_hook_with_a_broken_matcher_guards_every_tool():

@@ -209,4 +209,4 @@ def test_what_nobody_could_read_is_not_asked():
     tree = {"hooks": {"PreToolUse": [{"command": "true " * 40_000}]}}
     assert TrustAnswers().state_of(powers(tree)) is TrustState.DENIED
     trust = FolderTrust(TrustState.DENIED, powers(tree))
-    assert "too long to be reviewed" in trust.why
+    assert "too long to review" in trust.why

@@ -71,8 +71,8 @@ def test_an_endpoint_and_its_token_are_expanded_and_never_shown():
         ({"endpoint": "https://$HOST"}, "ws://"),
         ({"endpoint": "wss://$MISSING"}, "MISSING"),
         ({"endpoint": "wss://$HOST", "token": "$MISSING"}, "MISSING"),
-        ({"endpoint": "wss://$HOST", "token": "$LINE"}, "no header"),
-        ({"endpoint": "wss://$HOST", "token": "$WIDE"}, "no header"),
+        ({"endpoint": "wss://$HOST", "token": "$LINE"}, "that a header cannot hold"),
+        ({"endpoint": "wss://$HOST", "token": "$WIDE"}, "that a header cannot hold"),
         ({"endpoint": "wss://$HOST", "found_role": "f"}, "one place"),
     ],
 )

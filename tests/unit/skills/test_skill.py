@@ -74,7 +74,7 @@ def test_one_of_ours_has_an_id_without_a_path() -> None:
         ("name: ''\ndescription: d", "name is missing"),
         ("name: mend-it", "description is missing"),
         ("name: mend-it\ndescription: [d]", "description: must be a text"),
-        ("name: other\ndescription: d", "name: 'other' is not the folder's, 'mend-it'"),
+        ("name: other\ndescription: d", "name: 'other' differs from the folder's name 'mend-it'"),
         (f"name: {'a' * 65}\ndescription: d", "name: must have at most 64 characters"),
         (
             f"name: mend-it\ndescription: {'d' * 1025}",
