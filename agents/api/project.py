@@ -1,4 +1,4 @@
-"""Describing a project to agents for the first time: whether to ask, how, and that it is done."""
+"""The first description of a project for agents: whether it is missing, its prompt, and its mark."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _ENTRIES_LIMIT = 1_000
 
 
 def needs_init(folder: str, data_dir: str, *, context_paths: Sequence[str]) -> bool:
-    """A folder with files, without a word for agents, that nobody has marked."""
+    """Whether the folder has files, no instructions for agents, and no mark."""
     if os.path.lexists(Path(data_dir, MARK)):
         return False
     named = dict.fromkeys((*KNOWN_NAMES, *context_paths[:_PATHS_LIMIT]))
@@ -80,7 +80,7 @@ class NeedsInitView(ApiView):
 
 class MarkInitView(ApiView):
     async def post(self, workspace_id: str) -> HttpResponse:
-        """Done, or not wanted: clients do not ask again."""
+        """Marks the project as done or declined: clients do not offer it again."""
         await read(require_open, workspace_id)
         config = await configs().config_of(workspace_id)
         await asyncio.to_thread(mark_initialised, config.data_dir)

@@ -103,13 +103,13 @@ class _Collected:
     seen: set[tuple[int, int]] = field(default_factory=set)
     room: int = TOTAL_LIMIT
     entries: int = _ENTRIES_LIMIT
-    # Above a workspace in a shared folder anyone could leave a file; None: whoever's.
+    # Whose files count: in a shared folder above a workspace anyone could leave one. None: all.
     owners: frozenset[int] | None = None
 
     def take(
         self, paths: Iterable[str], *, within: str | None, owners: frozenset[int] | None = None
     ) -> list[ContextFile]:
-        """The files of these paths that nobody has taken before."""
+        """The files of these paths that were not taken before."""
         self.owners = owners
         before = len(self.files)
         for path in paths:

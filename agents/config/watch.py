@@ -144,7 +144,7 @@ _NOTHING = Watched(frozenset(), {}, frozenset())
 
 
 class ConfigWatch:
-    """Runs in the process that works; hears of openings from whoever calls ``open``."""
+    """Runs in the process that works; other services call ``open`` and ``close``."""
 
     def __init__(self, *, polls: bool = False, make_watch: MakeWatch = FileWatch) -> None:
         self._polls = polls
@@ -173,7 +173,7 @@ class ConfigWatch:
         """Looks at once. The cache of configurations calls it for a change that it has found."""
         self._wake.set()
 
-    # -- what a process tells its services
+    # -- the interface of a service
 
     async def open(self, workspace_id: str) -> None:
         if workspace_id not in self._known:
@@ -293,7 +293,7 @@ class ConfigWatch:
         return watch
 
     def _note(self, paths: frozenset[str]) -> None:
-        """In the loop. Folders such as the user's home are busy: most paths concern nobody."""
+        """Runs in the loop. Folders such as the user's home are busy: most paths are irrelevant."""
         mine = {
             path
             for path in paths

@@ -37,7 +37,9 @@ class KnownProvider:
     large: str
     small: str
     models: tuple[ModelInfo, ...]
-    default_headers: Mapping[str, str] = field(default_factory=dict)  # sent unless a file says else
+    default_headers: Mapping[str, str] = field(
+        default_factory=dict
+    )  # sent unless a file overrides them
 
 
 @cache

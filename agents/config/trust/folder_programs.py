@@ -142,7 +142,7 @@ def _read(file: str) -> tuple[str, str]:
         content = read_regular_file(file, limit=SIZE_LIMIT)
         digest = hashlib.sha256(content.data).hexdigest()
         if content.truncated:
-            # The rest counts by what nobody can set: a write changes both.
+            # The rest counts by values that nobody can set: a write changes both.
             status = Path(file).stat()
             digest += f"+{status.st_size}:{status.st_ctime_ns}"
     except (Unreadable, OSError, ValueError):

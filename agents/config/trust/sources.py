@@ -1,4 +1,4 @@
-"""The files of a configuration, each a person's own or the folder's, and what lies in a folder."""
+"""The files of a configuration, each a person's own or the folder's; which paths are in a folder."""
 
 from __future__ import annotations
 

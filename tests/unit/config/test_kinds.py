@@ -1,7 +1,11 @@
 """The table of provider kinds: each name of a file leads to a wire that exists."""
 
+import ast
+from pathlib import Path
+
 import pytest
 
+import agents.config
 from agents.config.providers.catalogue import known_clouds, known_providers, known_services
 from agents.config.providers.kinds import BUILT_IN, BY_NAME, SERVED, provisioned_kind
 from agents.config.settings import ProviderSettings
@@ -51,3 +55,18 @@ def test_each_known_provider_has_a_served_kind(known) -> None:
 )
 def test_provisioning_documents_spell_kinds_in_more_ways(written: str, kind: str) -> None:
     assert provisioned_kind(written) == kind
+
+
+def test_there_is_no_second_table_of_kinds() -> None:
+    root = Path(agents.config.__file__).parents[2]
+    tables = [
+        f"{file.relative_to(root)}:{node.lineno}"
+        for app in ("agents", "crushsite", "permissions", "workspaces")
+        for file in (root / app).rglob("*.py")
+        if file.name != "kinds.py"
+        for node in ast.walk(ast.parse(file.read_text()))
+        if isinstance(node, ast.Dict | ast.Set | ast.Tuple | ast.List)
+        and {"openai-compat", "openai-responses"}
+        <= {each.value for each in ast.walk(node) if isinstance(each, ast.Constant)}
+    ]
+    assert tables == []
