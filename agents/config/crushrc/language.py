@@ -1,7 +1,7 @@
 """Interprets the calls of a ``crushrc``: builtin calls in, configuration trees out. Pure.
 
 Bash evaluates the file and reports each call of a builtin with its place
-(``crushrc_bash``). A file becomes several trees, lowest precedence first: what removes or
+(``bash``). A file becomes several trees, lowest precedence first: what removes or
 empties something must be laid over the files below before what comes after it is added.
 """
 

@@ -16,8 +16,9 @@ from pathlib import Path, PurePath
 
 from agents.config.find import work_tree_of
 from agents.config.regular_file import Unreadable, read_regular_file
-from agents.config.trust.powers import Power, words_of
+from agents.config.trust.powers import Power
 from agents.config.trust.sources import is_within
+from agents.config.trust.words import words_of
 
 FILES_LIMIT = 64
 NAMES_LIMIT = 5_000

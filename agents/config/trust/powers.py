@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -29,6 +28,7 @@ from agents.config.mask import (
 )
 from agents.config.parse import Tree
 from agents.config.trust.sources import ConfigSource, is_outside
+from agents.config.trust.words import only_names_options, words_of
 
 
 class Effect(StrEnum):
@@ -105,7 +105,7 @@ def _powers(source: ConfigSource, path: str) -> list[Power]:
         shown = f"runs this program of {size}, which may configure anything"
         text = "\n".join(printable(masked_command(line)) for line in lines)
         name = PurePath(source.file).name
-        words = words_of("\n".join(line for line in lines if not _only_names_options(line)))
+        words = words_of("\n".join(line for line in lines if not only_names_options(line)))
         return [Power(Effect.STARTS, source.file, name, shown, source.program, tuple(words), text)]
     return _Walk(source.file, path).split(source.tree)[1]
 
@@ -132,12 +132,7 @@ HARMLESS_LSP_KEYS = frozenset({"filetypes", "root_markers", "timeout"})
 HARMLESS_SECTIONS = frozenset({"$schema", "models", "recent_models"})
 
 
-COMMAND_LIMIT = 64 << 10
 SHOWN_LIMIT = 64 << 10  # characters of a trust request; nobody reads more
-# The file behind ``>`` or ``>>``: the command writes it. (``>(`` begins a program, ``>&`` a number.)
-_WRITTEN = re.compile(r">>?\s*[^\s'\"`;|&()<>$]+")
-_SHELL_WORD = re.compile(r"[^\s'\"`;|&()<>]+")
-_QUOTED = re.compile(r"\"([^\"\n]*)\"|'([^'\n]*)'")
 
 
 @dataclass(slots=True)
@@ -351,15 +346,3 @@ def _shown_provider(guarded: Mapping[str, Any]) -> str:
 
 
 _TOLD = frozenset({"base_url", "type", "api_key", "oauth", "extra_headers", "extra_body"})
-
-
-def words_of(command: str) -> list[str]:
-    """Roughly as a shell splits it: enough to find the files that it names."""
-    text = command[:COMMAND_LIMIT]
-    quoted = [one or other for one, other in _QUOTED.findall(text)]
-    return _SHELL_WORD.findall(_WRITTEN.sub(" ", text)) + [each for each in quoted if " " in each]
-
-
-def _only_names_options(line: str) -> bool:
-    """``option context-path docs/STYLE.md``: such files are read, and often edited."""
-    return line.lstrip().startswith("option ") and not any(mark in line for mark in "$`<;|&")
