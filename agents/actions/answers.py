@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from agents.actions.run_rows import RunRow
 from workspaces.storage.transaction import Transaction
 
-# By call: whether what it waits for has come. A call may be allowed and then send for something.
+# By call: whether what it waits for has come. A call may be allowed and then send for something,
+# so what a later statement says of it counts.
 _WAITS = (
     "SELECT tool_call_id, state <> 'pending' FROM permissions_permissionrequest WHERE run_key = %s",
     "SELECT tool_call_id, state <> 'pending' FROM permissions_questionbatch WHERE run_key = %s",
@@ -19,9 +20,8 @@ def answered_calls(tx: Transaction, run: RunRow, waiting: Sequence[str]) -> list
     """Of the calls that wait, those whose answer or errand has come."""
     has_come: dict[str, bool] = {}
     for statement in _WAITS:
-        for call_id, is_over in tx.fetch(statement, [run.key]):
-            has_come[call_id] = has_come.get(call_id, True) and bool(is_over)
-    return [call_id for call_id in waiting if has_come.get(call_id, False)]
+        has_come.update(tx.fetch(statement, [run.key]))
+    return [call_id for call_id in waiting if has_come.get(call_id)]
 
 
 def let_go_on(tx: Transaction, run_key: int) -> None:

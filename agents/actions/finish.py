@@ -51,9 +51,8 @@ def end_run(
     if run.kind == RunKind.FLEET:
         # Whoever held it says more of how it ended; a holder that died does not.
         tx.execute(
-            "UPDATE agents_subagent SET state = %s, ending = %s, ended_at = %s"
-            " WHERE run_id = %s AND state <> %s",
-            [SubAgentState.ENDED.value, outcome.value, tx.now, run.key, SubAgentState.ENDED.value],
+            "UPDATE agents_subagent SET state = %s, ending = %s, ended_at = %s WHERE run_id = %s",
+            [SubAgentState.ENDED.value, outcome.value, tx.now, run.key],
         )
     if outcome in {RunOutcome.FAILED, RunOutcome.INTERRUPTED}:
         failed = {"session_id": run.session_id, "run_id": run.run_id or "", "error": error}

@@ -29,11 +29,11 @@ class Recorded:
 def record_status(tx: Transaction, workspace_id: str, status: ServerStatus) -> None:
     """Nothing is told when nothing differs from what is written."""
     row = LanguageServer.objects.filter(workspace_id=workspace_id, name=status.name).first()
+    before = None if row is None else _facts(row)
     if row is None:
-        row = LanguageServer(workspace_id=workspace_id, name=status.name, state=-1)
+        row = LanguageServer(workspace_id=workspace_id, name=status.name)
     elif status.state is State.UNSTARTED and row.pid and row.state in _LIVING:
         return  # another process runs it
-    before = _facts(row)
     row.state = int(status.state)
     row.error = status.error[:_ERROR_CHARS]
     row.diagnostic_count = status.diagnostic_count

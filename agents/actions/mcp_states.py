@@ -90,8 +90,8 @@ def drop_all_servers(tx: Transaction) -> None:
 
 def save_secret(tx: Transaction, key: str, sealed: str) -> int:
     """The moment of the change, later than any before it."""
-    before = McpSecret.objects.filter(url=key).values_list("changed_at", flat=True).first()
-    changed_at = max(tx.now, (before or 0) + 1)
+    earlier = McpSecret.objects.filter(url=key).values_list("changed_at", flat=True)
+    changed_at = max([tx.now, *(moment + 1 for moment in earlier)])
     McpSecret.objects.update_or_create(
         url=key, defaults={"sealed": sealed, "changed_at": changed_at}
     )

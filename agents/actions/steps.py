@@ -15,7 +15,6 @@ from agents.actions.answers import answered_calls
 from agents.actions.finish import close_session_work, end_run, settle_cancelled
 from agents.actions.holding import Held, hold
 from agents.actions.run_messages import (
-    LastWords,
     finish_reply,
     give_results,
     last_words,
@@ -176,13 +175,10 @@ def _give_up(tx: Transaction, run: RunRow, state: RunState, kind: Kind | None) -
 
 
 def _end(tx: Transaction, run: RunRow, step: Step, end: End) -> None:
-    words = _words_of(step, end) or last_words(tx, run)
-    if words is None or (end.reason is not None and words.reason is not end.reason):
-        reason = end.reason or FinishReason.END_TURN
-        finish = _finish(tx, reason, end)
-        message_id = finish_reply(tx, run, finish, model=step.model, provider=step.provider)
+    if step.reply is not None and step.reply.message_id:
+        message_id = step.reply.message_id  # it was stored with this end
     else:
-        message_id = words.message_id
+        message_id = _close_last_reply(tx, run, step, end)
     end_run(
         tx,
         run,
@@ -193,11 +189,13 @@ def _end(tx: Transaction, run: RunRow, step: Step, end: End) -> None:
     close_session_work(tx, run.workspace_id, run.session_id)
 
 
-def _words_of(step: Step, end: End) -> LastWords | None:
-    """The step's own reply, as it has just been stored."""
-    if step.reply is None or not step.reply.message_id:
-        return None
-    return LastWords(step.reply.message_id, end.reason or step.reply.reason)
+def _close_last_reply(tx: Transaction, run: RunRow, step: Step, end: End) -> str:
+    """Gives the reply the end's reason where it has another one; returns the reply's id."""
+    words = last_words(tx, run)
+    if words is not None and end.reason in {None, words.reason}:
+        return words.message_id
+    finish = _finish(tx, end.reason or FinishReason.END_TURN, end)
+    return finish_reply(tx, run, finish, model=step.model, provider=step.provider)
 
 
 def _waiting(tx: Transaction, run: RunRow) -> list[str]:
