@@ -121,6 +121,16 @@ def test_a_session_whose_last_prompts_are_cleared_is_no_longer_busy(ground: Grou
     assert "is_busy" not in ground.events("session.updated")[-1]["session"]
 
 
+def test_clearing_the_queue_leaves_a_cancelled_run_to_its_worker(ground: Ground) -> None:
+    held = ground.start()
+    covered = ground.accept("covered by the cancel")
+    assert cancel(ground) == 2
+    later = ground.accept("later")
+    assert clear(ground) == 2
+    assert run_of(held.key).state == "running"
+    assert run_of(covered).outcome == run_of(later).outcome == "cancelled"
+
+
 def test_clearing_an_empty_queue_sends_no_event(ground: Ground) -> None:
     ground.start()
     before = len(ground.events("session.updated"))
@@ -163,5 +173,6 @@ def test_a_client_that_leaves_ends_nothing_twice(ground: Ground) -> None:
     end(held, Outcome.COMPLETED)
     assert write(lambda tx: retire_everywhere(tx, "c")) == []
     assert run_of(held.key).outcome == "completed"
+    assert not run_of(held.key).is_withdrawn
     assert len(ground.events("run.finished")) == 1
     assert Run.objects.count() == 1

@@ -13,8 +13,10 @@ from typing import Any
 import pytest
 from django.db import connection, transaction
 
+from agents.actions.cancel import cancel_session
+from agents.actions.teardown import retire_everywhere
 from agents.actions.teardown_rule import close_if_left
-from tests.integration.actions.ground import Ground
+from tests.integration.actions.ground import Ground, run_of
 from tests.integration.databases import POSTGRESQL, Databases
 from workspaces.actions.claims import claim_workspace
 from workspaces.models import ClientClaim, Workspace
@@ -35,13 +37,22 @@ def database(databases: Databases) -> Iterator[str]:
         yield POSTGRESQL
 
 
-def write_behind(ground: Ground, earlier: Job, job: Job) -> None:
-    """``job`` begins while ``earlier`` has written and has not committed yet."""
+def write_behind(ground: Ground, earlier: Job, job: Job, *, later: Job | None = None) -> int:
+    """``job`` begins while ``earlier`` has written and has not committed yet.
+
+    ``later`` follows in the transaction of ``earlier`` when ``job`` waits. Returns how often the
+    database had ``job`` begin: more than once after a deadlock.
+    """
     failures: list[Exception] = []
+    begun: list[Transaction] = []
+
+    def counted(tx: Transaction) -> None:
+        begun.append(tx)
+        job(tx)
 
     def work() -> None:
         try:
-            run_alone("", job)
+            run_alone("", counted)
         except Exception as failure:
             failures.append(failure)
         finally:
@@ -57,9 +68,12 @@ def write_behind(ground: Ground, earlier: Job, job: Job) -> None:
         while thread.is_alive() and not _somebody_waits():
             assert time.monotonic() < until
             time.sleep(0.005)
+        if later is not None:
+            later(tx)
     thread.join(20)
     assert not thread.is_alive()
     assert failures == []
+    return len(begun)
 
 
 def _somebody_waits() -> bool:
@@ -77,3 +91,18 @@ def test_a_workspace_that_a_client_just_opens_is_not_closed(ground: Ground) -> N
         lambda tx: close_if_left(tx, ground.workspace_id),
     )
     assert Workspace.objects.get(pk=ground.workspace_id).is_open
+
+
+def test_a_client_that_leaves_and_a_cancel_of_its_run_do_not_block_each_other(
+    ground: Ground,
+) -> None:
+    """Both lock the workspace before they lock the run."""
+    key = ground.accept(run_id="r")
+    count = write_behind(
+        ground,
+        lambda tx: None,
+        lambda tx: retire_everywhere(tx, "c"),
+        later=lambda tx: cancel_session(tx, ground.workspace_id, ground.session_id),
+    )
+    assert count == 1
+    assert run_of(key).outcome == "cancelled"

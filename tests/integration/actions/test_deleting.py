@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agents.actions.deletion import mark_deleted
+from agents.actions.erasing import erase_if_marked
 from agents.actions.errands import begin_errand
 from agents.actions.holding import Held
 from agents.actions.step import ReplyStart
@@ -12,6 +13,7 @@ from agents.actions.sub_agents import begin_sub_agent
 from agents.models import Run, SubAgent
 from agents.tools.contract import ChildTask
 from agents.turn.effects import End, Outcome
+from permissions.models import Grant
 from tests.integration.actions.ground import (
     Ground,
     begin,
@@ -55,12 +57,19 @@ def test_a_session_goes_with_its_rows_and_those_of_its_children(ground: Ground) 
     _, child = with_child(ground, ground.session_id)
     other_parent, other_child = with_child(ground, ground.new_session())
     finish(child)
+    assert SubAgent.objects.get(run_id=child.key).state == "ended"
+    assert SubAgent.objects.get(run_id=other_child.key).state == "starting"
+    for session_id in (ground.session_id, other_parent.session_id):
+        Grant.objects.create(
+            session_id=session_id, tool_name="t", action="a", path="/p", granted_at=1
+        )
 
     assert delete(ground) is None
 
     assert set(Run.objects.values_list("pk", flat=True)) == {other_parent.key, other_child.key}
     assert run_of(other_child.key).parent_id == other_parent.key
     assert SubAgent.objects.get().run_id == other_child.key
+    assert Grant.objects.get().session_id == other_parent.session_id
     left = set(Session.objects.values_list("pk", "is_deleting"))
     assert left == {(other_parent.session_id, False), (other_child.session_id, False)}
     assert set(Message.objects.values_list("session_id", flat=True)) == {
@@ -84,8 +93,12 @@ def test_a_child_that_still_runs_goes_when_its_worker_has_ended_it(ground: Groun
     assert delete(ground) is None
 
     assert Session.objects.get().pk == child.session_id
-    with pytest.raises(SessionUnknown):
-        ground.accept("late", session_id=child.session_id)
+    for late in (
+        lambda: ground.accept("late", session_id=child.session_id),
+        lambda: delete(ground),
+    ):
+        with pytest.raises(SessionUnknown):
+            late()
     step(child, end=End(Outcome.CANCELLED))
     assert not Session.objects.exists()
     assert not Run.objects.exists()
@@ -136,3 +149,22 @@ def test_a_session_that_is_deleted_takes_no_other_along(ground: Ground) -> None:
     end(held)
     assert run_of(held.key).outcome == "completed"
     assert Session.objects.filter(pk=busy).exists()
+
+
+def test_a_session_that_is_being_deleted_is_unknown_and_waits_for_its_own_end(
+    ground: Ground,
+) -> None:
+    busy = ground.new_session("busy")
+    held = ground.start(session_id=busy)
+    assert delete(ground, busy) == 1
+    with pytest.raises(SessionUnknown):
+        delete(ground, busy)
+    assert delete(ground) is None
+    assert Session.objects.get().pk == busy
+    step(held, end=End(Outcome.CANCELLED))
+    assert not Session.objects.exists()
+
+
+def test_only_a_deleted_session_is_erased(ground: Ground) -> None:
+    write(lambda tx: erase_if_marked(tx, ground.workspace_id, ground.session_id))
+    assert Session.objects.get().pk == ground.session_id

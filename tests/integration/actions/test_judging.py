@@ -84,6 +84,22 @@ def test_a_call_that_would_do_something_else_now_is_not_allowed(
         judge(held, changed)
 
 
+def test_a_changed_question_does_not_change_what_is_open_or_denied(
+    ground: Ground, held: Held
+) -> None:
+    changed = replace(QUESTION, path="/etc")
+    judge(held)
+    assert judge(held, changed) is Verdict.ASKED
+    answer(ground, Answer.DENY)
+    assert judge(held, changed) is Verdict.DENIED
+
+
+def test_the_mode_of_another_workspace_is_not_this_ones(ground: Ground, held: Held) -> None:
+    other = open_ground("/other")
+    write(lambda tx: set_permission_mode(tx, other.workspace_id, mode=PermissionMode.YOLO))
+    assert judge(held) is Verdict.ASKED
+
+
 def test_an_answer_is_for_one_call(ground: Ground, held: Held) -> None:
     judge(held)
     judge(held, call_id="d")

@@ -210,3 +210,7 @@ def test_a_server_that_was_lost_is_told_as_stopped_without_its_figures(ground: G
         "state": 4,
     }
     assert LanguageServer.objects.get(name="b").pid == 7
+    other = lsp_states.read_recorded(ground.workspace_id)
+    LanguageServer.objects.filter(name="b").update(pid=8)
+    write(lambda tx: lsp_states.settle_lost(tx, other))
+    assert LanguageServer.objects.get(name="b").state == LspState.STARTING

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from functools import partial
 from typing import Any
 
@@ -13,6 +13,7 @@ import pytest_asyncio
 from agents import wakeup
 from agents.actions import accept, answer, cancel, deletion, questions, teardown
 from agents.actions.accept import Prompt
+from agents.actions.blocking import cancel_and_wait
 from agents.actions.errands import begin_errand
 from agents.actions.holding import Held
 from agents.actions.judging import judge_call
@@ -20,7 +21,8 @@ from agents.tools.contract import Question, QuestionsAsked
 from permissions.models import PermissionRequest, QuestionBatch
 from tests.integration.actions.ground import Ground, end, run_of, say, write
 from tests.integration.storage.writing import in_thread
-from workspaces.models import Session, TrustRequest, Workspace
+from workspaces.models import ClientClaim, Session, TrustRequest, Workspace
+from workspaces.storage.errors import ShuttingDown
 from workspaces.storage.reader import stop_reading
 from workspaces.storage.writer import writer
 
@@ -124,6 +126,29 @@ async def test_a_client_that_retires_reaches_the_worker_that_holds_its_run(
     assert heard == [{"type": "run.cancelled", "keys": [held.key]}]
 
 
+async def test_an_operators_cancel_reaches_the_worker_that_holds_the_run(
+    ground: Ground, held: Held, heard: list[Any]
+) -> None:
+    other = await in_thread(ground.new_session)
+    assert await in_thread(cancel_and_wait, ground.workspace_id, other) == 0
+    assert heard == []
+    assert await in_thread(cancel_and_wait, ground.workspace_id, ground.session_id) == 1
+    assert heard == [{"type": "run.cancelled", "session_id": ground.session_id, "up_to": 1}]
+
+
+async def test_a_client_that_releases_its_workspace_closes_it(
+    ground: Ground, heard: list[Any]
+) -> None:
+    await teardown.release(ground.workspace_id, "c")
+    assert not (await in_thread(Workspace.objects.get)).is_open
+
+
+async def test_a_sweep_closes_what_nobody_holds_any_more(ground: Ground, heard: list[Any]) -> None:
+    await in_thread(partial(ClientClaim.objects.update, expires_at=1))
+    await teardown.sweep()
+    assert not (await in_thread(Workspace.objects.get)).is_open
+
+
 async def test_clearing_the_queue_wakes_nobody(
     ground: Ground, held: Held, heard: list[Any]
 ) -> None:
@@ -154,3 +179,23 @@ async def test_an_answer_about_a_folders_trust_makes_its_configuration_count(
     assert resolved["granted"] is is_allowed
     assert len(await in_thread(ground.events, "config.changed")) == 1
     assert heard == []  # no run waits for it
+
+
+@pytest.fixture
+def stopping() -> Iterator[None]:
+    accept.refuse_prompts(True)
+    yield
+    accept.refuse_prompts(False)
+
+
+async def test_a_server_that_stops_accepts_nothing_although_it_still_writes(
+    ground: Ground, heard: list[Any], stopping: None
+) -> None:
+    with pytest.raises(ShuttingDown):
+        await accept.accept(ground.workspace_id, Prompt(ground.session_id, "go"))
+    with pytest.raises(ShuttingDown):
+        await accept.summarize(ground.workspace_id, ground.session_id)
+    assert heard == []
+    accept.refuse_prompts(False)
+    await accept.accept(ground.workspace_id, Prompt(ground.session_id, "go"))
+    assert heard == [ACCEPTED]

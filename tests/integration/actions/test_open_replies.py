@@ -20,6 +20,7 @@ from tests.integration.actions.ground import (
     claim,
     end,
     held_by,
+    open_ground,
     result,
     run_of,
     say,
@@ -52,6 +53,18 @@ def test_a_checkpoint_keeps_the_words_of_an_open_reply(ground: Ground) -> None:
     message = open_reply(held)
     checkpoint(held, message, "so far")
     assert words_of(message) == "so far"
+
+
+def test_a_checkpoint_changes_no_other_reply(ground: Ground) -> None:
+    """Replies of two workspaces may have the same stream number."""
+    other = open_ground("/other")
+    messages = []
+    for one in (ground, other):
+        held = begin(held_by(one.accept(), *claim()))
+        messages.append(open_reply(held))
+    assert messages[0].stream_number == messages[1].stream_number
+    checkpoint(held, messages[1], "so far")
+    assert [words_of(message) for message in messages] == ["", "so far"]
 
 
 def test_a_late_checkpoint_changes_nothing(ground: Ground) -> None:
@@ -228,6 +241,7 @@ def test_each_part_of_a_replys_usage_counts_alone(ground: Ground, given: dict[st
     assert session.total_completion_tokens == given.get("completion_tokens", 0)
     assert session.completion_tokens == given.get("completion_tokens", 0)
     assert session.cost == given.get("cost", 0.0)
+    assert session.context_tokens == 0
 
 
 def test_a_request_that_reports_nothing_leaves_the_figures_of_the_last_one(

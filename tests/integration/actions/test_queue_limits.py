@@ -1,8 +1,6 @@
-"""How much may wait in one session, and that a server which stops accepts nothing."""
+"""How much may wait in one session, and what counts."""
 
 from __future__ import annotations
-
-from collections.abc import Iterator
 
 import pytest
 
@@ -10,16 +8,13 @@ from agents.actions.accept import (
     Attachment,
     Prompt,
     QueueLimits,
-    accept,
     accept_prompt,
     accept_summary,
-    refuse_prompts,
-    summarize,
 )
 from agents.actions.steps import begin_run
 from agents.models import Run
 from tests.integration.actions.ground import Ground, claim, held_by, run_of, say, write
-from workspaces.storage.errors import QueueFull, ShuttingDown
+from workspaces.storage.errors import QueueFull
 
 PICTURE = Attachment("/p/é.png", "é.png", "image/png", "AAAA")
 
@@ -105,17 +100,3 @@ def test_attachments_are_shown_in_the_message_by_their_path_or_name(ground: Grou
     (created,) = ground.events("message.created")
     shown = [part["data"] for part in created["message"]["parts"] if part["type"] == "binary"]
     assert [part["Path"] for part in shown] == ["/p/é.png", "pasted.png"]
-
-
-@pytest.fixture
-def stopping() -> Iterator[None]:
-    refuse_prompts(True)
-    yield
-    refuse_prompts(False)
-
-
-async def test_a_server_that_stops_accepts_nothing(stopping: None) -> None:
-    with pytest.raises(ShuttingDown):
-        await accept("workspace", Prompt("session", "go"))
-    with pytest.raises(ShuttingDown):
-        await summarize("workspace", "session")

@@ -25,7 +25,8 @@ from tests.integration.actions.ground import (
     step,
     write,
 )
-from workspaces.events.parts import Text, ToolCall
+from workspaces.actions.messages import start_command_message
+from workspaces.events.parts import ShellCommand, Text, ToolCall
 from workspaces.models import Event, Message, Session
 from workspaces.storage.moments import now_ms
 
@@ -40,8 +41,11 @@ def test_a_run_between_two_steps_goes_on_with_another_worker(ground: Ground) -> 
     held = ground.start()
     say(held, calls=["a"])
 
+    other = ground.start(session_id=ground.new_session())
+
     assert rescue(held.key) == "ready"
 
+    assert run_of(other.key).state == "running"
     row = run_of(held.key)
     assert (row.state, row.worker, row.lease_expires_at) == ("ready", "", 0)
     assert row.fence > held.fence
@@ -168,3 +172,16 @@ def test_a_lease_ends_behind_its_last_millisecond(ground: Ground) -> None:
     assert rescue(held.key, expired_before=expires_at) == ""
     assert expired_runs(expires_at + 1) == [(held.key, ground.workspace_id)]
     assert rescue(held.key, expired_before=expires_at + 1) == "ready"
+
+
+def test_a_users_command_that_runs_in_the_session_does_not_interrupt_its_run(
+    ground: Ground,
+) -> None:
+    held = ground.start()
+    command = ShellCommand("make", "", 0)
+    write(
+        lambda tx: start_command_message(
+            tx, ground.workspace_id, ground.session_id, command=command
+        )
+    )
+    assert rescue(held.key) == "ready"

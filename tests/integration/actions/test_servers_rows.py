@@ -42,7 +42,8 @@ def test_an_mcp_server_is_told_with_its_counts_while_it_is_connected(ground: Gro
 
 
 def test_nothing_of_an_mcp_server_is_recorded_after_its_workspace_closed(ground: Ground) -> None:
-    Workspace.objects.update(is_open=False)
+    open_ground("/other")
+    Workspace.objects.filter(pk=ground.workspace_id).update(is_open=False)
     record_mcp(ground, view())
     assert not McpServer.objects.exists()
     assert ground.events("mcp.changed") == []
@@ -124,5 +125,9 @@ def test_the_same_process_number_in_another_row_is_not_settled(ground: Ground) -
         record_mcp(one, view(process=ProcessIdentity(7, "7/1")))
     lost = mcp_states.read_processes(ground.workspace_id)
     assert [one.workspace_id for one in lost] == [ground.workspace_id]
+    McpServer.objects.filter(workspace_id=ground.workspace_id).update(pid=1)
+    write(lambda tx: mcp_states.settle_processes(tx, lost))
+    assert McpServer.objects.count() == 2
+    lost = mcp_states.read_processes(ground.workspace_id)
     write(lambda tx: mcp_states.settle_processes(tx, lost))
     assert McpServer.objects.get().workspace_id == other.workspace_id

@@ -54,6 +54,7 @@ def test_the_last_client_closes_the_workspace(ground: Ground) -> None:
     release(ground, "d")
     assert not is_open(ground)
     assert len(ground.events("workspace.closed")) == 1
+    open_ground("/other")
     with pytest.raises(WorkspaceUnknown):
         release(ground, "d")
 
@@ -158,7 +159,9 @@ def test_an_operator_releases_every_client(ground: Ground) -> None:
     end(held)
     assert not is_open(ground)
     other = open_ground("/other")
+    third = open_ground("/third")
     assert release_all_and_wait(other.workspace_id) == (["c"], True)
+    assert is_open(third)
 
 
 def test_an_operator_cancels_what_was_accepted(ground: Ground) -> None:

@@ -8,10 +8,11 @@ import orjson
 import pytest
 
 from agents.actions.answer import Answer, resolve
+from agents.actions.cancel import cancel_session
 from agents.actions.judging import judge_call
 from agents.actions.step import ReplyStart, ReplyWrite, Written
 from agents.models import RunKind
-from agents.tools.contract import Question
+from agents.tools.contract import FileMark, Question
 from agents.turn.effects import End, Outcome
 from agents.turn.notes import CANCELLED_RESULT
 from tests.integration.actions.ground import (
@@ -20,6 +21,7 @@ from tests.integration.actions.ground import (
     claim,
     end,
     held_by,
+    open_calls,
     result,
     results_of,
     run_of,
@@ -28,7 +30,7 @@ from tests.integration.actions.ground import (
     write,
 )
 from workspaces.events.parts import FinishReason, Text, ToolCall
-from workspaces.models import Message, Session
+from workspaces.models import FileRead, Message, Session
 from workspaces.storage.moments import now_ms
 
 
@@ -187,9 +189,11 @@ def test_a_reply_and_its_end_are_one_message_with_the_ends_reason(ground: Ground
     assert written.message is not None
     message_id = written.message["id"]
     reply = ReplyWrite(message_id, (Text("half"),), FinishReason.UNKNOWN)
+    before = len(ground.events("session.updated"))
     step(held, reply=reply, end=End(Outcome.FAILED, FinishReason.ERROR, "cut: try again", "n"))
     assert len(ground.events("message.finished")) == 1
     assert ground.events("message.updated") == []
+    assert len(ground.events("session.updated")) == before + 1
     finish = finish_of(message_id)
     assert finish["reason"] == "error"
     assert run_of(held.key).message_id == message_id
@@ -250,6 +254,7 @@ def test_a_run_that_is_given_up_takes_no_other_along(
     say(held, calls=["a"])
     say(other, calls=["a"])
     step(other, begins=["a"])
+    assert open_calls(held.key) == []
     step(held, **given)
     row = run_of(other.key)
     assert (row.state, row.worker) == ("running", "worker")
@@ -278,3 +283,60 @@ def test_two_runs_of_one_session_have_their_own_replies(ground: Ground) -> None:
     assert run_of(second.key).message_id != first_id
     assert finish_of(first_id)["reason"] == "end_turn"
     assert finish_of(run_of(second.key).message_id)["reason"] == "error"
+
+
+def test_the_last_of_several_replies_is_its_runs_message(ground: Ground) -> None:
+    held = ground.start()
+    first = say(held, calls=["a"])
+    step(held, results=[result("a")])
+    last = say(held, "words")
+    end(held)
+    assert run_of(held.key).message_id == last != first
+
+
+def test_a_call_whose_id_an_earlier_run_of_the_session_used_gets_its_own_result(
+    ground: Ground,
+) -> None:
+    first = ground.start()
+    say(first, calls=["a"])
+    step(first, results=[result("a")])
+    end(first)
+    second = ground.start("again")
+    say(second, calls=["a"])
+    step(second, parks=True)
+    write(lambda tx: cancel_session(tx, ground.workspace_id, ground.session_id))
+    assert results_of(second) == {"a": (CANCELLED_RESULT, True)}
+
+
+def test_what_waits_is_taken_in_only_where_the_step_says_so_and_only_prompts(
+    ground: Ground,
+) -> None:
+    held = ground.start()
+    summary = ground.accept("", kind=RunKind.SUMMARY)
+    prompt = ground.accept("more")
+    say(held, calls=["a"])
+    assert run_of(prompt).state == "accepted"
+    step(held, results=[result("a")])
+    assert step(held, start=ReplyStart("m", "p", fold=True)).folded
+    assert run_of(prompt).outcome == "folded"
+    assert run_of(summary).state == "accepted"
+
+
+def test_a_step_that_begins_no_reply_says_nothing_of_one(ground: Ground) -> None:
+    held = ground.start()
+    nothing = Written(False, 0, None, False, ())
+    assert step(held, results=[]) == nothing
+    assert end(held) == nothing
+
+
+def test_the_files_that_tools_have_read_are_known_to_their_session(ground: Ground) -> None:
+    held = ground.start()
+    say(held, calls=["a"])
+    step(held, results=[result("a")], reads={"/project/a": FileMark(5, 7)})
+    row = FileRead.objects.get()
+    assert (row.session_id, row.path, row.mtime_ns, row.size) == (
+        ground.session_id,
+        "/project/a",
+        5,
+        7,
+    )

@@ -51,6 +51,7 @@ def test_a_command_is_a_message_and_a_job_of_one_id(ground: Ground) -> None:
     job = start(ground)
     message = Message.objects.get(pk=job.id)
     assert (message.role, message.is_finished) == ("user", False)
+    assert parts(job)[0]["data"] == {"command": "make", "output": "", "exit_code": 0}
     assert Job.objects.get(pk=job.id).state == "running"
     (started,) = ground.events("message.started")
     assert started["message"]["id"] == job.id
@@ -82,6 +83,7 @@ def test_its_output_is_kept_and_its_end_told(ground: Ground) -> None:
 
 
 def test_the_end_of_a_command_whose_session_was_deleted_is_told_to_nobody(ground: Ground) -> None:
+    start(ground, ground.new_session())
     job = start(ground)
     write(lambda tx: mark_deleted(tx, ground.workspace_id, ground.session_id))
     write(lambda tx: finish_command(tx, job, output="x", exit_code=0))
@@ -99,6 +101,7 @@ def test_a_cancel_of_its_session_ends_it_and_no_other(ground: Ground) -> None:
 
 
 def test_a_command_whose_server_died_ends_with_what_was_kept(ground: Ground) -> None:
+    start(ground)
     job = start(ground)
     write(lambda tx: keep_output(tx, job, "so far"))
 
@@ -109,6 +112,8 @@ def test_a_command_whose_server_died_ends_with_what_was_kept(ground: Ground) -> 
     assert shell["data"] == {"command": "make", "output": "so far", "exit_code": 137}
     assert finish["data"]["message"] == INTERRUPTED
     assert Job.objects.get(pk=job.id).state == "lost"
+    # The server lives after all, and sees its end.
+    write(lambda tx: finish_command(tx, job, output="all of it", exit_code=0))
     assert len(ground.events("message.finished")) == 1
 
 

@@ -10,9 +10,11 @@ from agents.actions.errands import begin_errand, errand_of
 from agents.actions.holding import Held
 from agents.actions.judging import Verdict, judge_call
 from agents.actions.questions import dismiss_open_batch
-from agents.actions.step import Written
+from agents.actions.step import ReplyStart, ReplyWrite, Written
 from agents.models import Run
+from agents.queue.queries import cancelled_running
 from agents.tools.contract import ChildEnded, ChildTask, Errand, Question, QuestionsAsked
+from agents.turn.effects import End, Outcome
 from permissions.models import Grant, PermissionRequest, QuestionBatch
 from tests.integration.actions.ground import (
     Ground,
@@ -26,6 +28,7 @@ from tests.integration.actions.ground import (
     step,
     write,
 )
+from workspaces.events.parts import FinishReason, Text
 from workspaces.models import Message
 
 QUESTION = Question("bash", "execute", "/project", "Execute command: ls", {"command": "ls"})
@@ -100,6 +103,35 @@ def test_a_child_of_another_run_lets_nothing_go_on(ground: Ground) -> None:
     end(done)
     assert park(held) == Written()
     assert park(other) == Written(answered=("c",))
+    assert write(lambda tx: errand_of(tx, held, "c")) == (True, None)
+    ended = write(lambda tx: errand_of(tx, other, "c"))
+    assert ended == (True, ChildEnded("completed", "words", ""))
+    end(other)
+    assert run_of(child).outcome == "completed"
+    ends = [event["run"]["key"] for event in ground.events("run.finished")]
+    assert ends == [child, other.key]
+
+
+def test_the_end_of_a_run_cancels_its_own_child_and_no_other_session(ground: Ground) -> None:
+    bystander = ground.start()
+    held = waiting(ground, "c")
+    send(held, TASK)
+    child = begin(held_by(Run.objects.get(parent_id=held.key).pk, *claim()))
+    end(held)
+    assert cancelled_running("worker") == [(child.key, child.fence)]
+    assert run_of(bystander.key).state == "running"
+
+
+def test_the_cost_of_a_child_is_shown_in_its_parents_session(ground: Ground) -> None:
+    held = waiting(ground, "c")
+    send(held, TASK)
+    child = begin(held_by(Run.objects.get(parent_id=held.key).pk, *claim()))
+    written = step(child, start=ReplyStart("m", "p"))
+    assert written.message is not None
+    reply = ReplyWrite(written.message["id"], (Text("x"),), FinishReason.END_TURN, cost=0.5)
+    step(child, reply=reply, end=End(Outcome.COMPLETED))
+    told = [event["session"] for event in ground.events("session.updated")]
+    assert [one.get("cost") for one in told if one["id"] == held.session_id][-1] == 0.5
 
 
 def test_a_call_that_was_allowed_and_then_sends_for_something_waits_for_that(
