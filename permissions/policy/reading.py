@@ -20,6 +20,7 @@ _NO_FILES = names(
     "pgrep read hostname df ps"
 )
 _PATTERN_FIRST = names("grep egrep fgrep rg sed jq fd fdfind")
+_PATTERN_OPTION = re.compile(r"-[^-]*[ef].*|--(?:regexp|files?|expression|from-file).*")
 _SEPARATED = names("cut sort paste column")
 _SUMS = names("cksum sum md5sum sha1sum sha224sum sha256sum sha384sum sha512sum b2sum shasum md5")
 # Options with which a program follows links that it meets in folders, or reads names from a file.
@@ -133,10 +134,12 @@ def _may_become_parent(name: str) -> bool:
 
     Many shells match ``.*`` with it; braces may build it: ``.{.,x}``.
     """
-    if name in {".", ".."} or name.startswith(("*", "?", "[")):
-        return False  # a mark at the beginning of a name matches no dot
     pieces = re.split("[{},]", _NO_DOT.sub("x", name))
-    return any(_DOTS.fullmatch(piece) for piece in pieces)
+    return (
+        name not in {".", ".."}
+        and not name.startswith(("*", "?", "["))  # there a mark matches no dot
+        and any(_DOTS.fullmatch(piece) for piece in pieces)
+    )
 
 
 def _behind_each(text: str, mark: str) -> list[str]:
@@ -158,7 +161,7 @@ def _suspects(name: str, args: Sequence[Word]) -> Iterable[Word]:
         return _without_separator(args)
     if name not in _PATTERN_FIRST:
         return args
-    return _without_pattern(args, always="--files" not in {word.text for word in args})
+    return _without_pattern(args)
 
 
 def _without_separator(args: Sequence[Word]) -> list[Word]:
@@ -171,15 +174,16 @@ def _without_separator(args: Sequence[Word]) -> list[Word]:
     ]
 
 
-def _without_pattern(args: Sequence[Word], *, always: bool) -> list[Word]:
-    """Without the first operand, unless an option gives the pattern or a file of patterns."""
-    named = re.compile(r"-[^-]*[ef].*|--(?:regexp|file|expression|from-file).*")
-    if not always or any(named.fullmatch(word.text) for word in args if word.exact is not None):
-        return list(args)
+def _without_pattern(args: Sequence[Word]) -> Sequence[Word]:
+    """Without the first operand, unless an option gives the pattern, a file of patterns or none."""
+    if any(_PATTERN_OPTION.fullmatch(word.text) for word in args):
+        return args
     for index, word in enumerate(args):
-        if word.is_operand and word.shape <= Shape.ONE:
+        if word.shape > Shape.ONE:
+            break  # its first name is the pattern, and all behind it are files
+        if word.is_operand:
             return [*args[:index], *args[index + 1 :]]
-    return list(args)
+    return args
 
 
 def _sed(args: Sequence[Word]) -> Iterable[Word]:
@@ -195,7 +199,7 @@ def _jq(args: Sequence[Word]) -> Iterable[Word]:
             raise Doubt("Its filter may read other files or the environment.")
         if re.fullmatch(r"-[^-]*[fL].*|--(?:from-file|rawfile|slurpfile|argfile|lib).*", word.text):
             raise Doubt(_UNKNOWN)
-    return _without_pattern(args, always=True)
+    return _without_pattern(args)
 
 
 def _diff(args: Sequence[Word]) -> Iterable[Word]:
@@ -209,9 +213,8 @@ def _diff(args: Sequence[Word]) -> Iterable[Word]:
         return
     for word in args:
         # Given two folders it compares what lies in them, links followed.
-        name = word.exact or word.pattern
-        if name and word.is_operand:
-            yield Word(word.text, Shape.EACH, pattern=f"{name.rstrip('/')}/*")
+        if word.pattern and word.is_operand:
+            yield Word(word.text, Shape.EACH, pattern=f"{word.pattern.rstrip('/')}/*")
 
 
 def _strings(args: Sequence[Word]) -> Iterable[Word]:

@@ -91,6 +91,7 @@ async def test_inside_it_does_not_ask(command: str, root: Path) -> None:
         "cat {..,src}/outside/secret.txt", "cat .{.,x}/outside/secret.txt", "cat {.,a}./outside/secret.txt", "cat .{a,}./outside/secret.txt", "ls {..,src}",
         "cat .*/outside/secret.txt", "ls .*", "ls .?", "ls src/.[.]", "echo .[a-z.]*", "grep --file=.*/outside/secret.txt x a.txt", "cat src/.*/.*/outside/secret.txt",
         "grep -nnnnnnnnnnnnnnf/etc/shadow a.txt", "grep -f.{.,a}/outside/secret.txt x a.txt",
+        "grep * /etc/shadow", "grep s* /etc/shadow", "grep -n {a,b} /etc/shadow", "egrep [a]* /etc/shadow", "grep * ../outside/secret.txt",
         "git blame ../x", "comm a.txt /etc/passwd", "cat @/etc/x --a=/etc/y", "tail -n 5 /var/log/syslog", "ls -d /etc", "ps e", "ps axe",
     ],
 )  # fmt: skip

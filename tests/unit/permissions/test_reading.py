@@ -26,7 +26,7 @@ def reads(command):
         ("head -d / a", "/ a"), ("sed -n /x/p a", "a"), ("sed -e /x/p a", "a"), ("sed -e 1p -e /x/p a b", "a b"), ("sed /x/p", ""), ("sed -n 1p a /b", "a /b"),
         ("diff a b", "a b"), ("diff --no-dereference -r a b", "a b"), ("strings a", "a"), ("strings -n 8 a b", "8 a b"), ("git log a", "log a"), ("git -P log -- ../b", "log ../b"), ("git --version", ""), ("git", ""),
         ("git config user.name", ""), ("git config --get user.name", ""), ("git config --get-all remote.origin.url", ""), ("git config get user.name", ""), ("git config --local --list", ""),
-        ("git config --local http.x.y", ""), ("ls | xargs echo", ""), ("ls | xargs -n 1 basename", ""), ("sort -k 2 a", "2 a"),
+        ("git config --local http.x.y", ""), ("ls | xargs echo", ""), ("ls | xargs -n 1 basename", ""), ("sort -k 2 a", "2 a"), ("grep", ""), ("rg -n", ""), ('grep "a$x" b', "b"),
     ],
 )  # fmt: skip
 def test_it_names_every_file(command, paths):
@@ -41,7 +41,8 @@ def test_it_names_every_file(command, paths):
         ("grep -nnnnnnnnnnnnnnnnnnf../x a", "../x"), ("cat -- a", "--"), ("grep -e /etc/x /a", "/a"), ("grep -e x /etc/x", "/etc/x"), ("grep -ex /etc/x", "/etc/x"), ("grep --regexp=x /etc/x", "/etc/x"),
         ("grep --regexp x /etc/x", "/etc/x"), ("grep --file=x /etc/x", "/etc/x"), ("sed -n 1p -", "-n"), ("rg --files /etc/x a", "/etc/x"), ("rg -e x /etc/x", "/etc/x"), ("grep -A 3 x /etc/x", "/etc/x"),
         ("head -d/ a", "/"), ("cut -c / a", "/"), ("date -r /etc/x", "/etc/x"), ("find . -newer /etc/x", "/etc/x"), ("git diff --no-index a /etc/x", "/etc/x"), ("jq . --arg a /etc/x", "/etc/x"),
-        ("git show config /etc/x", "/etc/x"), ("cat =/etc/x", "/etc/x"), ("diff -x/etc/x a b", "/etc/x"), ("cat @@/etc/x", "/etc/x"),
+        ("git show config /etc/x", "/etc/x"), ("cat =/etc/x", "/etc/x"), ("diff -x/etc/x a b", "/etc/x"), ("cat @@/etc/x", "/etc/x"), ("sort -s /etc/x", "/etc/x"), ("cut / -d", "/"), ("grep * /etc/x", "/etc/x"), ("grep a* /etc/x", "/etc/x"), ("grep {a,b} /etc/x", "/etc/x"),
+        ("grep --include=*.py x /etc/x", "/etc/x"), ('grep "a$x" /etc/x', "/etc/x"), ("fgrep -n [a] /etc/x", "/etc/x"),
     ],
 )  # fmt: skip
 def test_it_finds_a_path_within_an_option(command, path):
@@ -67,13 +68,13 @@ def test_it_names_every_pattern(command, patterns):
         "cat ~", "cat ~/x", "cat -f~/x", "cat --x=~/y", "cat --x=y=~", "echo ~", "cat {a,~}", "cat a:~*", "cat {~,a}", "cat ~*", "cat --x=~*", "for f in ~/x; do ls; done",
         "cat {a,/etc}/x", "cat {/etc,a}/x", "cat {a,../x}", "cat {a,./x}", "cat {a/b,c}", "cat a{b,..}", "cat {..,a}/x", "cat .{.,x}/y", "cat {.,a}./y", "cat .{a,}./y", "ls .*", "ls .?",
         "ls a/.*/b", "ls .[.]", "ls .[a-z]*", "ls .**", "ls ..*", "ls {.*,a}", "ls --x=.*/a", "ls .{*,a}", "cat -f.{.,a}/x",
-        'cat "$x"', "cat $x", "cat $HOME/x", "cat $(ls)", 'cat "$(ls)"', "cat <<< a $x", "x=a; echo $x", "for f in a; do echo $f; done", "read l; echo $l", "while read -r l; do echo $l; done < a",
+        'cat "$x"', "cat $x", "cat $HOME/x", "cat $(ls)", 'cat "$(ls)"', "cat <<< a $x", 'cat "./$x"*', 'echo "./$x"*', 'grep "$x" a', "x=a; echo $x", "for f in a; do echo $f; done", "read l; echo $l", "while read -r l; do echo $l; done < a",
         "echo $(ls)", "echo ${x:-*}", "for f in $(ls); do ls; done", "cd", "cd -", "cd ~", 'cd "$x"', "cd $x", "cd a b", "cd ~/a", "cd src/*", "[[ -f $x ]]", '[ -f "$x" ]', '[ a -nt "$x" ]',
         "ps e", "ps axe", "ps -E", "ps -AE", "ps -o environ", "ps -oenviron", "ps $x", 'ps "$x"', "ps a -E",
         "grep -R x .", "grep -nS x .", "egrep --dereference-recursive x .", "fgrep -R x .", "rg -L x", "rg --follow x", "find -L .", "find -H .", "find . -follow", "fd -L x", "fdfind --follow x", "du -L .",
         "du -D a", "du -H a", "du --dereference a", "du --files0-from=a", "wc --files0-from=a", "ls -L", "ls -lH", "ls --dereference", "tree -l", "tree -al", "md5sum -c a", "sha256sum --check a", "cksum -c a", "b2sum -wc a",
         "diff -r a b", "diff -ur a b", "diff --recursive a b", 'strings "./$x"', "strings @a", "strings a @b", 'strings ./"$x"',
-        "jq env", "jq '.a' \"$x\"", "jq '$ENV.x'", "jq 'import \"x\" as $d; .'", "jq 'include \"x\"; .'", "jq input_filename", "jq -f x a", "jq -L x . a", "jq -nf x", "jq --from-file x a", "jq --rawfile a b . c",
+        "jq env", "jq '.a' \"$x\"", "jq '$ENV.x'", "jq 'import \"x\" as $d; .'", "jq 'include \"x\"; .'", "jq input_filename", "jq -f x a", "jq -L x . a", "jq -nf x", "jq . *.json", 'jq . "./$x"', "jq --from-file x a", "jq --rawfile a b . c",
         "jq --slurpfile a b . c", "jq --argfile a b . c", "jq debug", "jq 'getpath([])'", "jq modulemeta",
         "git config --global user.name", "git config --list", "git config -l", "git config --global --list", "git config --local --global --list", "git config --get-regexp user.x",
         "git config http.x.y", "git config --get http.x.y", "git config --get user.name http.x.y", "git config --get-all", "git -P config --list", "git config list", "git config --system --list",
@@ -105,7 +106,7 @@ def test_it_names_the_variables_that_are_not_its_own(command, variables):
     ("command", "shows"),
     [
         ("env", True), ("printenv", True), ("env LANG=C", True), ("printenv A=b", True), ('printenv "$x"', True), ('printenv HOME "$x"', True), ("env env", True), ("timeout 5 env", True),
-        ("xargs printenv", True), ("printenv HOME", False), ("env LANG=C ls", False), ("ls", False), ("env ls", False), ("echo env", False),
+        ("xargs printenv", True), ("printenv HOME a=$x", True), ("printenv HOME", False), ("env LANG=C ls", False), ("ls", False), ("env ls", False), ("echo env", False),
     ],
 )  # fmt: skip
 def test_it_knows_what_shows_the_whole_environment(command, shows):
