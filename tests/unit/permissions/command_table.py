@@ -89,6 +89,13 @@ READ_ONLY: dict[str, tuple[str, ...]] = {
         "find . -name '*.txt' | xargs grep foo", "find . -print0 | xargs -0 wc -l", "\"ls\" -l", "\\ls",
         "ls | xargs -I{} echo 'have {}'", "l''s", "ls | xargs -n 1 basename", "ls | xargs",
     ),
+    "unusual ways to put commands together": (
+        "  ls", " \\\n ls", "ls\t-la", "ls \\\n\\\n -l", "ls\\\n -l", "ls \\\n-l", "ls | \\\nwc", "! \\\nls", "! ls", "{ ls;}", "{\tls; }", "{\nls\n}", "{ ls; } ; ls", "if ls;then ls;fi",
+        "if ls\nthen ls\nfi", "while false; do ls; done", "until ls; do ls; done", "for f in a b\ndo ls\ndone", "for f; do ls; done", "ls;# x", "ls ;# x\nls", "# x\nls", "ls\n# x\n# y\npwd", "echo a#b",
+        "echo `echo $(ls)`", 'echo "`ls`"', "( (ls) )", "echo $( (ls) )", "cat <( (ls) )", "x=", "x=1", "[[ -f a ]] && [[ -d b ]]", "[[ ! -f a && b ]]", "ls && ! ls", "ls && (ls) || { ls; }", "ls 2>&1 | cat",
+        "ls | cat 2>&1 | wc", "<a.txt", "ls <a.txt >/dev/null 2>&1", "ls 2>/dev/null 3>&1", "( " * 24 + "ls" + " )" * 24, "(ls); " * 30 + "ls", "echo $(ls)" + "; echo $(ls)" * 30, "if ls; then pwd\nelif false; then pwd; else pwd; fi",
+        "cat <&-", "cat 3<&1", "ls >&0002", "cat <<<abc 2>/dev/null", "{ cat; } <a.txt", "(cat) < a.txt", "ls &>> /dev/null", "ls >| /dev/null", "echo <(ls)",
+    ),
     "conditions that evaluate nothing": (
         "'[' -f a.txt ']'", "[ -f a.txt -a -f b.txt ] && ls", "[ ] || true", "test || true", '[ "$x" -eq 1 ] || true',
         'test "$x" -lt 5 || true', "test -f a.txt -o || true", "test ! -f nope", "[[ -1 -le 2 ]]", "[[ ! a == b ]]",
