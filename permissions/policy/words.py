@@ -33,7 +33,7 @@ class Word:
     # Where only patterns make it uncertain: all of it. Which characters were quoted is lost.
     pattern: str | None = field(default=None, compare=False)
     names: frozenset[str] = field(default=frozenset(), compare=False)  # variables in it
-    is_stream: bool = field(default=False, compare=False)  # what another command prints
+    is_stream: bool = False  # what another command prints, and nothing else
 
     @property
     def exact(self) -> str | None:
@@ -75,11 +75,13 @@ class _Draft:
 
     def add(self, text: str, *, quoted: bool) -> None:
         self.begun = True
+        self.is_stream = False
         self.text.extend(text)
         self.bare.extend("\0" * len(text) if quoted else text)
 
     def expand(self, shape: Shape) -> None:
         self.begun = True
+        self.is_stream = False
         self.shape = max(self.shape, shape)
         if self.certain is None:
             self.certain = len(self.text)
@@ -101,7 +103,7 @@ class _Draft:
             self.shape,
             pattern=whole if self.certain is None else None,
             names=frozenset() if self.has_other else frozenset(self.names),
-            is_stream=self.is_stream and not self.text[len("/dev/fd/") :],
+            is_stream=self.is_stream,
         )
 
 
@@ -226,11 +228,12 @@ class _Lexer:
     def process(self) -> None:
         if self.source[self.at] == ">":
             raise Doubt("It writes into another command.")
-        if not self.draft.begun:
+        is_first = not self.draft.begun
+        if is_first:
             self.draft.add("/dev/fd/", quoted=True)
-            self.draft.is_stream = True
         self.draft.has_other = True
         self.draft.expand(Shape.ONE)
+        self.draft.is_stream = is_first  # until something follows
         self.at = self.substitution(self.at)
 
 

@@ -83,7 +83,7 @@ async def test_inside_it_does_not_ask(command: str, root: Path) -> None:
         "stat /etc/shadow", "file /etc/shadow", "test -e /etc/shadow", "[ -r /etc/shadow ]", "[[ -f /etc/shadow ]] && echo y", "[ a.txt -nt /etc/shadow ]",
         '[[ -f "$x" ]]', "realpath ~/x", "readlink -f /etc/x", "sed -n 1p /etc/shadow", "sed -n -e 1p /etc/shadow", "timeout 5 cat /etc/shadow",
         "nice cat /etc/shadow", "command cat /etc/shadow", "env LANG=C cat /etc/shadow", "cat a.txt | cat - /etc/shadow", "cat a.txt; cat /etc/shadow",
-        "date -r /etc/shadow", "diff <(cat /etc/shadow) a.txt", "git diff --no-index a.txt /etc/shadow", "git config http.x.extraheader", "git config user.name evil", "git config user", "git config core.pager evil", "git config $x", "git config --unset user.name", "git config --edit",
+        "date -r /etc/shadow", "diff <(cat /etc/shadow) a.txt", "x='a /etc/shadow'; cat <(ls)$x", "git diff --no-index a.txt /etc/shadow", "git config http.x.extraheader", "git config user.name evil", "git config user", "git config core.pager evil", "git config $x", "git config --unset user.name", "git config --edit",
         "git config --list", "git config --global --list",
         "git config --get http.https://x.extraheader", "git config --get http.x.extraheader core.y", "git config --get-regexp .", "cat 'src/leaf.txt'", "cat src/lea\\f.txt",
         "echo ${x:-/etc/*}", "printf '%s' ${x:-../*}", "strings @a.txt", "strings *", "strings -- @a.txt", "xargs strings < a.txt",

@@ -17,7 +17,7 @@ def reads(command):
     ("command", "paths"),
     [
         ("cat a.txt", "a.txt"), ("cat ./a b", "./a b"), ("timeout 5 cat a", "a"), ("nice -n 5 env LANG=C cat a", "a"), ("cat - /dev/null /dev/stdin", ""),
-        ("cat < a", "a"), ("while read -r l; do cat b; done < a", "a b"), ("for f in x; do cat b; done", "b"), ("cat <(ls c) b", "c b"), ("cat <<< x", ""),
+        ("cat < a", "a"), ("while read -r l; do cat b; done < a", "a b"), ("for f in x; do cat b; done", "b"), ("cat <(ls c) b", "c b"), ("cat < 1", "1"), ("cat <(ls) <(ls b)", "b"), ("cat <<< x", ""),
         ("cat @a", "@a a"), ("[[ -f a && b -nt c ]]", "a b c"), ("test -f a -a x = y", "a"), ("[ a -ef b ]", "a b"), ("[ c -ot d ]", "c d"), ("[[ x == y ]]", ""),
         ("test -e a", "a"), ("test -n a", ""), ("[ -z a ]", ""), ("[ 1 -lt 2 ]", ""), ("[ -L a ]", "a"), ("[ ! -d a ]", "a"),
         ("echo /etc/passwd", ""), ("printf /etc/x", ""), ("basename /etc/x", ""), ("tr / x", ""), ("df /", ""), ("ps aux", ""), ("ps -e", ""), ("which /x", ""),
@@ -68,6 +68,7 @@ def test_it_names_every_pattern(command, patterns):
         "cat ~", "cat ~/x", "cat -f~/x", "cat --x=~/y", "cat --x=y=~", "echo ~", "cat {a,~}", "cat a:~*", "cat {~,a}", "cat ~*", "cat --x=~*", "for f in ~/x; do ls; done",
         "cat {a,/etc}/x", "cat {/etc,a}/x", "cat {a,../x}", "cat {a,./x}", "cat {a/b,c}", "cat a{b,..}", "cat {..,a}/x", "cat .{.,x}/y", "cat {.,a}./y", "cat .{a,}./y", "ls .*", "ls .?",
         "ls a/.*/b", "ls .[.]", "ls .[a-z]*", "ls .**", "ls ..*", "ls {.*,a}", "ls --x=.*/a", "ls .{*,a}", "cat -f.{.,a}/x",
+        "x='a /etc/x'; cat <(ls)$x", 'cat <(ls)"$x"', 'cat <(ls)$(echo " /etc/x")', "cat <(ls)/../x", "cat <(ls)*",
         'cat "$x"', "cat $x", "cat $HOME/x", "cat $(ls)", 'cat "$(ls)"', "cat <<< a $x", 'cat "./$x"*', 'echo "./$x"*', 'grep "$x" a', "x=a; echo $x", "for f in a; do echo $f; done", "read l; echo $l", "while read -r l; do echo $l; done < a",
         "echo $(ls)", "echo ${x:-*}", "for f in $(ls); do ls; done", "cd", "cd -", "cd ~", 'cd "$x"', "cd $x", "cd a b", "cd ~/a", "cd src/*", "[[ -f $x ]]", '[ -f "$x" ]', '[ a -nt "$x" ]',
         "ps e", "ps axe", "ps -E", "ps -AE", "ps -o environ", "ps -oenviron", "ps $x", 'ps "$x"', "ps a -E",
