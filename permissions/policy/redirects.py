@@ -20,7 +20,7 @@ def judge_redirect(
     kind: str, source: str, start: int, end: int, *, word: Callable[[int, int], Word]
 ) -> Word | None:
     """The file that it reads, if any. Raises ``Doubt`` unless it only reads. ``word`` reads the one word that stands there."""
-    if not _BEFORE.search(source[max(0, start - 2) : start]):
+    if not _BEFORE.search(source, 0, start):
         raise Doubt("It redirects directly behind a word, which may set a variable.")
     if _CLOSE.fullmatch(source, start, end):
         return None

@@ -82,7 +82,6 @@ def read_line(command: str) -> Line:
     reader = _Reader(data.decode("latin-1"))
     reader.index(root)
     reader.gap(0, root.start_byte)
-    reader.gap(root.end_byte, len(data))
     reader.block(root)
     return Line(tuple(reader.steps), frozenset(reader.variables))
 

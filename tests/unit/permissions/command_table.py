@@ -94,7 +94,7 @@ READ_ONLY: dict[str, tuple[str, ...]] = {
         "if ls\nthen ls\nfi", "while false; do ls; done", "until ls; do ls; done", "for f in a b\ndo ls\ndone", "for f; do ls; done", "ls;# x", "ls ;# x\nls", "# x\nls", "ls\n# x\n# y\npwd", "echo a#b",
         "echo `echo $(ls)`", 'echo "`ls`"', "( (ls) )", "echo $( (ls) )", "cat <( (ls) )", "x=", "x=1", "[[ -f a ]] && [[ -d b ]]", "[[ ! -f a && b ]]", "ls && ! ls", "ls && (ls) || { ls; }", "ls 2>&1 | cat",
         "ls | cat 2>&1 | wc", "<a.txt", "ls <a.txt >/dev/null 2>&1", "ls 2>/dev/null 3>&1", "( " * 24 + "ls" + " )" * 24, "(ls); " * 30 + "ls", "echo $(ls)" + "; echo $(ls)" * 30, "if ls; then pwd\nelif false; then pwd; else pwd; fi",
-        "cat <&-", "cat 3<&1", "ls >&0002", "cat <<<abc 2>/dev/null", "{ cat; } <a.txt", "(cat) < a.txt", "ls &>> /dev/null", "ls >| /dev/null", "echo <(ls)",
+        'cat <<<"a b"', " <a.txt", "cat <&-", "cat 3<&1", "ls >&0002", "cat <<<abc 2>/dev/null", "{ cat; } <a.txt", "(cat) < a.txt", "ls &>> /dev/null", "ls >| /dev/null", "echo <(ls)",
     ),
     "conditions that evaluate nothing": (
         "'[' -f a.txt ']'", "[ -f a.txt -a -f b.txt ] && ls", "[ ] || true", "test || true", '[ "$x" -eq 1 ] || true',
@@ -197,7 +197,9 @@ ASKED: dict[str, tuple[str, ...]] = {
         "ls >(cat)", "ls > >(tee f)", "ls > /dev/null f > g", "echo a >&'²'", "echo a >&²", "echo a >&'٣'",
         'echo a >&"1²"', "echo a 2>&'௧'", "ls >&99999999999", "cat <&'²'", "LC_ALL=C echo a >&'²5'",
     ),
+    "redirections into files whose names are numbers": ("ls > 1", "ls >> 22", "ls &> 1", "ls >| 1"),
     "redirections directly behind a word": (
+        ":<a.txt", "\\ <a.txt",
         "x='b[$(id>OWNED)]'; echo {a[x]}<a", "echo {a[x]}>/dev/null", "echo {a[x]}<&0", "echo {a[x]}<<<b",
         "echo {PATH}</dev/null; ls", "echo {PATH}>&2; ls", "{PATH}</dev/null; ls", "echo {n}<&-", "echo {n}2</dev/null",
         "cat<a.txt", "ls a{x}</dev/null", "echo {x\\\n}</dev/null", "echo {PATH}\\\n</dev/null", "echo a\\ 2>&1",

@@ -15,7 +15,7 @@ CALCULATES = "It may calculate, which can run code."
 @pytest.mark.parametrize(
     ("command", "reason"),
     [
-        ("ls (", NOT_UNDERSTOOD), ("ls '", NOT_UNDERSTOOD), ("echo $(", NOT_UNDERSTOOD), ("if ls", NOT_UNDERSTOOD), ("[ -f a b ]", NOT_UNDERSTOOD),
+        ("ls (", NOT_UNDERSTOOD), ("\\ }", NOT_UNDERSTOOD), ("&&`ouch (f", NOT_UNDERSTOOD), ("ls '", NOT_UNDERSTOOD), ("echo $(", NOT_UNDERSTOOD), ("if ls", NOT_UNDERSTOOD), ("[ -f a b ]", NOT_UNDERSTOOD),
         ("for f in a; do ls", NOT_UNDERSTOOD), ("ls \\\n", NOT_UNDERSTOOD), ("{ls;}", NOT_UNDERSTOOD), ("3<<<abc cat", NOT_UNDERSTOOD), ("for f do ls; done", NOT_UNDERSTOOD),
         ("ls -a 2>/dev/null -l", NOT_UNDERSTOOD), ("cat 0<<< abc", NOT_UNDERSTOOD),
         ("\\\nls", TWO_LINES), ("\\\n\nls", TWO_LINES), ("ls;\\\nls", TWO_LINES), ("ls -\\\nl", TWO_LINES), ("ls |\\\nwc", TWO_LINES), ('echo "a\\\nb"', TWO_LINES),

@@ -58,6 +58,8 @@ def test_it_takes_quotes_away(source, texts):
         ("x{a,b}", "x", Shape.EACH),
         ("{1..3}", "", Shape.EACH),
         ('a*"$x"', "a", Shape.EACH),
+        ("a*b?c[d]", "a", Shape.EACH),
+        ("ab?c*", "ab", Shape.EACH),
         ('"$x"*', "", Shape.EACH),
         ("$x*", "", Shape.LOOSE),
         ("$HOME/a", "/", Shape.ONE),
