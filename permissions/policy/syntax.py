@@ -38,10 +38,13 @@ _BLOCKS = {
     "else_clause": {"else", ";"},
     "while_statement": {"while", "until", ";"},
     "do_group": {"do", "done", ";"},
-    "command_substitution": {"$(", "`", ")", ";"},
-    "process_substitution": {"<(", ")", ";"},
     "redirected_statement": set[str](),
 }
+_SUBSTITUTIONS = {
+    "command_substitution": {"$(", "`", ")", ";"},
+    "process_substitution": {"<(", ")", ";"},
+}
+_TOKENS = _BLOCKS | _SUBSTITUTIONS
 _ONE_LINE = {"redirected_statement", "negated_command"}
 _WORDS = {
     "word", "number", "string", "raw_string", "ansi_c_string", "concatenation",
@@ -104,7 +107,7 @@ class _Reader:
         waiting = [root]
         while waiting:
             node = waiting.pop()
-            if node.type in {"command_substitution", "process_substitution"}:
+            if node.type in _SUBSTITUTIONS:
                 self.substitutions[node.start_byte] = node
             waiting.extend(node.children)
 
@@ -132,14 +135,14 @@ class _Reader:
             raise Doubt("It is nested too deeply.")
         if self.source.startswith(("((", "$((", "<(("), node.start_byte):
             raise Doubt("It may calculate, which can run code.")
-        tokens = _BLOCKS[node.type]
+        tokens = _TOKENS[node.type]
         separated, last = True, node.start_byte
         for child in self.children(node, lines=node.type not in _ONE_LINE):
             # Two commands need something between them, else the shell reads them as one.
             separated |= "\n" in self.source[last : child.start_byte].replace("\\\n", "")
             last = child.end_byte
-            if child.type in tokens and not child.is_named:
-                if child.type == "{" and self.source[child.end_byte] not in " \t\n":
+            if child.type in tokens:
+                if child.type == "{" and self.source[child.end_byte] not in {" ", "\t", "\n"}:
                     raise Doubt("It is not understood.")  # ``{a`` is a word, not a group
                 separated = True
             elif child.type == "comment":
@@ -151,7 +154,7 @@ class _Reader:
             else:
                 self.statement(child)
                 # A nested list keeps its own last separator.
-                separated = self.source[child.end_byte - 1] in ";\n"
+                separated = self.source[child.end_byte - 1] in {";", "\n"}
         self.depth -= 1
 
     def statement(self, node: Node) -> None:
@@ -164,8 +167,6 @@ class _Reader:
                 self.test(node)
             case "for_statement":
                 self.loop(node)
-            case "command_substitution" | "process_substitution" | "program":
-                raise Doubt("It runs a command whose name is computed.")
             case kind if kind in _BLOCKS:
                 self.block(node)
             case "function_definition":
@@ -188,7 +189,9 @@ class _Reader:
 
     def substitution(self, start: int) -> int:
         node = self.substitutions.get(start)
-        if node is None or (node.text and node.text.startswith(b"`") and b"\\" in node.text):
+        if node is None or (
+            self.source[start] == "`" and "\\" in self.source[start : node.end_byte]
+        ):
             raise Doubt("It holds a substitution that is not understood.")
         self.block(node)
         return node.end_byte
