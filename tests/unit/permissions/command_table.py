@@ -90,11 +90,12 @@ READ_ONLY: dict[str, tuple[str, ...]] = {
         "ls | xargs -I{} echo 'have {}'", "l''s", "ls | xargs -n 1 basename", "ls | xargs",
     ),
     "unusual ways to put commands together": (
+        "sed '" + "p;" * 150 + "'",
         "  ls", " \\\n ls", "ls\t-la", "ls \\\n\\\n -l", "ls\\\n -l", "ls \\\n-l", "ls | \\\nwc", "! \\\nls", "! ls", "{ ls;}", "{\tls; }", "{\nls\n}", "{ ls; } ; ls", "if ls;then ls;fi",
         "if ls\nthen ls\nfi", "while false; do ls; done", "until ls; do ls; done", "for f in a b\ndo ls\ndone", "for f; do ls; done", "ls;# x", "ls ;# x\nls", "# x\nls", "ls\n# x\n# y\npwd", "echo a#b",
         "echo `echo $(ls)`", 'echo "`ls`"', "( (ls) )", "echo $( (ls) )", "cat <( (ls) )", "x=", "x=1", "[[ -f a ]] && [[ -d b ]]", "[[ ! -f a && b ]]", "ls && ! ls", "ls && (ls) || { ls; }", "ls 2>&1 | cat",
         "ls | cat 2>&1 | wc", "<a.txt", "ls <a.txt >/dev/null 2>&1", "ls 2>/dev/null 3>&1", "( " * 24 + "ls" + " )" * 24, "(ls); " * 30 + "ls", "echo $(ls)" + "; echo $(ls)" * 30, "if ls; then pwd\nelif false; then pwd; else pwd; fi",
-        'cat <<<"a b"', " <a.txt", "cat <&-", "cat 3<&1", "ls >&0002", "cat <<<abc 2>/dev/null", "{ cat; } <a.txt", "(cat) < a.txt", "ls &>> /dev/null", "ls >| /dev/null", "echo <(ls)",
+        "echo $(echo a\\;b)", "sed -n", "sed -e p", 'sed -n p "./$x"', 'cat <<<"a b"', " <a.txt", "cat <&-", "cat 3<&1", "ls >&0002", "cat <<<abc 2>/dev/null", "{ cat; } <a.txt", "(cat) < a.txt", "ls &>> /dev/null", "ls >| /dev/null", "echo <(ls)",
     ),
     "conditions that evaluate nothing": (
         "'[' -f a.txt ']'", "[ -f a.txt -a -f b.txt ] && ls", "[ ] || true", "test || true", '[ "$x" -eq 1 ] || true',
@@ -158,6 +159,7 @@ ASKED: dict[str, tuple[str, ...]] = {
         "git -P -c a.b=c log", 'git "$x"', 'git log --format=%h "$x"', "git cat-file --textconv HEAD:a",
     ),
     "options that may be misread": (
+        'sed "-e$x" p a.txt', 'sed "p$x" a.txt', 'sed -e "p$x" a.txt', "sed " + "'" + "p;" * 150 + "p'",
         'read "x$y"', "date -5", 'date -d "-1$x"', "date -d -1day 010203042026", 'rg --files"$x"', "date --date=now 010203042026", "date --utc 010203042026",
         "date -dnow 010203042026", "date -u 010203042026", "date -d now -s 1", "uniq -f1 a b", "uniq -f 1 a b", "base64 a b", "sort --nosuch a.txt", "hostname -s evil",
         "xxd ./*.txt", 'xxd "$x"', 'xxd -l "./$x" a', "xxd -l 16 a b", "printf", "printf '%5ln' a", "printf '%%%n' a", "printf '%ln' a", 'printf -- "$x"', "read -p x y", "read -rp x y", "java", "java x",

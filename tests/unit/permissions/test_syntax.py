@@ -25,6 +25,7 @@ CALCULATES = "It may calculate, which can run code."
         ("$(ls)", "It runs a program whose name is computed."), ("echo >(ls)", "It writes into another command."), ("f() { ls; }", "It defines a function."),
         ("ls & ls", "It leaves a command running in the background."), ("x+=1", "It sets a variable in a way that is not judged."), ("x[0]=1", "It sets a variable in a way that is not judged."),
         ("select x in a; do ls; done", "It uses a kind of loop that is not judged."), ("((i=1))", CALCULATES), ("cat <<E\nx\nE", "It holds a here-document."), ("( " * 25 + "ls" + " )" * 25, "It is nested too deeply."),
+        ("(ls); " * 10 + "( " * 25 + "ls" + " )" * 25, "It is nested too deeply."),
         ("ls " + "a" * 3998, "It is longer than 4,000 characters."), ("ls\u00a0x", "It holds characters that cannot be seen."), ("ls\x1b", "It holds characters that cannot be seen."),
         ("ls \u200b", "It holds characters that cannot be seen."), ("ls >$x", "It redirects to or from a name that is computed."), ("cat < /dev/tcp/x/1", "It reads from the network."),
         ("ls </dev/null>&1", "It redirects directly behind a word, which may set a variable."), ("[[ a == 'x && y' ]]", "A quote in it is never closed."),
