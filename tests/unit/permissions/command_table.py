@@ -92,7 +92,7 @@ READ_ONLY: dict[str, tuple[str, ...]] = {
     "unusual ways to put commands together": (
         "sed '" + "p;" * 150 + "'",
         "  ls", " \\\n ls", "ls\t-la", "ls \\\n\\\n -l", "ls\\\n -l", "ls \\\n-l", "ls | \\\nwc", "! \\\nls", "! ls", "{ ls;}", "{\tls; }", "{\nls\n}", "{ ls; } ; ls", "if ls;then ls;fi",
-        "if ls\nthen ls\nfi", "while false; do ls; done", "until ls; do ls; done", "for f in a b\ndo ls\ndone", "for f; do ls; done", "ls;# x", "ls ;# x\nls", "# x\nls", "ls\n# x\n# y\npwd", "echo a#b",
+        "if ls\nthen ls\nfi", "while false; do ls; done", "until ls; do ls; done", "for f in a b\ndo ls\ndone", "for f; do ls; done", "ls;# x\npwd", "ls ;# x\nls", "# x\nls", "ls\n# x\n# y\npwd", "echo a#b",
         "echo `echo $(ls)`", 'echo "`ls`"', "( (ls) )", "echo $( (ls) )", "cat <( (ls) )", "x=", "x=1", "[[ -f a ]] && [[ -d b ]]", "[[ ! -f a && b ]]", "ls && ! ls", "ls && (ls) || { ls; }", "ls 2>&1 | cat",
         "ls | cat 2>&1 | wc", "<a.txt", "ls <a.txt >/dev/null 2>&1", "ls 2>/dev/null 3>&1", "( " * 24 + "ls" + " )" * 24, "(ls); " * 30 + "ls", "echo $(ls)" + "; echo $(ls)" * 30, "if ls; then pwd\nelif false; then pwd; else pwd; fi",
         "echo $(echo a\\;b)", "sed -n", "sed -e p", 'sed -n p "./$x"', 'cat <<<"a b"', " <a.txt", "cat <&-", "cat 3<&1", "ls >&0002", "cat <<<abc 2>/dev/null", "{ cat; } <a.txt", "(cat) < a.txt", "ls &>> /dev/null", "ls >| /dev/null", "echo <(ls)",
@@ -290,6 +290,7 @@ ASKED: dict[str, tuple[str, ...]] = {
         "ls\x0brm", "echo é",
     ),
     "not understood, so asked": (
+        "\\ # -- ", "ls \\\\\n\\\n -l",
         "\\ }", "ls &&# b\nls", "}\\&", "ls -o2>f ",
         "ls #\\\nrm x", 'echo "a\\\nb"', "ls \\", "ls &\npwd", "ls & # b", "for ((i=0;i<1;i++)); do ls; done",
         "ls &", "ls & pwd", "f() { ls; }", "function f { ls; }", "ls <<E\nx\nE", "cat <<'E'\nx\nE",
