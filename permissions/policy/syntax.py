@@ -198,8 +198,8 @@ class _Reader:
 
     def comment(self, node: Node) -> None:
         before = self.source[node.start_byte - 1] if node.start_byte else "\n"
-        end = self.source.find("\n", node.start_byte)
-        if before not in " \t\n;" or node.end_byte != (end if end >= 0 else len(self.source)):
+        line = self.source[node.start_byte :].partition("\n")[0]
+        if before not in {" ", "\t", "\n", ";"} or node.end_byte != node.start_byte + len(line):
             raise Doubt("It holds a comment that is not understood.")
 
     def command(self, node: Node) -> None:

@@ -218,7 +218,7 @@ class _Lexer:
         elif (
             at + 1 == self.end
             or source[at + 1] in " \t/.,:%|)"
-            or (quoted and source[at + 1] in '"\\')
+            or (quoted and source[at + 1] in {'"', "\\"})
         ):
             self.draft.add("$", quoted=True)
             self.at += 1

@@ -290,7 +290,7 @@ ASKED: dict[str, tuple[str, ...]] = {
         "ls\x0brm", "echo é",
     ),
     "not understood, so asked": (
-        "\\ # -- ", "ls \\\\\n\\\n -l",
+        "\\ # -- ", "if ls\nthen ls\nfi\\\n", "ls \\\\\n\\\n -l",
         "\\ }", "ls &&# b\nls", "}\\&", "ls -o2>f ",
         "ls #\\\nrm x", 'echo "a\\\nb"', "ls \\", "ls &\npwd", "ls & # b", "for ((i=0;i<1;i++)); do ls; done",
         "ls &", "ls & pwd", "f() { ls; }", "function f { ls; }", "ls <<E\nx\nE", "cat <<'E'\nx\nE",
