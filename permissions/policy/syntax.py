@@ -210,7 +210,7 @@ class _Reader:
             if child.start_byte == last:
                 raise Doubt("It is not understood.")  # two words with nothing between are one
             last = child.end_byte
-            if child.type == "variable_assignment" and not words:
+            if child.type == "variable_assignment":
                 assignments.append(self.assignment(child))
             elif child.type in REDIRECTS:
                 self.redirect(child)
