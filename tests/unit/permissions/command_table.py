@@ -143,7 +143,7 @@ ASKED: dict[str, tuple[str, ...]] = {
         '[ "$x" = a -a -f b ]', 'test "$x" = a -o "$y" = b', '[ -f a -a "$x" -nt b ]',
     ),
     "conditions that may evaluate code": (
-        "'['", "'[' -f a.txt", "env '['", "test a =~ b", "[ ! -v 'a[$(rm x)]' ]", "test ! -v 'a[$(rm x)]'", "test -f a b", "test a foo b", "test 1 foo 2",
+        "'['", "'[' -f a.txt", "env '['", "test a =~ b", "test a '=~' b", "[ ! -v 'a[$(rm x)]' ]", "test ! -v 'a[$(rm x)]'", "test -f a b", "test a foo b", "test 1 foo 2",
         "test a -o -v 'a[$(rm x)]'", "[[ ! -v 'a[$(rm x)]' ]]", "[[ a -eq b ]]", "[[ 1 -eq 'a[$(rm x)]' ]]", "[[ 1 foo 2 ]]", "test ! a b", "[[ -v x ]]",
     ),
     "values of find that may be expressions": (
