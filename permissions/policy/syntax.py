@@ -52,6 +52,7 @@ _WORDS = {
     "process_substitution",
 }  # fmt: skip
 _GAP = re.compile(r"(?:[ \t\n]|\\\n)*")
+_DOUBLE_BRACKETS = re.compile(r"\[\[(?P<inner>[ \t].*[ \t])\]\]", re.DOTALL)
 _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=")
 
 
@@ -205,7 +206,7 @@ class _Reader:
     def command(self, node: Node) -> None:
         assignments: list[Assignment] = []
         words: list[Word] = []
-        last = -1
+        last: int | None = None
         for child in self.children(node, lines=False):
             if child.start_byte == last:
                 raise Doubt("It is not understood.")  # two words with nothing between are one
@@ -237,13 +238,13 @@ class _Reader:
 
     def test(self, node: Node) -> None:
         start, end = node.start_byte, node.end_byte
-        if self.source.startswith("[[", start) and self.source.endswith("]]", start, end):
-            for part in self.clauses(start + 2, end - 2):
+        if inner := _DOUBLE_BRACKETS.fullmatch(self.source, start, end):
+            for part in self.clauses(*inner.span("inner")):
                 self.steps.append(Test(part))
-        elif self.source.startswith("[", start) and self.source.endswith("]", start, end):
-            self.steps.append(Simple(words=(Word("["), *self.words(start + 1, end))))
+        elif self.source.startswith("[", start):
+            self.steps.append(Simple(words=(Word("["), *self.words(start + len("["), end))))
         else:
-            raise Doubt("It calculates, which can run code.")
+            raise Doubt("It may calculate, which can run code.")
 
     def clauses(self, start: int, end: int) -> Iterator[tuple[Word, ...]]:
         # Quoted ``&&`` would only split a word in the wrong place, which is then a Doubt.
@@ -255,15 +256,13 @@ class _Reader:
 
     def loop(self, node: Node) -> None:
         parts = list(self.children(node, lines=True))
-        if parts[0].type != "for" or len(parts) < 2 or parts[1].type != "variable_name":
-            raise Doubt("It uses a kind of loop that is not judged.")
         name = parts[1]
         words: list[Word] = []
-        for part in parts[2:]:
+        for part in parts:
             if part.type == "do_group":
                 self.block(part)
             elif part.type in _WORDS:
                 words.append(self.word(part.start_byte, part.end_byte))
-            elif part.type not in {"in", ";"}:
+            elif part.type not in {"for", "variable_name", "in", ";"}:
                 raise Doubt("It uses a kind of loop that is not judged.")
         self.steps.append(Loop(self.source[name.start_byte : name.end_byte], tuple(words)))

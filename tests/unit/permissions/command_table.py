@@ -98,7 +98,7 @@ READ_ONLY: dict[str, tuple[str, ...]] = {
         "echo $(echo a\\;b)", "sed -n", "sed -e p", 'sed -n p "./$x"', 'cat <<<"a b"', " <a.txt", "cat <&-", "cat 3<&1", "ls >&0002", "cat <<<abc 2>/dev/null", "{ cat; } <a.txt", "(cat) < a.txt", "ls &>> /dev/null", "ls >| /dev/null", "echo <(ls)",
     ),
     "conditions that evaluate nothing": (
-        "'[' -f a.txt ']'", "[ -f a.txt -a -f b.txt ] && ls", "[ ] || true", "test || true", '[ "$x" -eq 1 ] || true',
+        "'[' -f a.txt ']'", "[[\t-f a\t]]", "[ -f a.txt -a -f b.txt ] && ls", "[ ] || true", "test || true", '[ "$x" -eq 1 ] || true',
         'test "$x" -lt 5 || true', "test -f a.txt -o || true", "test ! -f nope", "[[ -1 -le 2 ]]", "[[ ! a == b ]]",
     ),
     "expressions of find with a value": (
@@ -143,6 +143,7 @@ ASKED: dict[str, tuple[str, ...]] = {
         '[ "$x" = a -a -f b ]', 'test "$x" = a -o "$y" = b', '[ -f a -a "$x" -nt b ]',
     ),
     "conditions that may evaluate code": (
+        "[[ a == [b]]]",
         "'['", "'[' -f a.txt", "env '['", "test a =~ b", "test a '=~' b", "[ ! -v 'a[$(rm x)]' ]", "test ! -v 'a[$(rm x)]'", "test -f a b", "test a foo b", "test 1 foo 2",
         "test a -o -v 'a[$(rm x)]'", "[[ ! -v 'a[$(rm x)]' ]]", "[[ a -eq b ]]", "[[ 1 -eq 'a[$(rm x)]' ]]", "[[ 1 foo 2 ]]", "test ! a b", "[[ -v x ]]",
     ),
