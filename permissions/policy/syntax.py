@@ -241,10 +241,8 @@ class _Reader:
         if inner := _DOUBLE_BRACKETS.fullmatch(self.source, start, end):
             for part in self.clauses(*inner.span("inner")):
                 self.steps.append(Test(part))
-        elif self.source.startswith("[", start):
-            self.steps.append(Simple(words=(Word("["), *self.words(start + len("["), end))))
         else:
-            raise Doubt("It may calculate, which can run code.")
+            self.steps.append(Simple(words=(Word("["), *self.words(start + len("["), end))))
 
     def clauses(self, start: int, end: int) -> Iterator[tuple[Word, ...]]:
         # Quoted ``&&`` would only split a word in the wrong place, which is then a Doubt.
