@@ -226,11 +226,9 @@ def _strings(args: Sequence[Word]) -> Iterable[Word]:
 
 
 def _test(args: Sequence[Word]) -> Iterable[Word]:
-    for index, word in enumerate(args):
-        before = args[index - 1].exact if index else None
-        after = args[index + 1].exact if index + 1 < len(args) else None
-        is_file = before in _FILE_TESTS | _COMPARES_FILES or after in _COMPARES_FILES
-        if is_file or word.shape is Shape.EACH:
+    spelt = [None, *(word.exact for word in args), None]
+    for before, word, after in zip(spelt, args, spelt[2:], strict=False):
+        if before in _FILE_TESTS | _COMPARES_FILES or after in _COMPARES_FILES:
             yield word
 
 

@@ -24,7 +24,7 @@ def reads(command):
         ("grep /x a", "a"), ("grep -n /x a", "a"), ("egrep /x a", "a"), ("rg /x src", "src"), ("rg --files src", "src"), ("fd /x src", "src"), ("jq /x a", "a"), ("jq . a b", "a b"),
         ("cut -d/ -f1 a", "1 a"), ("cut -d / a", "a"), ("sort -t / a", "a"), ("sort -t/ a", "a"), ("column -s / a", "a"), ("paste -d/ a b", "a b"), ("paste a /b", "a /b"), ("sort /", "/"),
         ("head -d / a", "/ a"), ("sed -n /x/p a", "a"), ("sed -e /x/p a", "a"), ("sed -e 1p -e /x/p a b", "a b"), ("sed /x/p", ""), ("sed -n 1p a /b", "a /b"),
-        ("diff a b", "a b"), ("diff --no-dereference -r a b", "a b"), ("strings a", "a"), ("strings -n 8 a b", "8 a b"), ("git log a", "log a"), ("git -P log -- ../b", "log ../b"), ("git --version", ""), ("git", ""),
+        ("diff a b", "a b"), ("diff --no-dereference -r a b", "a b"), ("strings a", "a"), ("strings -- ''", ""), ("strings -n 8 a b", "8 a b"), ("git log a", "log a"), ("git -P log -- ../b", "log ../b"), ("git --version", ""), ("git", ""),
         ("git config user.name", ""), ("git config --get user.name", ""), ("git config --get-all remote.origin.url", ""), ("git config get user.name", ""), ("git config --local --list", ""),
         ("git config --local http.x.y", ""), ("ls | xargs echo", ""), ("ls | xargs -n 1 basename", ""), ("sort -k 2 a", "2 a"), ("grep", ""), ("rg -n", ""), ('grep "a$x" b', "b"),
     ],
@@ -54,7 +54,7 @@ def test_it_finds_a_path_within_an_option(command, path):
     [
         ("cat *.txt", "*.txt"), ("cat a*b", "a*b"), ("echo src/*", "src/*"), ("cat {a,b}/c", "{a,b}/c"), ("for f in *.txt; do ls; done", "*.txt"), ("cat --x=a*", "--x=a* a*"),
         ("cat .[!.]*", ".[!.]*"), ("ls .g?", ".g?"), ("ls ./* ../*", "./* ../*"), ("cat {a.txt,b.py}", "{a.txt,b.py}"), ("ls */../*.{a,b}", "*/../*.{a,b}"), ("printf '%s' [a]", "[a]"),
-        ("diff a b", "a/* b/*"), ("diff src/ b", "src/* b/*"), ("diff s* b", "s* s*/* b/*"), ("diff -u a b", "a/* b/*"), ("diff --no-dereference a b", ""), ("cat a", ""), ("find ./src/* -name x", "./src/*"),
+        ("diff a b", "a/* b/*"), ("diff src/ b", "src/* b/*"), ("diff s* b", "s* s*/* b/*"), ("diff -u a b", "a/* b/*"), ("diff --no-dereference a b", ""), ("cat a", ""), ("[[ $x == a* ]]", ""), ("[[ -f a ]]", ""), ("find ./src/* -name x", "./src/*"),
         ("cat --x=*=y*", "--x=*=y* *=y* y*"), ("strings a/*", "a/*"), ("ls .x{a,b}", ".x{a,b}"), ("ls ?.*", "?.*"), ("ls [.]*", "[.]*"), ("ls a?", "a?"),
     ],
 )  # fmt: skip
@@ -74,7 +74,7 @@ def test_it_names_every_pattern(command, patterns):
         "ps e", "ps axe", "ps -E", "ps -AE", "ps -o environ", "ps -oenviron", "ps $x", 'ps "$x"', "ps a -E",
         "grep -R x .", "grep -nS x .", "egrep --dereference-recursive x .", "fgrep -R x .", "rg -L x", "rg --follow x", "find -L .", "find -H .", "find . -follow", "fd -L x", "fdfind --follow x", "du -L .",
         "du -D a", "du -H a", "du --dereference a", "du --files0-from=a", "wc --files0-from=a", "ls -L", "ls -lH", "ls --dereference", "tree -l", "tree -al", "md5sum -c a", "sha256sum --check a", "cksum -c a", "b2sum -wc a",
-        "diff -r a b", "diff -ur a b", "diff --recursive a b", 'strings "./$x"', "strings @a", "strings a @b", 'strings ./"$x"',
+        "diff -r a b", "diff -ur a b", "diff --recursive a b", 'strings "./$x"', "strings @a", "strings -- *", "strings a @b", 'strings ./"$x"',
         "jq env", "jq '.a' \"$x\"", "jq '$ENV.x'", "jq 'import \"x\" as $d; .'", "jq 'include \"x\"; .'", "jq input_filename", "jq -f x a", "jq -L x . a", "jq -nf x", "jq . *.json", 'jq . "./$x"', "jq --from-file x a", "jq --rawfile a b . c",
         "jq --slurpfile a b . c", "jq --argfile a b . c", "jq debug", "jq 'getpath([])'", "jq modulemeta",
         "git config --global user.name", "git config --list", "git config -l", "git config --global --list", "git config --local --global --list", "git config --get-regexp user.x",
