@@ -79,7 +79,7 @@ async def fill(ground: Ground) -> asyncio.Task[int]:
 
 async def make_room(*waiting: asyncio.Task[Any]) -> None:
     await limit(free_pages=None)
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         await asyncio.gather(*waiting, *cancels())
 
 

@@ -29,7 +29,7 @@ async def test_a_file_that_is_no_database_is_told_at_once(
 ) -> None:
     writer = start(new_writer)
 
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         with pytest.raises(DatabaseError, match="not a database"):
             await writer.write("", lambda tx: None)
 

@@ -69,7 +69,7 @@ def test_a_job_alone_does_not_wait_for_ever() -> None:
     began = time.monotonic()
     with pytest.raises(OperationalError, match="database is locked"):
         run_alone("", locked, seconds=0.1)
-    assert 0.1 <= time.monotonic() - began < 4
+    assert 0.1 <= time.monotonic() - began < 30
 
 
 def test_an_error_that_nothing_is_known_about_is_told_after_a_few_tries() -> None:

@@ -52,7 +52,7 @@ async def test_a_write_that_always_breaks_its_connection_is_refused_and_holds_up
     others = [asyncio.create_task(writer.write(w, appending(w, "kept"))) for w in workspaces]
     await asyncio.sleep(0)
     gate.opened.set()
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         await held
         refused, *answers = await asyncio.gather(broken, *others, return_exceptions=True)
     assert isinstance(refused, DatabaseUnreachable)
@@ -105,7 +105,7 @@ async def test_a_fate_that_cannot_be_looked_up_in_time_is_unknown(
     began = time.monotonic()
     with pytest.raises(OutcomeUnknown):
         await in_thread(run)
-    assert 0.3 <= time.monotonic() - began < 5
+    assert 0.3 <= time.monotonic() - began < 30
 
 
 async def test_a_job_alone_replaces_a_connection_that_broke_before_it(

@@ -143,7 +143,7 @@ def waiting_in(folder: Folder, asker: Asks, notes: list[str]) -> Waiting:
 async def test_an_answer_waits_until_the_next_server_has_opened_the_workspace() -> None:
     asker = Asks()
     folder, notes = Folder(asker), []
-    async with asyncio.timeout(20), asyncio.TaskGroup() as tasks:
+    async with asyncio.timeout(60), asyncio.TaskGroup() as tasks:
         ending = tasks.create_task(waiting_in(folder, asker, notes).until_end())
         await folder.is_opening.wait()
         asker.may_answer.set()
@@ -161,7 +161,7 @@ async def test_an_answer_is_repeated_while_the_server_cannot_take_it() -> None:
     notes: list[str] = []
     asker.may_answer.set()
     folder.may_open.set()
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         assert await waiting_in(folder, asker, notes).until_end() == Ended("completed", "")
     assert folder.answers == ["p-1"]
     assert notes == []

@@ -19,7 +19,7 @@ async def turns_of_the_loop(count: int = 5) -> None:
 
 
 async def items(reader: NativeReader) -> list[Any]:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         return [item for chunk, _ in await reader.take() for item in orjson.loads(chunk)]
 
 

@@ -112,7 +112,7 @@ async def test_output_reaches_a_reader_of_server_sent_events() -> None:
     played.room.output(output("so far"))
     played.room.native.flush_outputs()
 
-    ((chunk, number),) = await asyncio.wait_for(taking, 10)
+    ((chunk, number),) = await asyncio.wait_for(taking, 60)
     event_line, data_line, *_ = chunk.decode().split("\n")
     assert event_line == "event: tool.output"
     assert orjson.loads(data_line.removeprefix("data: "))["data"]["text"] == "so far"
@@ -124,7 +124,7 @@ async def test_output_goes_out_by_itself() -> None:
     reader = played.native()
     played.room.output(output("so far"))
 
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         ((chunk, _),) = await reader.take()
 
     assert b"so far" in chunk

@@ -26,7 +26,7 @@ def write(until: float | None) -> Write[Any]:
 
 
 async def answered(asked: Write[Any]) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         with pytest.raises(DatabaseUnreachable):
             await asked.answer
 
