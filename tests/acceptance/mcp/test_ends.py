@@ -71,7 +71,8 @@ async def test_nothing_of_a_killed_server_is_left_after_its_next_start(
     if with_supervisor:
         supervisors = _supervisors_of(server.pids()[0])
         assert supervisors
-        _signal_all(supervisors, signal.SIGSTOP)  # none may see another's end, and tidy up
+        # None may see another's end, and tidy up; the server would end a starter that is stopped.
+        _signal_all([server.pids()[0], *supervisors], signal.SIGSTOP)
         server.kill9()
         _signal_all(supervisors, signal.SIGKILL)
         assert _living([spawned["child"]])
