@@ -24,8 +24,8 @@ from agents.actions.rescue import expire_all_leases
 from agents.config.cache import configs
 from agents.config.watch import ConfigWatch
 from agents.jobs.host import job_host
-from agents.llm.ending import end_connections
-from agents.llm.gathering import let_readers_set_the_pace
+from agents.llm.read_batching import let_readers_set_the_pace
+from agents.llm.shutdown import end_connections
 from agents.queue.claim import Claimed
 from agents.runner.brief import Brief, brief_of
 from agents.runner.languages import language_host, settle_left
@@ -240,7 +240,7 @@ class ServerProcess:
         if not self.shape.works:
             return
         try:
-            await asyncio.to_thread(importlib.import_module, "agents.llm.openai")
+            await asyncio.to_thread(importlib.import_module, "agents.llm.wires.openai")
         except Exception as error:  # noqa: BLE001  for example: no file descriptor is left
             logger.warning("the first prompt will wait for its modules: %s", error)
 

@@ -27,8 +27,8 @@ from agents.llm.errors import (
     Silent,
     Unreachable,
 )
-from agents.llm.gathering import gathering_here
-from agents.llm.silence import SilenceWatch
+from agents.llm.idle_timeout import SilenceWatch
+from agents.llm.read_batching import gathering_here
 from agents.llm.sse_lines import SseLines
 from workspaces.events.parts import FinishReason
 

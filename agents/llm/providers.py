@@ -25,11 +25,11 @@ def provider_for(
     """Raises ``ModelError``. ``env`` is the workspace's: proxies are read from it."""
     match settings.kind:
         case "offline":
-            from agents.llm.offline import OfflineModel  # noqa: PLC0415  few ever ask for it
+            from agents.llm.wires.offline import OfflineModel  # noqa: PLC0415  few ever ask for it
 
             return OfflineModel(pace_seconds=_pace(env))
         case "local":
-            from agents.llm.local.provider import LocalModel  # noqa: PLC0415  few ever ask for it
+            from agents.llm.wires.local.provider import LocalModel  # noqa: PLC0415  few ever ask for it
 
             return LocalModel(settings)
         case "openai":

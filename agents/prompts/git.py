@@ -13,10 +13,10 @@ from functools import cache
 from pathlib import Path
 
 from agents.prompts.facts import GitFacts
-from agents.tools.safe_git import safe_git_variables
 from agents.tools.shell.process import ProcessFailed
 from agents.tools.shell.pumped import run
 from agents.tools.shell.reaper import PROCESS_MARK, SERVER_MARK
+from agents.tools.shell.safe_git import safe_git_variables
 from workspaces.storage.ids import new_id
 
 SECONDS = 2.0  # for all of it: a first prompt waits

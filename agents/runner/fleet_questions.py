@@ -14,7 +14,7 @@ from typing import Any
 
 from agents.actions.holding import Held
 from agents.actions.judging import QuestionChanged, Verdict, judge_call
-from agents.fleet.hearing import params_of, words_of
+from agents.fleet.event_mapping import params_of, words_of
 from agents.tools.contract import Question
 from permissions.pending import state_of_request
 from workspaces.storage.reader import read

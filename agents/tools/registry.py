@@ -7,24 +7,24 @@ from types import MappingProxyType
 from typing import Any
 
 from agents.tools.agent import AgentTool
-from agents.tools.agentic_fetch import AgenticFetch
-from agents.tools.bash import Bash
 from agents.tools.contract import Tool
-from agents.tools.download import Download
 from agents.tools.edit import Edit
-from agents.tools.fetch import Fetch
-from agents.tools.glob import GLOB
-from agents.tools.grep import GREP
-from agents.tools.job_kill import JobKill
-from agents.tools.job_output import JobOutput
 from agents.tools.ls import Ls
 from agents.tools.multiedit import MultiEdit
 from agents.tools.question import QuestionTool
-from agents.tools.sourcegraph import Sourcegraph
+from agents.tools.search.glob import GLOB
+from agents.tools.search.grep import GREP
+from agents.tools.shell.bash import Bash
+from agents.tools.shell.job_kill import JobKill
+from agents.tools.shell.job_output import JobOutput
 from agents.tools.todos import Todos
 from agents.tools.view import View
-from agents.tools.web_fetch import WebFetch
-from agents.tools.web_search import WebSearch
+from agents.tools.web.agentic_fetch import AgenticFetch
+from agents.tools.web.download import Download
+from agents.tools.web.fetch import Fetch
+from agents.tools.web.sourcegraph import Sourcegraph
+from agents.tools.web.web_fetch import WebFetch
+from agents.tools.web.web_search import WebSearch
 from agents.tools.write import Write
 
 _ALL: tuple[Tool[Any], ...] = (

@@ -11,8 +11,8 @@ from dataclasses import replace
 from agents.config.providers.catalogue import KnownProvider, known_providers
 from agents.config.providers.kinds import provisioned_kind
 from agents.config.settings import ModelChoice, ModelInfo, ProviderSettings, Settings
-from agents.fleet.frames import Run
 from agents.fleet.provisioning import Credential, ProvisionSpec
+from agents.fleet.wire import Run
 from agents.queue.claim import Claimed
 from agents.runner.brief import Brief, brief_of
 

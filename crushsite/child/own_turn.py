@@ -19,13 +19,13 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agents.fleet.child.desk import Desk
 from agents.fleet.child.executor import Executor, ExecutorFailed
-from agents.fleet.frames import Run, Terminal
+from agents.fleet.child.run_context import Desk
 from agents.fleet.provisioning import ProvisionSpec
+from agents.fleet.wire import Run, Terminal
 
 if TYPE_CHECKING:
-    from agents.fleet.child.place import TurnRules
+    from agents.fleet.child.turn_host import TurnRules
     from crushsite.child.equipment import Equipment
     from crushsite.process import ServerProcess
     from workspaces.storage.transaction import Transaction
@@ -93,12 +93,12 @@ class OwnTurn:
 
 
 def _load() -> None:
-    for name in (*LOADED, "agents.llm.openai"):
+    for name in (*LOADED, "agents.llm.wires.openai"):
         importlib.import_module(name)
 
 
 def rules_of(spec: ProvisionSpec) -> TurnRules:
-    from agents.fleet.child.place import TurnRules  # noqa: PLC0415  after `_load`
+    from agents.fleet.child.turn_host import TurnRules  # noqa: PLC0415  after `_load`
 
     limits = spec.limits
     return TurnRules(

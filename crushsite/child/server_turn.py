@@ -17,10 +17,10 @@ from agents.fleet.child.consumer import Entrance
 from agents.fleet.child.conversation import Tally
 from agents.fleet.child.echo import EchoExecutor
 from agents.fleet.child.executor import Executor
-from agents.fleet.child.place import TurnRules
 from agents.fleet.child.script import ScriptExecutor
 from agents.fleet.child.turn import TurnExecutor
-from agents.fleet.frames import Run
+from agents.fleet.child.turn_host import TurnRules
+from agents.fleet.wire import Run
 from crushsite.process import ServerProcess
 from workspaces.api.bodies import checked
 from workspaces.api.opening import OpeningForm, open_for_client

@@ -8,8 +8,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from agents.tools.grep import GREP
 from agents.tools.search import ripgrep
+from agents.tools.search.grep import GREP
 from tests.bench.scenarios import Outcome
 from tests.bench.subjects import Running, Subject
 from tests.doubles.tool_context import make_desk

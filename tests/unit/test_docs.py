@@ -12,8 +12,8 @@ from django.urls import URLPattern, URLResolver
 
 from agents.api.stream_commands import COMMANDS
 from agents.tools.lsp.tools import tools_of
-from agents.tools.mcp.list_mcp_resources import ListMcpResources
-from agents.tools.mcp.read_mcp_resource import ReadMcpResource
+from agents.tools.mcp.tools.list_mcp_resources import ListMcpResources
+from agents.tools.mcp.tools.read_mcp_resource import ReadMcpResource
 from agents.tools.registry import TOOLS
 from crushsite import api_urls
 from workspaces.events.types import Kind, StreamOnly

@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import Any
 
 from agents.actions.answer import Answer, answer
-from agents.fleet.child.desk import Desk, RunCancelled
+from agents.fleet.child.run_context import Desk, RunCancelled
 
 
 class Approvals:

@@ -12,7 +12,8 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from agents.fleet.child.desk import (
+from agents.fleet.child.executor import Executor, ExecutorFailed
+from agents.fleet.child.run_context import (
     Desk,
     FrameTooLarge,
     InboxFull,
@@ -21,8 +22,7 @@ from agents.fleet.child.desk import (
     first_of,
     sendable,
 )
-from agents.fleet.child.executor import Executor, ExecutorFailed
-from agents.fleet.frames import (
+from agents.fleet.wire import (
     ApprovalReply,
     BadFrame,
     Cancel,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from agents.fleet.child.desk import Desk
-from agents.fleet.frames import Status, Terminal
+from agents.fleet.child.run_context import Desk
+from agents.fleet.wire import Status, Terminal
 
 _SLEEP = re.compile(r"__sleep_ms:([0-9]{1,9})", re.ASCII)
 

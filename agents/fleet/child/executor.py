@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from agents.fleet.child.desk import Desk
-from agents.fleet.frames import Terminal
+from agents.fleet.child.run_context import Desk
+from agents.fleet.wire import Terminal
 
 
 class ExecutorFailed(Exception):

@@ -17,11 +17,11 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 
 from agents.fleet.child.conversation import Tally
-from agents.fleet.child.door import Door
 from agents.fleet.child.echo import EchoExecutor
 from agents.fleet.child.executor import Executor
+from agents.fleet.child.listener import Door
 from agents.fleet.child.parent_watch import watch_parent
-from agents.fleet.child.presence import Presence
+from agents.fleet.child.registration import Presence
 from agents.fleet.child.script import ScriptExecutor
 from agents.fleet.child.serving import (
     ACCEPT_SECONDS,

@@ -9,9 +9,9 @@ import re
 from collections.abc import Awaitable, Callable
 
 from agents.fleet.child.conversation import Tally
-from agents.fleet.child.desk import Desk
 from agents.fleet.child.executor import ExecutorFailed
-from agents.fleet.frames import Status, Terminal
+from agents.fleet.child.run_context import Desk
+from agents.fleet.wire import Status, Terminal
 
 _WORD = re.compile(r"__([a-z_]+)(?::(.*))?", re.ASCII | re.DOTALL)
 _NUMBER = re.compile(r"[0-9]{1,9}", re.ASCII)

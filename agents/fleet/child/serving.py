@@ -13,8 +13,8 @@ from enum import StrEnum
 from typing import Any, Final
 
 from agents.fleet.child.conversation import Conversation, Tally
-from agents.fleet.child.door import Door, NotAWebSocket
 from agents.fleet.child.executor import Executor
+from agents.fleet.child.listener import Door, NotAWebSocket
 from agents.fleet.child.peer import Peer
 
 CONNECTIONS_LIMIT: Final = 1_000

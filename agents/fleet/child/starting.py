@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 
-from agents.fleet.child.desk import Desk
 from agents.fleet.child.executor import Executor, ExecutorFailed
-from agents.fleet.frames import Terminal
+from agents.fleet.child.run_context import Desk
+from agents.fleet.wire import Terminal
 
 logger = logging.getLogger(__name__)
 

@@ -16,12 +16,12 @@ from agents import wakeup
 from agents.actions.accept import Prompt, accept_prompt
 from agents.actions.cancel import cancel
 from agents.fleet.child.approvals import Approvals
-from agents.fleet.child.desk import Desk, RunCancelled
 from agents.fleet.child.executor import ExecutorFailed
 from agents.fleet.child.history import earlier_messages
-from agents.fleet.child.place import Place
+from agents.fleet.child.run_context import Desk, RunCancelled
 from agents.fleet.child.turn_events import Translation
-from agents.fleet.frames import Status, Terminal
+from agents.fleet.child.turn_host import Place
+from agents.fleet.wire import Status, Terminal
 from workspaces.actions.messages import create_message
 from workspaces.actions.sessions import create_session
 from workspaces.events.parts import Text

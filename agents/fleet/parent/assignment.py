@@ -13,7 +13,14 @@ import contextlib
 import logging
 from dataclasses import replace
 
-from agents.fleet.frames import (
+from agents.fleet.parent.connection import Connection
+from agents.fleet.parent.deadlines import Deadlines
+from agents.fleet.parent.errors import ChildIsDeaf, ConnectionLost, FleetError, FrameTooLarge
+from agents.fleet.parent.outcome import SENTENCES, Ending, Listener, Order, Outcome, RunLimits
+from agents.fleet.parent.produced import Produced
+from agents.fleet.parent.questions import Questions
+from agents.fleet.parent.terminals import Terminals
+from agents.fleet.wire import (
     ApprovalRequest,
     BadFrame,
     Cancel,
@@ -25,13 +32,6 @@ from agents.fleet.frames import (
     Status,
     Terminal,
 )
-from agents.fleet.parent.connection import Connection
-from agents.fleet.parent.deadlines import Deadlines
-from agents.fleet.parent.errors import ChildIsDeaf, ConnectionLost, FleetError, FrameTooLarge
-from agents.fleet.parent.outcome import SENTENCES, Ending, Listener, Order, Outcome, RunLimits
-from agents.fleet.parent.produced import Produced
-from agents.fleet.parent.questions import Questions
-from agents.fleet.parent.terminals import Terminals
 
 logger = logging.getLogger(__name__)
 

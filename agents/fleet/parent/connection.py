@@ -12,8 +12,8 @@ import contextlib
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Final
 
-from agents.fleet.frames import ChildFrame, ParentFrame, read_child_frame, write_frame
 from agents.fleet.parent.errors import ChildIsDeaf, ConnectionLost, FrameTooLarge
+from agents.fleet.wire import ChildFrame, ParentFrame, read_child_frame, write_frame
 
 if TYPE_CHECKING:
     import aiohttp

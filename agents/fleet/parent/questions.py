@@ -10,10 +10,10 @@ import contextlib
 import logging
 from collections.abc import Callable
 
-from agents.fleet.frames import ApprovalReply
 from agents.fleet.parent.connection import Connection
 from agents.fleet.parent.errors import FleetError
 from agents.fleet.parent.outcome import Listener
+from agents.fleet.wire import ApprovalReply
 
 logger = logging.getLogger(__name__)
 

@@ -6,7 +6,7 @@ in either order. Each run sends one, a superseded one normally ``cancelled``.
 
 from __future__ import annotations
 
-from agents.fleet.frames import Status, Terminal
+from agents.fleet.wire import Status, Terminal
 
 
 class Terminals:

@@ -21,7 +21,7 @@ from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.message import SessionMessage
 
-from agents.tools.mcp import quiet, schemas
+from agents.tools.mcp import log_filter, schemas
 from agents.tools.mcp.attempt import Attempt
 from agents.tools.mcp.bounded_http import client_for
 from agents.tools.mcp.connection import Connection
@@ -35,7 +35,7 @@ CLIENT = types.Implementation(name="crush", version="1.0")
 # Of messages: one to read and one to write. The package names their types privately.
 Streams: TypeAlias = tuple[Any, Any]
 
-quiet.silence()
+log_filter.silence()
 schemas.prepare()
 
 

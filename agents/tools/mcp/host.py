@@ -13,13 +13,13 @@ from typing import Any
 
 from agents.tools.contract import Tool
 from agents.tools.mcp.contract import Backing, Place, State
-from agents.tools.mcp.keeper import Site
 from agents.tools.mcp.limits import Patience
-from agents.tools.mcp.list_mcp_resources import ListMcpResources
 from agents.tools.mcp.names import tool_names
-from agents.tools.mcp.read_mcp_resource import ReadMcpResource
 from agents.tools.mcp.server import Server
-from agents.tools.mcp.tool import McpTool
+from agents.tools.mcp.supervisor import Site
+from agents.tools.mcp.tools.list_mcp_resources import ListMcpResources
+from agents.tools.mcp.tools.read_mcp_resource import ReadMcpResource
+from agents.tools.mcp.tools.tool import McpTool
 from agents.tools.shell.reaper import SERVER_MARK
 from workspaces.storage.errors import Refusal, WorkspaceUnknown
 

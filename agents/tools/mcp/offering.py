@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from agents.config.settings import McpSettings
 from agents.tools.mcp.contract import Change, ConnectionLost, McpFailed, Offer
 from agents.tools.mcp.limits import Patience
+from agents.tools.mcp.redaction import Telling
 from agents.tools.mcp.rules import allowed
-from agents.tools.mcp.standing import Standing
-from agents.tools.mcp.telling import Telling
+from agents.tools.mcp.status import Standing
 from workspaces.waiting import wait_until_set
 
 if TYPE_CHECKING:

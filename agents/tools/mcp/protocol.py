@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from agents.tools.mcp.attempt import Attempt
 from agents.tools.mcp.connection import Connection
-from agents.tools.mcp.life import live
 from agents.tools.mcp.login import Login
+from agents.tools.mcp.session import live
 
 __all__ = ["Attempt", "Connection", "Login", "live"]

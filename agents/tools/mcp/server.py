@@ -21,9 +21,9 @@ from agents.tools.mcp.contract import (
     State,
     View,
 )
-from agents.tools.mcp.keeper import Keeper, Site
 from agents.tools.mcp.limits import Patience
 from agents.tools.mcp.rules import asks_login
+from agents.tools.mcp.supervisor import Keeper, Site
 from workspaces.waiting import wait_until_set
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from agents.fleet.child.conversation import Conversation, Tally
-from agents.fleet.child.desk import Desk, RunCancelled
-from agents.fleet.frames import Status, Terminal
+from agents.fleet.child.run_context import Desk, RunCancelled
+from agents.fleet.wire import Status, Terminal
 
 PATIENCE = 0.2
 Perform = Callable[[Desk], Awaitable[Terminal]]

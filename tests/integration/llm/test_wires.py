@@ -15,7 +15,6 @@ from urllib.request import Request, urlopen
 import pytest
 
 from agents.config.settings import ProviderSettings
-from agents.llm.anthropic import AnthropicWire
 from agents.llm.assembly import ReplyAssembly
 from agents.llm.connections import close_connections, draining
 from agents.llm.contract import ModelEvent, ModelRequest, Restarted, Stopped, TextDelta, Usage
@@ -31,9 +30,10 @@ from agents.llm.errors import (
     Unreachable,
     WrongKey,
 )
-from agents.llm.gathering import MANY, gathering_here
-from agents.llm.openai import OpenAIWire
+from agents.llm.read_batching import MANY, gathering_here
 from agents.llm.retries import stream_with_retries
+from agents.llm.wires.anthropic import AnthropicWire
+from agents.llm.wires.openai import OpenAIWire
 from tests.doubles.conversation import MODEL, assistant, request, tool, user
 from tests.integration.llm.conftest import Spoken
 from workspaces.events.parts import (

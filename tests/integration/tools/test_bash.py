@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from agents.tools.bash import Bash
 from agents.tools.contract import BadArguments, ToolOutcome, ToolRefusal
+from agents.tools.shell.bash import Bash
 from agents.tools.shell.jobs import JobOrder, JobReport, NoJobs
 from agents.tools.shell.supervisor import SUPERVISOR
 from tests.doubles.tool_context import Desk, make_desk

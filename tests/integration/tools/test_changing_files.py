@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from agents.tools.contract import BadArguments, FileMark, ToolRefusal
-from agents.tools.download import Download
 from agents.tools.edit import Edit
 from agents.tools.multiedit import MultiEdit
 from agents.tools.view import View
+from agents.tools.web.download import Download
 from agents.tools.write import Write, WriteArgs
 from tests.doubles.ledger import MemoryFileLedger
 from tests.doubles.tool_context import Desk, make_desk

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agents.tools.bash import Bash
+from agents.tools.shell.bash import Bash
 from tests.doubles.tool_context import Desk, make_desk
 
 PERSON = ["-c", "user.name=me", "-c", "user.email=me@example.org"]

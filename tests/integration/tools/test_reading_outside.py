@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from agents.tools.bash import Bash
+from agents.tools.shell.bash import Bash
 from tests.doubles.tool_context import Desk, make_desk
 
 SECRETS = {"ANTHROPIC_API_KEY": "sk-1", "GITHUB_TOKEN": "t"}

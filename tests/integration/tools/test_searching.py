@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from agents.tools.contract import BadArguments, ToolRefusal
-from agents.tools.glob import Glob
-from agents.tools.grep import Grep
 from agents.tools.search import ripgrep
 from agents.tools.search.files import list_files
+from agents.tools.search.glob import Glob
+from agents.tools.search.grep import Grep
 from agents.tools.search.searcher import search
 from tests.doubles.tool_context import Desk, make_desk
 from tests.integration.tools.calling import call

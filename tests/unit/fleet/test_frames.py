@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.fleet.frames import (
+from agents.fleet.wire import (
     ApprovalReply,
     ApprovalRequest,
     BadFrame,

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from agents.fleet.hearing import NAME_LIMIT, PARAMS_BYTES, heard, name_of, params_of, words_of
+from agents.fleet.event_mapping import NAME_LIMIT, PARAMS_BYTES, heard, name_of, params_of, words_of
 from agents.llm.contract import ReasoningDelta, TextDelta
 
 

@@ -6,7 +6,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agents.llm.anthropic_decode import AnthropicDecoder
 from agents.llm.contract import (
     ModelEvent,
     ReasoningDelta,
@@ -20,6 +19,7 @@ from agents.llm.contract import (
 )
 from agents.llm.errors import BrokenStream, ModelError, Overloaded
 from agents.llm.sse_lines import SseLines
+from agents.llm.wires.anthropic_decode import AnthropicDecoder
 from workspaces.events.parts import FinishReason
 
 

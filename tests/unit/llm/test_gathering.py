@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from agents.llm.gathering import MANY, Gathering
+from agents.llm.read_batching import MANY, Gathering
 
 SOON = 10.0
 

@@ -12,10 +12,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agents.config.settings import ModelInfo
-from agents.llm import anthropic_encode, gemini_encode, openai_encode, responses_encode
 from agents.llm.contract import ModelRequest
 from agents.llm.json_text import Encoded, dump
-from agents.llm.openai_dialects import Dialect
+from agents.llm.wires import anthropic_encode, gemini_encode, openai_encode, responses_encode
+from agents.llm.wires.openai_dialects import Dialect
 from agents.turn.transcript import Message
 from workspaces.events.parts import Part, Reasoning, Role, Text, ToolCall, ToolResult
 

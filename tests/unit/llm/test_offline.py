@@ -10,7 +10,7 @@ from agents.llm.contract import (
     ToolInputDelta,
     ToolSpec,
 )
-from agents.llm.offline import OfflineModel
+from agents.llm.wires.offline import OfflineModel
 from agents.turn.transcript import Message
 from tests.doubles.conversation import assistant, request, tool, user
 from workspaces.events.parts import FinishReason, ToolCall, ToolResult

@@ -2,7 +2,7 @@ from time import process_time
 
 import pytest
 
-from agents.llm.offline_plans import plan_for
+from agents.llm.wires.offline_plans import plan_for
 
 
 def steps(prompt: str, cwd: str = "/w") -> list[tuple[str, dict[str, str]]] | None:

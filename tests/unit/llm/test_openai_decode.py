@@ -17,8 +17,8 @@ from agents.llm.contract import (
     Usage,
 )
 from agents.llm.errors import BrokenStream, ModelError, Overloaded
-from agents.llm.openai_decode import OpenAIDecoder
 from agents.llm.sse_lines import SseLines
+from agents.llm.wires.openai_decode import OpenAIDecoder
 from workspaces.events.parts import FinishReason
 
 

@@ -5,7 +5,8 @@ import pytest
 
 from agents.config.settings import ProviderSettings
 from agents.llm.errors import BrokenStream
-from agents.llm.openai_dialects import (
+from agents.llm.reasoning_signatures import DETAILS, sealed
+from agents.llm.wires.openai_dialects import (
     GROQ,
     NATIVE,
     OPENROUTER,
@@ -14,9 +15,8 @@ from agents.llm.openai_dialects import (
     Dialect,
     dialect_of,
 )
-from agents.llm.openai_encode import encode
-from agents.llm.reasoning_details import LIMIT, Details, details_of
-from agents.llm.seals import DETAILS, sealed
+from agents.llm.wires.openai_encode import encode
+from agents.llm.wires.reasoning_details import LIMIT, Details, details_of
 from tests.doubles.conversation import MODEL, assistant, request, tool, user
 from workspaces.events.parts import Reasoning, Text, ToolCall, ToolResult
 

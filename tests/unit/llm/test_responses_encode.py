@@ -3,8 +3,8 @@ from dataclasses import replace
 
 import orjson
 
-from agents.llm.responses_encode import encode
-from agents.llm.seals import RESPONSES, sealed
+from agents.llm.reasoning_signatures import RESPONSES, sealed
+from agents.llm.wires.responses_encode import encode
 from tests.doubles.conversation import BLIND, assistant, request, tool, user
 from workspaces.events.parts import Binary, Reasoning, ToolCall, ToolResult
 

@@ -2,8 +2,8 @@ from base64 import b64encode
 
 import pytest
 
+from agents.llm.content_parts import FILE_LIMIT, Image, Told, told_result, told_user
 from agents.llm.history import UserTurn
-from agents.llm.told import FILE_LIMIT, Image, Told, told_result, told_user
 from workspaces.events.parts import Binary, ImageUrl, Part, ShellCommand, Text, ToolResult
 
 PNG = b64encode(b"\x89PNG....").decode()

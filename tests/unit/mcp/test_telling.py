@@ -2,7 +2,7 @@
 
 from agents.config.settings import McpSettings
 from agents.tools.mcp.limits import MAX_ERROR_CHARS
-from agents.tools.mcp.telling import Telling
+from agents.tools.mcp.redaction import Telling
 
 SETTINGS = McpSettings(
     "s",

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from agents.tools.mcp.contract import OfferedTool
-from agents.tools.mcp.tool import McpTool
+from agents.tools.mcp.tools.tool import McpTool
 from tests.doubles.tool_context import make_desk
 
 

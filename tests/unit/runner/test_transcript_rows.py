@@ -8,8 +8,8 @@ from typing import Any
 import orjson
 import pytest
 
-from agents.llm import anthropic_encode, gemini_encode, openai_encode, responses_encode
 from agents.llm.contract import ModelRequest
+from agents.llm.wires import anthropic_encode, gemini_encode, openai_encode, responses_encode
 from agents.runner.transcript_rows import CANCELLED_NOTE, FAILED_NOTE, with_note
 from tests.doubles.conversation import assistant, request, user
 from workspaces.events.parts import Finish, FinishReason, Part, Reasoning, Text, ToolCall

@@ -16,7 +16,6 @@ from cryptography.x509.oid import NameOID
 from websockets.asyncio.server import serve
 
 from agents.fleet import records
-from agents.fleet.frames import BadFrame, Cancel, Event, Message, Terminal
 from agents.fleet.parent.connection import Connection
 from agents.fleet.parent.dialling import dial
 from agents.fleet.parent.errors import (
@@ -28,6 +27,7 @@ from agents.fleet.parent.errors import (
 )
 from agents.fleet.parent.outcome import Order
 from agents.fleet.parent.reaching import Remote, reach_recorded, reach_remote
+from agents.fleet.wire import BadFrame, Cancel, Event, Message, Terminal
 from tests.integration.fleet.parent.listening import Ears
 
 

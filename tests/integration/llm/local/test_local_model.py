@@ -21,9 +21,9 @@ from agents.llm.contract import (
     ToolSpec,
 )
 from agents.llm.errors import ModelError
-from agents.llm.local.engine import Engine, close_engine, engine
-from agents.llm.local.provider import LocalModel
-from agents.llm.local.weights import find_weights
+from agents.llm.wires.local.engine import Engine, close_engine, engine
+from agents.llm.wires.local.provider import LocalModel
+from agents.llm.wires.local.weights import find_weights
 from tests.doubles.conversation import assistant, tool, user
 from workspaces.events.parts import FinishReason, ToolCall, ToolResult
 

@@ -17,7 +17,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from agents.tools.safe_git import quiet_variables
+from agents.tools.shell.safe_git import quiet_variables
 
 CANARY = 'b[$(>"$HOME/OWNED")]'  # in arithmetic, bash runs what the subscript says
 _TRAP = '#!/bin/sh\n: > "$HOME/OWNED"\n'

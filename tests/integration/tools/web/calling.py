@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from agents.tools.fetch import Fetch
+from agents.tools.web.fetch import Fetch
 from tests.doubles.tool_context import Desk
 from tests.integration.tools.calling import call
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from agents.tools.contract import ToolRefusal
-from agents.tools.download import Download
+from agents.tools.web.download import Download
 from tests.doubles.tool_context import Desk
 from tests.doubles.web_site import Site
 from tests.integration.tools.calling import ask, call

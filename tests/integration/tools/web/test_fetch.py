@@ -11,8 +11,8 @@ from urllib.parse import quote
 import pytest
 
 from agents.tools.contract import BadArguments, Question, ToolRefusal
-from agents.tools.fetch import Fetch
 from agents.tools.limits import FETCH_CHARS, MAX_PAGE_BYTES
+from agents.tools.web.fetch import Fetch
 from tests.doubles.tool_context import Desk
 from tests.doubles.web_site import Site
 from tests.integration.tools.calling import ask

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from agents.tools.agentic_fetch import AgenticFetch
 from agents.tools.contract import Tool, ToolRefusal
-from agents.tools.download import Download
-from agents.tools.fetch import Fetch
 from agents.tools.web.access import Access
 from agents.tools.web.addresses import Address
+from agents.tools.web.agentic_fetch import AgenticFetch
+from agents.tools.web.download import Download
+from agents.tools.web.fetch import Fetch
 from agents.tools.web.fetching import Request, Web, asked
-from agents.tools.web_fetch import WebFetch
+from agents.tools.web.web_fetch import WebFetch
 from tests.doubles.tool_context import Desk, make_desk
 from tests.doubles.web_site import Site, web_site
 from tests.integration.tools.calling import ask, call

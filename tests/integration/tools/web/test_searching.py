@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from agents.tools.agentic_fetch import AgenticFetch
 from agents.tools.contract import BadArguments, ChildEnded, ErrandTool, ToolOutcome, ToolRefusal
-from agents.tools.grep import GREP
-from agents.tools.sourcegraph import Sourcegraph
-from agents.tools.web_fetch import WebFetch
-from agents.tools.web_search import WebSearch
+from agents.tools.search.grep import GREP
+from agents.tools.web.agentic_fetch import AgenticFetch
+from agents.tools.web.sourcegraph import Sourcegraph
+from agents.tools.web.web_fetch import WebFetch
+from agents.tools.web.web_search import WebSearch
 from tests.doubles.tool_context import Desk, make_desk
 from tests.doubles.web_site import Site
 from tests.integration.tools.calling import ask, call

@@ -3,9 +3,9 @@ from typing import Any
 import pytest
 
 from agents.llm.contract import ModelRequest, ToolSpec
-from agents.llm.local.prompt import HISTORY_BYTES, SYSTEM, call_body, tool_for, words_body
-from agents.llm.local.schema import constrained
-from agents.llm.local.tool_choice import tool_asked_for
+from agents.llm.wires.local.prompt import HISTORY_BYTES, SYSTEM, call_body, tool_for, words_body
+from agents.llm.wires.local.schema import constrained
+from agents.llm.wires.local.tool_choice import tool_asked_for
 from tests.doubles.conversation import MODEL, assistant, tool, user
 from workspaces.events.parts import ToolCall, ToolResult
 

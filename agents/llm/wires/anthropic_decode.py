@@ -1,0 +1,211 @@
+"""Anthropic's stream of message events as model events.
+
+Pure: one decoder a reply, fed with the data of each event. Blocks of a kind we
+do not know are passed over; anything that is no event at all is a
+``BrokenStream``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import orjson
+
+from agents.llm.call_ids import LONGEST, MOST_CALLS, new_call_id, usable_call_id
+from agents.llm.contract import (
+    ModelEvent,
+    ReasoningDelta,
+    ReasoningSigned,
+    Stopped,
+    TextDelta,
+    ToolCallFinished,
+    ToolCallStarted,
+    ToolInputDelta,
+    Usage,
+)
+from agents.llm.errors import BrokenStream, ModelError
+from agents.llm.json_text import count_or_zero, parse_object, text_or_empty
+from agents.llm.reasoning_signatures import REDACTED, sealed
+from workspaces.events.parts import FinishReason
+
+REASONS = {
+    "end_turn": FinishReason.END_TURN,
+    "stop_sequence": FinishReason.END_TURN,
+    "max_tokens": FinishReason.MAX_TOKENS,
+    "model_context_window_exceeded": FinishReason.MAX_TOKENS,
+    "tool_use": FinishReason.TOOL_USE,
+    "refusal": FinishReason.CONTENT_FILTER,
+}
+
+
+@dataclass(slots=True)
+class _Call:
+    id: str
+    given: str  # input that came with the start of the block
+    streamed: bool = False
+
+
+class AnthropicDecoder:
+    def __init__(
+        self,
+        error_for: Callable[[object], ModelError] = lambda _: BrokenStream(),
+        make_id: Callable[[], str] = new_call_id,
+    ) -> None:
+        self._error_for = error_for
+        self._make_id = make_id
+        self._open: dict[int, _Call] = {}
+        self._ids: set[str] = set()
+        self._signatures: dict[int, str] = {}
+        self._reason = ""
+        self._usage = Usage()
+        self.stopped = False
+
+    def feed(self, data: bytes) -> list[ModelEvent]:
+        """Raises ``BrokenStream``, or the error that the provider put into its stream."""
+        if self.stopped:
+            return []
+        event = parse_object(data)
+        if event is None:
+            raise BrokenStream("The provider sent something that is not a JSON object.")
+        match event.get("type"):
+            case "content_block_delta":
+                return self._delta(event)
+            case "content_block_start":
+                return self._start(event)
+            case "content_block_stop":
+                return self._close(_index(event))
+            case "message_start":
+                message = event.get("message")
+                self._count(message.get("usage") if isinstance(message, dict) else None)
+            case "message_delta":
+                delta = event.get("delta")
+                if isinstance(delta, dict):
+                    self._reason = text_or_empty(delta.get("stop_reason")) or self._reason
+                self._count(event.get("usage"))
+            case "message_stop":
+                return self._stop()
+            case "error":
+                raise self._error_for(event.get("error"))
+            case _:
+                pass  # ping, and whatever is invented next
+        return []
+
+    def end(self) -> list[ModelEvent]:
+        """The connection has ended: in order only after a stop reason."""
+        if self.stopped:
+            return []
+        if not self._reason:
+            raise BrokenStream("The provider ended its reply without saying that it is complete.")
+        return self._stop()
+
+    def _delta(self, event: dict[str, Any]) -> list[ModelEvent]:
+        delta = event.get("delta")
+        if not isinstance(delta, dict):
+            return []
+        match delta.get("type"):
+            case "text_delta":
+                text = delta.get("text")
+                return [TextDelta(text)] if text and isinstance(text, str) else []
+            case "thinking_delta":
+                text = text_or_empty(delta.get("thinking"))
+                return [ReasoningDelta(text)] if text else []
+            case "input_json_delta":
+                text = text_or_empty(delta.get("partial_json"))
+                call = self._open.get(_index(event))
+                if not text or call is None:
+                    return []
+                call.streamed = True
+                return [ToolInputDelta(call.id, text)]
+            case "signature_delta":
+                # Told at the block's end: it may come in pieces.
+                index, piece = _index(event), text_or_empty(delta.get("signature"))
+                self._remember_signature(index, self._signatures.get(index, "") + piece)
+            case _:
+                pass  # citations, and whatever is invented next
+        return []
+
+    def _start(self, event: dict[str, Any]) -> list[ModelEvent]:
+        block = event.get("content_block")
+        if not isinstance(block, dict):
+            return []
+        index = _index(event)
+        match block.get("type"):
+            case "text":
+                text = text_or_empty(block.get("text"))
+                return [TextDelta(text)] if text else []
+            case "thinking":
+                self._remember_signature(index, text_or_empty(block.get("signature")))
+                text = text_or_empty(block.get("thinking"))
+                return [ReasoningDelta(text)] if text else []
+            case "redacted_thinking":
+                data = text_or_empty(block.get("data"))
+                return [ReasoningSigned(sealed(REDACTED, data))] if data else []
+            case "tool_use":
+                return self._start_call(index, block)
+            case _:
+                pass  # a tool that runs at the provider's
+        return []
+
+    def _remember_signature(self, index: int, signature: str) -> None:
+        if len(signature) > 1_000_000 or len(self._signatures) > MOST_CALLS:
+            raise BrokenStream("The provider sent a signature that is too large.")
+        if signature:
+            self._signatures[index] = signature
+
+    def _start_call(self, index: int, block: dict[str, Any]) -> list[ModelEvent]:
+        given = block.get("input")
+        call = _Call(
+            usable_call_id(text_or_empty(block.get("id")), self._ids, self._make_id),
+            orjson.dumps(given).decode() if given and isinstance(given, dict) else "",
+        )
+        self._ids.add(call.id)
+        events = self._close(index)  # should the server have forgotten to
+        self._open[index] = call
+        name = text_or_empty(block.get("name"))[:LONGEST] or "unknown"
+        return [*events, ToolCallStarted(call.id, name)]
+
+    def _close(self, index: int) -> list[ModelEvent]:
+        events: list[ModelEvent] = []
+        if signature := self._signatures.pop(index, ""):
+            events.append(ReasoningSigned(signature))
+        call = self._open.pop(index, None)
+        if call is not None:
+            if call.given and not call.streamed:
+                events.append(ToolInputDelta(call.id, call.given))
+            events.append(ToolCallFinished(call.id))
+        return events
+
+    def _count(self, usage: object) -> None:
+        """Each count is a total, and only those that are told replace the former."""
+        if not isinstance(usage, dict):
+            return
+        told = {
+            ours: count_or_zero(usage[theirs])
+            for ours, theirs in (
+                ("input", "input_tokens"),
+                ("output", "output_tokens"),
+                ("cache_read", "cache_read_input_tokens"),
+                ("cache_write", "cache_creation_input_tokens"),
+            )
+            if usage.get(theirs) is not None
+        }
+        self._usage = replace(self._usage, **told)
+
+    def _stop(self) -> list[ModelEvent]:
+        self.stopped = True
+        reason = REASONS.get(self._reason, FinishReason.UNKNOWN)
+        events: list[ModelEvent] = []
+        if reason is FinishReason.MAX_TOKENS:
+            self._open.clear()  # a call that is still open was cut in the middle of its input
+        for index in [*self._open, *self._signatures]:
+            events.extend(self._close(index))
+        if self._ids and reason in (FinishReason.END_TURN, FinishReason.UNKNOWN):
+            reason = FinishReason.TOOL_USE
+        return [*events, Stopped(reason, self._usage)]
+
+
+def _index(event: dict[str, Any]) -> int:
+    index = event.get("index")
+    return index if isinstance(index, int) else 0

@@ -1,0 +1,51 @@
+"""Ends a background job with everything that it started."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from agents.llm.contract import ToolSpec
+from agents.tools import arguments, limits
+from agents.tools.contract import Question, ToolContext, ToolOutcome, ToolRefusal
+from agents.tools.description import beside
+from agents.tools.shell.job_output import SHELL_ID, metadata_of, status_of
+from agents.tools.shell.jobs import JobRefused
+
+
+@dataclass(frozen=True, slots=True)
+class JobKillArgs:
+    shell_id: str
+
+
+class JobKill:
+    parallel = False
+    spec = ToolSpec(
+        name="job_kill",
+        description=beside(__file__),
+        schema={
+            "type": "object",
+            "properties": {"shell_id": SHELL_ID},
+            "required": ["shell_id"],
+        },
+    )
+
+    def parse(self, given: Mapping[str, Any]) -> JobKillArgs:
+        return JobKillArgs(
+            arguments.text(given, "shell_id", max_bytes=limits.MAX_NAME_BYTES, blank=False)
+        )
+
+    async def question(self, _args: JobKillArgs, _context: ToolContext) -> Question | None:
+        return None
+
+    async def run(self, args: JobKillArgs, context: ToolContext) -> ToolOutcome:
+        try:
+            before = await context.jobs.kill(args.shell_id)
+        except JobRefused as refusal:
+            raise ToolRefusal(str(refusal)) from None
+        if before.is_running:
+            told = f"The job {args.shell_id} was ended, with all it had started."
+        else:
+            told = f"The job {args.shell_id} had ended before: {status_of(before)}."
+        return ToolOutcome(told, metadata={**metadata_of(before), "done": True})
