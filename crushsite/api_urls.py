@@ -23,10 +23,13 @@ from agents.api.config_changes import (
 from agents.api.diagnosis import DiagnosisView
 from agents.api.grants import GrantView
 from agents.api.lsps import LspDiagnosticsView, LspStartView, LspStopView, LspsView
-from agents.api.mcp_docker import McpDockerDisableView, McpDockerEnableView
-from agents.api.mcp_logins import McpAuthUrlView, McpAuthView, McpPendingAuthView
 from agents.api.mcp_servers import (
+    McpAuthUrlView,
+    McpAuthView,
+    McpDockerDisableView,
+    McpDockerEnableView,
     McpGetPromptView,
+    McpPendingAuthView,
     McpPromptsView,
     McpReadResourceView,
     McpRefreshView,

@@ -15,8 +15,8 @@ from django.http import HttpResponse
 
 from agents.models import LanguageServer
 from agents.runner.languages import language_host
-from agents.tools.lsp.addresses import address_of
 from agents.tools.lsp.diagnostics import Diagnostic
+from agents.tools.lsp.positions import address_of
 from workspaces.api.answers import empty_answer, json_answer
 from workspaces.api.api_view import ApiView
 from workspaces.api.bodies import Form

@@ -6,23 +6,36 @@ what must be asked of a server is asked by this process's own host.
 
 from __future__ import annotations
 
+import asyncio
+import os
+import shutil
+from pathlib import Path
 from typing import Any
 
 from django.http import HttpResponse
 
 from agents.config.cache import configs
+from agents.config.edits.changes import StoredPlace, change_stored
+from agents.config.edits.choices import StoredScope, remove_value, set_value
+from agents.config.mask import masked_address
 from agents.models import McpServer
 from agents.runner.mcp_servers import mcp_host
+from agents.runner.own_environment import server_env
 from agents.tools.mcp.contract import Change, McpFailed, OfferedPrompt, ResourceContent, State
 from agents.tools.mcp.limits import MAX_ARGUMENTS, MAX_NAME_CHARS, MAX_URI_CHARS
 from agents.tools.mcp.server import Server
+from agents.tools.shell.environment import user_environment
+from agents.tools.shell.process import ProcessFailed
+from agents.tools.shell.pumped import run
+from agents.tools.shell.watched import BoundedOutput
 from workspaces.api.answers import empty_answer, json_answer
 from workspaces.api.api_view import ApiView
 from workspaces.api.bodies import Form
 from workspaces.api.fields import Text, TextMap
 from workspaces.api.files import NEVER
-from workspaces.queries.workspaces import require_open
-from workspaces.storage.errors import McpServerUnknown, McpUnavailable
+from workspaces.queries.workspaces import read_open_workspace, require_open
+from workspaces.storage.errors import BadField, McpServerUnknown, McpUnavailable
+from workspaces.storage.ids import new_id
 from workspaces.storage.moments import as_rfc3339
 from workspaces.storage.reader import read
 
@@ -167,3 +180,111 @@ def _prompt(server: str, prompt: OfferedPrompt) -> dict[str, Any]:
 def _content(content: ResourceContent) -> dict[str, str]:
     optional = {"mime_type": content.mime_type, "text": content.text, "blob": content.blob}
     return {"uri": content.uri} | {name: value for name, value in optional.items() if value}
+
+
+class McpPendingAuthView(ApiView):
+    async def get(self, workspace_id: str) -> HttpResponse:
+        """The servers that wait for a login, with their own addresses."""
+        names = await read(_waiting, workspace_id)
+        shown = (await configs().config_of(workspace_id)).public.get("mcp") or {}
+        return json_answer(
+            [
+                {"name": name, "url": masked_address(str((shown.get(name) or {}).get("url", "")))}
+                for name in names
+            ]
+        )
+
+
+class McpAuthUrlView(ApiView):
+    async def get(self, workspace_id: str) -> HttpResponse:
+        """Where a browser has to go now; nothing while no login is under way."""
+        name = self.query("name", limit=MAX_NAME_CHARS)
+        if not name:
+            raise BadField("name is required")
+        return json_answer(_address(await read(_auth_url, workspace_id, name)))
+
+
+class McpAuthView(ApiView):
+    async def post(self, workspace_id: str) -> HttpResponse:
+        """Answered when somebody has logged in, or nobody did in time. The login outlives the request."""
+        fields = await self.fields(McpNameForm)
+        server = await server_named(workspace_id, fields["name"])
+        try:
+            await server.log_in()
+        except McpFailed as failure:
+            raise unavailable(server, failure) from None
+        return json_answer({})
+
+
+def _address(url: str) -> dict[str, Any]:
+    return {"auth_url": url} if url else {}
+
+
+def _waiting(workspace_id: str) -> list[str]:
+    require_open(workspace_id)
+    rows = McpServer.objects.filter(workspace_id=workspace_id, state=State.NEEDS_AUTH.value)
+    return list(rows.order_by("name").values_list("name", flat=True))
+
+
+def _auth_url(workspace_id: str, name: str) -> str:
+    require_open(workspace_id)
+    row = McpServer.objects.filter(workspace_id=workspace_id, name=name).first()
+    if row is None:
+        raise McpServerUnknown
+    return row.auth_url
+
+
+_KEY = "mcp.docker"
+_SERVER = {"type": "stdio", "command": "docker", "args": ["mcp", "gateway", "run"]}
+_LOOK_SECONDS = 10.0
+_OUTPUT_BYTES = 2_000
+
+
+class McpDockerEnableView(ApiView):
+    async def post(self, workspace_id: str) -> HttpResponse:
+        workspace = await read(read_open_workspace, workspace_id)
+        env = await configs().env_of(workspace_id) or server_env()
+        await _require_gateway(Path(workspace.path), dict(env))
+
+        def change(place: StoredPlace) -> None:
+            set_value(StoredScope.USER, _KEY, _SERVER, data_dir=place.data_dir)
+
+        await change_stored(workspace_id, StoredScope.USER, change)
+        await mcp_host().open(workspace_id)
+        return empty_answer()
+
+
+class McpDockerDisableView(ApiView):
+    async def post(self, workspace_id: str) -> HttpResponse:
+        """Does nothing where it is not stored."""
+
+        def change(place: StoredPlace) -> None:
+            remove_value(StoredScope.USER, _KEY, data_dir=place.data_dir)
+
+        await change_stored(workspace_id, StoredScope.USER, change)
+        await mcp_host().open(workspace_id)
+        return empty_answer()
+
+
+async def _require_gateway(folder: Path, env: dict[str, str]) -> None:
+    """Raises ``BadField`` where the gateway could not be started."""
+    docker = await asyncio.to_thread(shutil.which, "docker", path=env.get("PATH") or os.defpath)
+    if docker is None:
+        raise BadField("docker was not found: install Docker Desktop, or put docker into the PATH")
+    output = BoundedOutput(_OUTPUT_BYTES)
+    try:
+        finished = await run(
+            [docker, "mcp", "version"],
+            cwd=folder,
+            env=user_environment(
+                env, process_mark=new_id(), server_mark=mcp_host().server_mark, columns=0
+            ),
+            sink=output,
+            timeout_seconds=_LOOK_SECONDS,
+        )
+    except ProcessFailed as failure:
+        raise BadField(str(failure)) from None
+    if finished.exit_code:
+        raise BadField(
+            "docker has no MCP gateway: install the plugin docker-mcp, or a newer Docker Desktop"
+        )

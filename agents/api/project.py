@@ -14,7 +14,7 @@ from django.http import HttpResponse
 from agents.config.cache import configs
 from agents.config.context_files import KNOWN_NAMES
 from agents.config.edits.file import NotWritable
-from agents.prompts.init import init_prompt
+from agents.prompts.template import init_prompt
 from workspaces.api.answers import empty_answer, json_answer
 from workspaces.api.api_view import ApiView
 from workspaces.queries.workspaces import read_open_workspace, require_open

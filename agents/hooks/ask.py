@@ -20,11 +20,10 @@ from typing import Any, BinaryIO, cast
 from agents.config.settings import HookSettings
 from agents.hooks.payload import ToolUse, Unshowable, matching
 from agents.hooks.verdict import Decision, HookAnswer, HookVerdict, answer_of, verdict_of
-from agents.tools.shell.output import BoundedOutput
 from agents.tools.shell.process import ProcessFailed
-from agents.tools.shell.pump import Pump
-from agents.tools.shell.pumped import run
+from agents.tools.shell.pumped import Pump, run
 from agents.tools.shell.reaper import PROCESS_MARK
+from agents.tools.shell.watched import BoundedOutput
 from workspaces.storage.ids import new_id
 from workspaces.waiting import wait_until_set
 

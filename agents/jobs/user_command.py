@@ -20,9 +20,7 @@ from agents.tools import limits
 from agents.tools.shell import identity
 from agents.tools.shell.environment import user_environment
 from agents.tools.shell.process import ProcessFailed
-from agents.tools.shell.running import Running
-from agents.tools.shell.shells import shell_command
-from agents.tools.shell.terminal import shown
+from agents.tools.shell.running import Running, shell_command, shown
 from agents.tools.shell.watched import WatchedOutput
 from workspaces.events.outputs import tell_output
 from workspaces.events.types import Output

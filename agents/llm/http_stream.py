@@ -6,6 +6,7 @@ stream) and says it as a ``ModelError``. Knows no dialect: a decoder does.
 
 from __future__ import annotations
 
+import asyncio
 import io
 import time
 from collections.abc import AsyncGenerator, Mapping
@@ -27,10 +28,41 @@ from agents.llm.errors import (
     Silent,
     Unreachable,
 )
-from agents.llm.idle_timeout import SilenceWatch
 from agents.llm.read_batching import gathering_here
 from agents.llm.sse_lines import SseLines
 from workspaces.events.parts import FinishReason
+
+LOOKS = 4  # within the time allowed: so much later than it, at most, silence is noticed
+
+
+class SilenceWatch:
+    """From its making to ``stop``: silence is a ``TimeoutError`` of whoever reads the body."""
+
+    __slots__ = ("_content", "_heard", "_loop", "_pause", "_quiet_looks", "_timer")
+
+    def __init__(self, response: aiohttp.ClientResponse, seconds: float) -> None:
+        connection = response.connection
+        if connection is not None and connection.protocol is not None:
+            connection.protocol.read_timeout = None  # its next request sets its own
+        self._content = response.content
+        self._heard = self._content.total_bytes
+        self._quiet_looks = 0
+        self._pause = seconds / LOOKS
+        self._loop = asyncio.get_running_loop()
+        self._timer = self._loop.call_later(self._pause, self._look)
+
+    def stop(self) -> None:
+        self._timer.cancel()
+
+    def _look(self) -> None:
+        heard = self._content.total_bytes
+        self._quiet_looks = self._quiet_looks + 1 if heard == self._heard else 0
+        self._heard = heard
+        if self._quiet_looks < LOOKS:
+            self._timer = self._loop.call_later(self._pause, self._look)
+        else:
+            self._content.set_exception(TimeoutError())
+
 
 ERROR_BODY_LIMIT = 64 * 1024
 LARGE_BODY = 512 * 1024  # aiohttp wants larger ones as a file

@@ -16,7 +16,7 @@ from agents.llm.errors import UnknownModel, UnusableModel
 from agents.llm.providers import provider_for
 from agents.models import RunKind
 from agents.prompts.facts import PromptFacts
-from agents.prompts.gather import gather_facts
+from agents.prompts.git import gather_facts
 from agents.prompts.main import agent_prompt, fetch_prompt, main_prompt
 from agents.queue.claim import Claimed
 from agents.runner.languages import languages_of

@@ -21,14 +21,13 @@ from agents.actions.sub_agents import begin_sub_agent, take_prompts
 from agents.config.cache import configs
 from agents.config.mask import masked_address
 from agents.config.settings import FleetRole
-from agents.fleet.event_mapping import heard, name_of
+from agents.fleet.event_mapping import CallsHeard, heard, name_of
 from agents.fleet.parent.assignment import Assignment
 from agents.fleet.parent.child import Child
 from agents.fleet.parent.errors import FleetError
 from agents.fleet.parent.outcome import Ending, Listener, Order, RunLimits
 from agents.fleet.parent.outcome import Outcome as Ended
 from agents.fleet.provisioning import BadSpec
-from agents.fleet.remote_tool_calls import CallsHeard
 from agents.llm.errors import ReplyTooLarge
 from agents.models import SubAgentState
 from agents.queue.claim import Claimed

@@ -24,7 +24,7 @@ from agents.tools.lsp.plans import plans_of
 from agents.tools.lsp.states import ServerStatus
 from agents.tools.lsp.tools import tools_of
 from agents.tools.lsp.workspace import Planned
-from agents.tools.shell.leftover import end_leftover, is_held_elsewhere
+from agents.tools.shell.identity import end_leftover, is_held_elsewhere
 from workspaces.queries.workspaces import read_open_workspace
 from workspaces.storage.errors import WorkspaceUnknown
 from workspaces.storage.reader import read

@@ -23,7 +23,7 @@ from agents.runner.own_environment import server_env
 from agents.tools.contract import Tool
 from agents.tools.mcp.contract import Change, Place, Secret, View
 from agents.tools.mcp.host import McpHost
-from agents.tools.shell.leftover import end_leftover, is_held_elsewhere
+from agents.tools.shell.identity import end_leftover, is_held_elsewhere
 from workspaces.queries.workspaces import read_open_workspace
 from workspaces.storage.errors import Refusal
 from workspaces.storage.reader import read

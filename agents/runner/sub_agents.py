@@ -14,8 +14,7 @@ from agents.config.settings import FleetRole, Settings
 from agents.config.trust.decision import TrustMode
 from agents.fleet.parent.child import Child
 from agents.fleet.parent.errors import FleetError
-from agents.fleet.parent.reaching import Remote, reach_recorded, reach_remote
-from agents.fleet.parent.spawning import Launch, spawn_child
+from agents.fleet.parent.spawning import Launch, Remote, reach_recorded, reach_remote, spawn_child
 from agents.fleet.parent.warm import WarmChildren
 from agents.fleet.project_key import key_of
 from agents.fleet.provisioning import ProvisionSpec

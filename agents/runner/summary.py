@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from agents.llm.contract import ModelRequest
-from agents.prompts.summary import summary_prompt
+from agents.prompts.template import summary_prompt
 from agents.runner.brief import Brief
 from agents.tools.contract import Todo
 from agents.turn.transcript import Message

@@ -15,7 +15,7 @@ from agents.llm.contract import ModelRequest, Stopped, TextDelta, Usage
 from agents.llm.errors import ModelError
 from agents.llm.retries import stream_with_retries
 from agents.llm.usage import cost_of
-from agents.prompts.title import title_prompt
+from agents.prompts.template import title_prompt
 from agents.queue.claim import Claimed
 from agents.runner.brief import small_model_of
 from agents.turn.transcript import Message

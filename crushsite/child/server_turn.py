@@ -15,9 +15,8 @@ from django.conf import settings
 from agents.actions import teardown
 from agents.fleet.child.consumer import Entrance
 from agents.fleet.child.conversation import Tally
-from agents.fleet.child.echo import EchoExecutor
 from agents.fleet.child.executor import Executor
-from agents.fleet.child.script import ScriptExecutor
+from agents.fleet.child.script import EchoExecutor, ScriptExecutor
 from agents.fleet.child.turn import TurnExecutor
 from agents.fleet.child.turn_host import TurnRules
 from agents.fleet.wire import Run

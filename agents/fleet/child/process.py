@@ -9,20 +9,24 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import json
 import logging
 import os
+import select
 import signal
 import sys
+import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 
+from agents.fleet import records
 from agents.fleet.child.conversation import Tally
-from agents.fleet.child.echo import EchoExecutor
-from agents.fleet.child.executor import Executor
+from agents.fleet.child.executor import Executor, ExecutorFailed
 from agents.fleet.child.listener import Door
-from agents.fleet.child.parent_watch import watch_parent
-from agents.fleet.child.registration import Presence
-from agents.fleet.child.script import ScriptExecutor
+from agents.fleet.child.run_context import Desk
+from agents.fleet.child.script import EchoExecutor, ScriptExecutor
 from agents.fleet.child.serving import (
     ACCEPT_SECONDS,
     IDLE_SECONDS,
@@ -31,9 +35,126 @@ from agents.fleet.child.serving import (
     Serving,
     ServingFailed,
 )
-from agents.fleet.child.starting import Starting
 from agents.fleet.provisioning import MOST_BYTES, BadSpec, ProvisionSpec, read_spec
 from agents.fleet.records import BadRecord
+from agents.fleet.wire import Terminal
+
+logger = logging.getLogger(__name__)
+
+
+class Presence:
+    def __init__(self, spec: ProvisionSpec, endpoint: str, *, renews: bool) -> None:
+        self._folder = Path(spec.fabric_dir)
+        self._record = records.new_record(
+            spec.identity.child_id, role=spec.identity.role, endpoint=endpoint
+        )
+        self._renews = renews
+        self._renewing: asyncio.Task[None] | None = None
+
+    async def publish(self) -> None:
+        """Raises ``OSError``, ``records.BadRecord``."""
+        await asyncio.to_thread(records.publish, self._folder, self._record)
+        if self._renews:
+            self._renewing = asyncio.create_task(self._renew(), name="lease")
+
+    async def end(self, *, withdraws: bool) -> None:
+        if self._renewing is not None:
+            self._renewing.cancel()
+            await asyncio.wait({self._renewing})
+        if withdraws:
+            try:
+                await asyncio.to_thread(records.withdraw, self._folder, self._record.agent_id)
+            except OSError as error:
+                logger.warning("the record could not be withdrawn: %s", error.strerror)
+
+    async def _renew(self) -> None:
+        while True:
+            await asyncio.sleep(records.RENEW_SECONDS)
+            try:
+                self._record = await asyncio.to_thread(records.renew, self._folder, self._record)
+            except (OSError, records.BadRecord):
+                logger.warning("the lease could not be renewed; the next round tries again")
+
+
+LOOK_SECONDS = 0.5  # where the kernel cannot tell
+GRACE_SECONDS = 12.0  # for an orderly end
+INIT = 1
+
+
+def watch_parent(parent: int, *, on_death: Callable[[], None]) -> None:
+    """Calls ``on_death`` in another thread, then ends this process if nobody else does.
+
+    ``parent`` is whoever was ``os.getppid()`` when this process began.
+    """
+    if parent <= INIT:
+        return  # nobody's child, or already left behind
+    threading.Thread(
+        target=_wait, args=(parent, on_death), name="parent-watch", daemon=True
+    ).start()
+
+
+def _wait(parent: int, on_death: Callable[[], None]) -> None:
+    _wait_for_death(parent)
+    with contextlib.suppress(RuntimeError):  # the loop has ended by itself
+        on_death()
+    time.sleep(GRACE_SECONDS)
+    os._exit(1)
+
+
+def _wait_for_death(parent: int) -> None:
+    opener = getattr(os, "pidfd_open", None)
+    try:
+        handle = opener(parent) if opener is not None else None
+    except OSError:
+        handle = None
+    if handle is None:
+        while os.getppid() == parent:
+            time.sleep(LOOK_SECONDS)
+        return
+    try:
+        # Its number may have been another's when the handle was made.
+        if os.getppid() == parent:
+            poll = select.poll()
+            poll.register(handle, select.POLLIN)
+            poll.poll()
+    finally:
+        os.close(handle)
+
+
+class Starting:
+    def __init__(self, executor: Executor) -> None:
+        self._executor = executor
+        self._started: asyncio.Task[None] | None = None
+
+    def begin(self) -> None:
+        self._started = asyncio.create_task(self._start(), name="executor")
+
+    async def start(self) -> None:
+        if self._started is None:
+            self.begin()
+
+    async def run(self, desk: Desk) -> Terminal:
+        if self._started is None:
+            raise ExecutorFailed("The child has not been started.")
+        # Shielded: it goes on when the run that waits for it is cancelled.
+        await desk.unless_cancelled(asyncio.shield(self._started))
+        return await self._executor.run(desk)
+
+    async def stop(self) -> None:
+        if self._started is not None:
+            # To its end: half a start cannot be undone.
+            await asyncio.wait({self._started})
+        await self._executor.stop()
+
+    async def _start(self) -> None:
+        try:
+            await self._executor.start()
+        except ExecutorFailed:
+            raise
+        except Exception as error:
+            logger.exception("the executor could not be started")
+            raise ExecutorFailed("The executor could not be started.") from error
+
 
 FAILED = 1
 UNSUPPORTED = 2

@@ -8,27 +8,91 @@ known to the ``Place`` it is given.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import aclosing, suppress
 from typing import Any, cast
 
 from agents import wakeup
 from agents.actions.accept import Prompt, accept_prompt
+from agents.actions.answer import Answer, answer
 from agents.actions.cancel import cancel
-from agents.fleet.child.approvals import Approvals
 from agents.fleet.child.executor import ExecutorFailed
-from agents.fleet.child.history import earlier_messages
 from agents.fleet.child.run_context import Desk, RunCancelled
 from agents.fleet.child.turn_events import Translation
 from agents.fleet.child.turn_host import Place
 from agents.fleet.wire import Status, Terminal
 from workspaces.actions.messages import create_message
 from workspaces.actions.sessions import create_session
-from workspaces.events.parts import Text
+from workspaces.events.parts import Role, Text
 from workspaces.storage.errors import Refusal
 from workspaces.storage.ids import new_id
 from workspaces.storage.transaction import Transaction
 from workspaces.storage.writer import writer
+
+
+class Approvals:
+    def __init__(self, desk: Desk, workspace_id: str, *, are_asked: bool) -> None:
+        """``are_asked``: the parent answers; else they are denied."""
+        self.tasks: set[asyncio.Task[None]] = set()
+        self._desk = desk
+        self._workspace_id = workspace_id
+        self._are_asked = are_asked
+
+    def begin(self, request: Mapping[str, Any]) -> None:
+        task = asyncio.create_task(self._relay(request), name="approval")
+        self.tasks.add(task)
+        task.add_done_callback(self.tasks.discard)
+
+    async def _relay(self, request: Mapping[str, Any]) -> None:
+        tool, action, path = request["tool_name"], request["action"], request["path"]
+        body = {
+            "tool_name": tool,
+            "permission_type": action,
+            "resource": path,
+            "question": request["description"] or f"May {tool} {action} {path}?",
+        }
+        with suppress(RunCancelled):
+            approved = self._are_asked and await self._desk.approve(body)
+            await answer(
+                self._workspace_id,
+                request_id=request["id"],
+                answer=Answer.ALLOW if approved else Answer.DENY,
+            )
+
+
+MESSAGES_LIMIT = 1_000
+_ROLES = {"user": Role.USER, "assistant": Role.ASSISTANT}
+
+
+def earlier_messages(messages: Iterable[Any]) -> list[tuple[Role, str]]:
+    """Without the last user's, which is the assignment itself.
+
+    Messages are opaque on the wire: what is no text of a user or an assistant is left out.
+    """
+    known = [turn for message in messages if (turn := _turn(message)) is not None]
+    if known and known[-1][0] is Role.USER:
+        known.pop()
+    return known[-MESSAGES_LIMIT:]
+
+
+def _turn(message: Any) -> tuple[Role, str] | None:
+    if not isinstance(message, Mapping):
+        return None
+    name = message.get("role")
+    role = _ROLES.get(name) if isinstance(name, str) else None
+    text = _text(message.get("content"))
+    return (role, text) if role is not None and text.strip() else None
+
+
+def _text(content: Any) -> str:
+    """A text, or the texts of a list of parts."""
+    if isinstance(content, str):
+        return content
+    if not isinstance(content, list):
+        return ""
+    texts = (part.get("text") for part in content if isinstance(part, Mapping))
+    return "\n".join(text for text in texts if isinstance(text, str))
+
 
 TITLE_CHARS = 80
 SETTLE_SECONDS = 2.5  # for a cancelled turn: less than the patience with a cancelled run

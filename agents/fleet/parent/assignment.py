@@ -12,14 +12,13 @@ import asyncio
 import contextlib
 import logging
 from dataclasses import replace
+from typing import Any
 
 from agents.fleet.parent.connection import Connection
 from agents.fleet.parent.deadlines import Deadlines
 from agents.fleet.parent.errors import ChildIsDeaf, ConnectionLost, FleetError, FrameTooLarge
 from agents.fleet.parent.outcome import SENTENCES, Ending, Listener, Order, Outcome, RunLimits
-from agents.fleet.parent.produced import Produced
 from agents.fleet.parent.questions import Questions
-from agents.fleet.parent.terminals import Terminals
 from agents.fleet.wire import (
     ApprovalRequest,
     BadFrame,
@@ -32,6 +31,63 @@ from agents.fleet.wire import (
     Status,
     Terminal,
 )
+
+MOST_CHARACTERS = 256 * 1024
+
+
+class Produced:
+    def __init__(self, step_types: frozenset[str]) -> None:
+        self._step_types = step_types
+        self._words: list[str] = []
+        self._length = 0
+        self.events = 0
+        self.steps = 0
+
+    def take(self, event: Any) -> None:
+        self.events += 1
+        if not isinstance(event, dict):
+            return
+        kind = event.get("type")
+        if isinstance(kind, str) and kind in self._step_types:
+            self.steps += 1
+        content = event.get("content")
+        if kind == "token" and isinstance(content, str):
+            room = MOST_CHARACTERS - self._length
+            if room > 0:
+                self._words.append(content[:room])
+                self._length += min(len(content), room)
+
+    @property
+    def text(self) -> str:
+        return "".join(self._words)
+
+
+class Terminals:
+    def __init__(self) -> None:
+        self._expected = 1
+        self._taken: list[Terminal] = []
+
+    def superseded(self) -> None:
+        self._expected += 1
+
+    def take(self, terminal: Terminal) -> bool:
+        """Whether it was the last one due."""
+        self._taken.append(terminal)
+        return len(self._taken) >= self._expected
+
+    @property
+    def may_be_over(self) -> bool:
+        """The newest run may have ended: one is still due, but perhaps of a run that died."""
+        return any(terminal.status != Status.CANCELLED for terminal in self._taken)
+
+    def chosen(self, *, was_cancelled: bool) -> Terminal:
+        """The newest run's, of at least one taken."""
+        ended = [each for each in self._taken if each.status != Status.CANCELLED]
+        if len(ended) == 1 and not was_cancelled:
+            return ended[0]
+        # A run that ended by itself just before it was superseded comes first.
+        return self._taken[-1]
+
 
 logger = logging.getLogger(__name__)
 

@@ -9,14 +9,23 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import ssl
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Final
+from urllib.parse import urlsplit
 
-from agents.fleet.parent.errors import ChildIsDeaf, ConnectionLost, FrameTooLarge
+from agents.fleet.parent.errors import (
+    ChildIsDeaf,
+    ConnectionLost,
+    DialFailed,
+    FrameTooLarge,
+    Unauthorized,
+)
 from agents.fleet.wire import ChildFrame, ParentFrame, read_child_frame, write_frame
 
 if TYPE_CHECKING:
     import aiohttp
+
 
 MOST_MESSAGE_BYTES: Final = 64 * 1024 * 1024  # what is read at most
 MOST_FRAME_BYTES: Final = 16 * 1024 * 1024  # what a child takes in one piece
@@ -134,3 +143,77 @@ class Connection:
             raise ChildIsDeaf("The child takes nothing any more.") from None
         except OSError as error:  # aiohttp's reset is one
             raise ConnectionLost from error
+
+
+DIAL_SECONDS: Final = 10.0
+_LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
+
+
+async def dial(
+    endpoint: str,
+    *,
+    token: str | None = None,
+    within_seconds: float = DIAL_SECONDS,
+    ping_seconds: float = PING_SECONDS,
+    tls: ssl.SSLContext | None = None,
+) -> Connection:
+    """Raises ``DialFailed``, of which ``Unauthorized`` is one."""
+    import aiohttp  # noqa: PLC0415  not needed before the first child
+
+    check_endpoint(endpoint)
+    headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+    session = aiohttp.ClientSession(
+        connector=aiohttp.TCPConnector(limit=0, force_close=True),
+        timeout=aiohttp.ClientTimeout(total=None),
+        middlewares=(_follow_nothing,),
+    )
+    connected = False
+    try:
+        async with asyncio.timeout(within_seconds):
+            socket = await session.ws_connect(
+                endpoint,
+                headers=headers,
+                ssl=tls if tls is not None else True,
+                max_msg_size=MOST_MESSAGE_BYTES,
+                autoping=False,
+                autoclose=False,
+                compress=0,
+            )
+        connected = True
+        return Connection(session, socket, ping_seconds=ping_seconds)
+    except TimeoutError:
+        raise DialFailed("The child did not answer the handshake in time.") from None
+    except aiohttp.WSServerHandshakeError as error:
+        if error.status in {401, 403}:
+            raise Unauthorized from None
+        raise DialFailed(f"The child answered the handshake with {error.status}.") from None
+    except (aiohttp.ClientError, OSError, ValueError) as error:
+        raise DialFailed(f"The child could not be reached ({type(error).__name__}).") from None
+    finally:
+        if not connected:
+            await session.close()
+
+
+def check_endpoint(endpoint: str, *, must_be_here: bool = False) -> None:
+    """Raises ``DialFailed`` unless it is a WebSocket address, on this machine if it must be."""
+    try:
+        parts = urlsplit(endpoint)
+        host, _ = parts.hostname, parts.port
+    except ValueError:
+        host = None
+    if host is None or len(endpoint) > 4096 or parts.scheme not in {"ws", "wss"}:
+        raise DialFailed("A child's endpoint must be a ws:// or wss:// address.")
+    if must_be_here and host not in _LOOPBACK:
+        raise DialFailed("The child's endpoint is not on this machine.")
+
+
+async def _follow_nothing(
+    request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType
+) -> aiohttp.ClientResponse:
+    import aiohttp  # noqa: PLC0415  loaded by the dialling above
+
+    response = await handler(request)
+    if 300 <= response.status < 400:
+        response.close()
+        raise aiohttp.ClientError("redirected")
+    return response

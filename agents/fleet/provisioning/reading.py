@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from agents.fleet.disk import is_safe_name
-from agents.fleet.documents import U32, BadDocument, Fields, read_object
+from agents.fleet.documents import U32, BadDocument, Fields, is_safe_name, read_object
 from agents.fleet.provisioning.spec import (
     MOST_BYTES,
     BadSpec,

@@ -181,3 +181,17 @@ def _result(result: ToolResult, *, sees: bool) -> Json:
     if result.is_error:
         block["is_error"] = True
     return block
+
+
+BEDROCK = "bedrock-2023-05-31"
+VERTEX = "vertex-2023-10-16"
+
+
+def cloud_body(
+    request: ModelRequest, version: str, *, provider: str, extra_body: Mapping[str, Any]
+) -> dict[str, Any]:
+    body = encode(request, provider=provider, extra_body=extra_body)
+    del body["model"]
+    if version == BEDROCK:
+        del body["stream"]  # the address says it
+    return {"anthropic_version": version, **body}

@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from agents.tools.lsp.addresses import path_of
 from agents.tools.lsp.peer import RequestFailed
-from agents.tools.lsp.positions import Edit, Position, Span
+from agents.tools.lsp.positions import Edit, Position, Span, path_of
 
 MOST = 5_000  # places in an answer
 _MOST_EDITS = 20_000

@@ -13,7 +13,6 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from agents.tools.lsp.addresses import address_of, path_of
 from agents.tools.lsp.answers import (
     MOST,
     CallEnd,
@@ -26,12 +25,11 @@ from agents.tools.lsp.answers import (
 )
 from agents.tools.lsp.diagnostics import DiagnosticStore
 from agents.tools.lsp.documents import Documents, Synced
-from agents.tools.lsp.handshake import Abilities, greeting, setting_of
+from agents.tools.lsp.handshake import Abilities, Protocol, Unfit, greeting, setting_of
 from agents.tools.lsp.launching import Launched
 from agents.tools.lsp.peer import NoSuchMethod, Peer, RequestFailed
 from agents.tools.lsp.plans import ServerPlan
-from agents.tools.lsp.positions import Edit, Position
-from agents.tools.lsp.protocol import Protocol, Unfit
+from agents.tools.lsp.positions import Edit, Position, address_of, path_of
 
 logger = logging.getLogger(__name__)
 

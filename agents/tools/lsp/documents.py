@@ -17,9 +17,9 @@ from typing import Any
 from agents.tools import textfile
 from agents.tools.contract import FileMark, ToolRefusal
 from agents.tools.limits import MAX_TEXT_BYTES
-from agents.tools.lsp.addresses import address_of
+from agents.tools.lsp.handshake import Protocol
 from agents.tools.lsp.languages import language_of
-from agents.tools.lsp.protocol import Protocol
+from agents.tools.lsp.positions import address_of
 
 MOST_OPEN = 100
 

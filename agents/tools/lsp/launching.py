@@ -14,8 +14,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from agents.tools.lsp.framing import HEADER_LIMIT
-from agents.tools.shell.leftover import new_mark, recorded_start
+from agents.tools.lsp.peer import HEADER_LIMIT
+from agents.tools.shell.identity import new_mark, recorded_start
 from agents.tools.shell.process import Process, ProcessFailed
 from agents.tools.shell.reaper import PROCESS_MARK
 

@@ -8,11 +8,14 @@ before the bare text.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, TypeVar
 
-from agents.tools.contract import ToolContext, ToolRefusal
+from agents.tools import arguments
+from agents.tools.contract import BadArguments, ToolContext, ToolRefusal
+from agents.tools.limits import MAX_PATH_BYTES
 from agents.tools.lsp.client import Client
 from agents.tools.lsp.naming import SymbolName, matching, name_position, occurrences
 from agents.tools.lsp.peer import RequestFailed
@@ -22,6 +25,41 @@ from agents.tools.paths import is_inside, resolve, shown
 from agents.tools.search import ripgrep
 from agents.tools.search.lines import Wanted, find_lines, line_shown
 from agents.tools.search.scope import Scope
+
+MAX_SYMBOL_BYTES = 500
+
+PROPERTIES: Mapping[str, Any] = {
+    "symbol": {
+        "type": "string",
+        "description": "The symbol's name, alone or with what it lies in: parse, Reader.parse.",
+    },
+    "path": {
+        "type": "string",
+        "description": "The file or folder to look for it in (default: the whole workspace).",
+    },
+}
+
+# Of a tool that takes nothing else.
+SCHEMA: Mapping[str, Any] = {"type": "object", "properties": PROPERTIES, "required": ["symbol"]}
+
+
+@dataclass(frozen=True, slots=True)
+class SymbolArgs:
+    symbol: str
+    path: str
+
+
+def symbol(given: Mapping[str, Any], name: str = "symbol") -> str:
+    written = arguments.text(given, name, max_bytes=MAX_SYMBOL_BYTES, blank=False)
+    if "\n" in written or "\r" in written:  # searches go line by line
+        raise BadArguments(f"{name} must stand on one line.")
+    return written
+
+
+def parse(given: Mapping[str, Any]) -> SymbolArgs:
+    path = arguments.text(given, "path", default="", max_bytes=MAX_PATH_BYTES)
+    return SymbolArgs(symbol(given), path)
+
 
 START_SECONDS = 30.0  # for a server that this call has started
 FILES = 8
@@ -139,3 +177,32 @@ async def _positions(client: Client, path: Path, text: Text, wanted: SymbolName)
         told = [name_position(f.symbol, wanted, text) for f in matching(symbols, wanted)]
     read = occurrences(text, wanted, most=PLACES_IN_A_FILE)
     return list(dict.fromkeys([*told, *read]))[:PLACES_IN_A_FILE]
+
+
+Answer = TypeVar("Answer")
+
+
+async def first_answer(
+    ask: Callable[[Candidate], Awaitable[Answer | None]],
+    about: SymbolArgs,
+    context: ToolContext,
+    servers: WorkspaceServers,
+    *,
+    provider: str,
+    method: str,
+) -> Answer | None:
+    """``None`` when no place had one. Raises ``ToolRefusal`` when a server failed instead."""
+    failed: RequestFailed | None = None
+    async for at in candidates(
+        about.symbol, about.path, context, servers, provider=provider, method=method
+    ):
+        try:
+            answer = await ask(at)
+        except RequestFailed as error:
+            failed = error
+            continue
+        if answer is not None:
+            return answer
+    if failed is not None:
+        raise ToolRefusal(str(failed))
+    return None

@@ -15,10 +15,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from agents.tools.lsp.client import Client
+from agents.tools.lsp.handshake import load_protocol
 from agents.tools.lsp.launching import CannotStart, Launched, launch
 from agents.tools.lsp.peer import RequestFailed
 from agents.tools.lsp.plans import ServerPlan
-from agents.tools.lsp.protocol import load_protocol
 from agents.tools.lsp.states import ServerStatus, State
 
 logger = logging.getLogger(__name__)

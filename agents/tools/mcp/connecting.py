@@ -7,6 +7,7 @@ belong to a task.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from typing import Any, TypeAlias
@@ -15,27 +16,84 @@ import anyio
 import httpx2
 import mcp_types as types
 from anyio.streams.memory import MemoryObjectSendStream
+from mcp import ClientSession, MCPError
 from mcp.client import ClientRequestContext
+from mcp.client._probe import negotiate_auto
 from mcp.client.session import ListRootsFnT
 from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.message import SessionMessage
+from typing_extensions import override
 
-from agents.tools.mcp import log_filter, schemas
+from agents.tools.mcp import schemas
 from agents.tools.mcp.attempt import Attempt
 from agents.tools.mcp.bounded_http import client_for
 from agents.tools.mcp.connection import Connection
 from agents.tools.mcp.contract import McpFailed
 from agents.tools.mcp.limits import MAX_MESSAGE_BYTES
-from agents.tools.mcp.negotiation import Session, negotiate
 from agents.tools.mcp.stdio import resolve_command, started
+
+_SILENT = ("mcp", "client")  # the package's own names for its loggers
+_WARNING = ("httpx2", "httpcore2")
+
+
+def silence() -> None:
+    for name in _SILENT:
+        logging.getLogger(name).setLevel(logging.CRITICAL + 1)
+    for name in _WARNING:
+        logging.getLogger(name).setLevel(logging.WARNING)
+    root = logging.getLogger()
+    if _is_ours not in root.filters:
+        root.addFilter(_is_ours)  # of what is logged to the root itself, not to loggers below
+
+
+def _is_ours(record: logging.LogRecord) -> bool:
+    return "/mcp/shared/" not in record.pathname
+
+
+class Session(ClientSession):
+    """``probe_seconds``: to answer what is asked first; ``None``: what the package gives."""
+
+    probe_seconds: float | None = None
+
+    @override
+    async def send_discover(self, version: str) -> dict[str, Any]:
+        try:
+            async with asyncio.timeout(self.probe_seconds):
+                return await super().send_discover(version)
+        except TimeoutError:
+            raise MCPError(
+                types.REQUEST_TIMEOUT, "The server did not answer server/discover."
+            ) from None
+
+    @override
+    def _absorb_tool_listing(
+        self, result: types.ListToolsResult, *, complete: bool
+    ) -> types.ListToolsResult:
+        for tool in result.tools:
+            tool.output_schema = None  # kept for a check that is never made
+        return super()._absorb_tool_listing(result, complete=complete)
+
+
+async def negotiate(session: Session, attempt: Attempt) -> None:
+    """Raises what the package raises."""
+    if attempt.settings.kind == "sse" or attempt.handshake_only:
+        # SSE is a transport of the handshake's era.
+        _ = await session.initialize()
+        return
+    if attempt.settings.kind == "stdio":  # over HTTP a login may come first
+        session.probe_seconds = attempt.patience.probe_seconds
+    attempt.is_probing = True
+    await negotiate_auto(session)
+    attempt.is_probing = False
+
 
 CLIENT = types.Implementation(name="crush", version="1.0")
 
 # Of messages: one to read and one to write. The package names their types privately.
 Streams: TypeAlias = tuple[Any, Any]
 
-log_filter.silence()
+silence()
 schemas.prepare()
 
 

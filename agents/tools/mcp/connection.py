@@ -14,14 +14,16 @@ from typing import Any, TypeVar
 import anyio
 import mcp_types as types
 from mcp import ClientSession, MCPError
+from mcp.client import ClientRequestContext
+from mcp.client._input_required import run_input_required_driver
 from mcp.shared.message import SessionMessage
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+from pydantic import BaseModel, TypeAdapter
 
 from agents.tools.contract import ToolOutcome
 from agents.tools.mcp import reading
 from agents.tools.mcp.attempt import Attempt
 from agents.tools.mcp.bounded_http import MORE_RIGHTS
-from agents.tools.mcp.changes import CHANGES, announced, listen_for_changes
 from agents.tools.mcp.contract import (
     Change,
     ConnectionLost,
@@ -31,8 +33,40 @@ from agents.tools.mcp.contract import (
     ProcessIdentity,
     ResourceContent,
 )
-from agents.tools.mcp.listing import renewed_offer, whole_offer
-from agents.tools.mcp.questions import CALLED, answered
+from agents.tools.mcp.listing import (
+    CHANGES,
+    announced,
+    listen_for_changes,
+    renewed_offer,
+    whole_offer,
+)
+
+Result = TypeVar("Result", bound=BaseModel)
+Send = Callable[
+    [types.InputResponses | None, str | None], Awaitable[Result | types.InputRequiredResult]
+]
+
+CALLED: TypeAdapter[types.CallToolResult | types.InputRequiredResult] = TypeAdapter(
+    types.CallToolResult | types.InputRequiredResult
+)
+
+
+async def answered(session: ClientSession, send: Send[Result]) -> Result:
+    """The request's result, whatever the server asks before. Raises what the package raises."""
+    first = await send(None, None)
+    if not isinstance(first, types.InputRequiredResult):
+        return first
+
+    async def answer(
+        key: str, question: types.InputRequest
+    ) -> types.InputResponse | types.ErrorData:
+        if isinstance(question, types.ElicitRequest):
+            return types.ElicitResult(action="decline")
+        context = ClientRequestContext(session=session, request_id=key)
+        return await session.dispatch_input_request(context, question)
+
+    return await run_input_required_driver(first, dispatch=answer, retry=send)
+
 
 T = TypeVar("T")
 _NO_ANSWER = "The server's answer does not follow the protocol."

@@ -7,14 +7,16 @@ and starts by itself what it is asked for. It restarts only what has changed.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from hashlib import sha256
 from typing import Any
 
 from agents.tools.contract import Tool
 from agents.tools.mcp.contract import Backing, Place, State
-from agents.tools.mcp.limits import Patience
-from agents.tools.mcp.names import tool_names
+from agents.tools.mcp.limits import TOOL_NAME_CHARS, Patience
 from agents.tools.mcp.server import Server
 from agents.tools.mcp.supervisor import Site
 from agents.tools.mcp.tools.list_mcp_resources import ListMcpResources
@@ -22,6 +24,40 @@ from agents.tools.mcp.tools.read_mcp_resource import ReadMcpResource
 from agents.tools.mcp.tools.tool import McpTool
 from agents.tools.shell.reaper import SERVER_MARK
 from workspaces.storage.errors import Refusal, WorkspaceUnknown
+
+_FOREIGN = re.compile(r"[^A-Za-z0-9_-]")
+_DIGEST_CHARS = 8
+
+
+def tool_names(offered: Iterable[tuple[str, str]]) -> dict[tuple[str, str], str]:
+    """A name for each (server, tool), the same for the same set in whatever order.
+
+    Where two would share one, both get a mark of their own: no server can take
+    the name under which another's tool was allowed.
+    """
+    pairs = sorted(set(offered))
+    plain = {pair: _plain(*pair) for pair in pairs}
+    counts = Counter(name.lower() for name in plain.values())
+    names: dict[tuple[str, str], str] = {}
+    taken: set[str] = set()
+    for pair in pairs:
+        name = plain[pair]
+        if counts[name.lower()] > 1 or len(name) > TOOL_NAME_CHARS:
+            name = _marked(name, pair)
+        if name.lower() not in taken:  # made to look like another's mark: left out
+            taken.add(name.lower())
+            names[pair] = name
+    return names
+
+
+def _plain(server: str, tool: str) -> str:
+    return f"mcp_{_FOREIGN.sub('_', server)}_{_FOREIGN.sub('_', tool)}"
+
+
+def _marked(name: str, pair: tuple[str, str]) -> str:
+    digest = sha256("\0".join(pair).encode("utf-8", "surrogatepass")).hexdigest()[:_DIGEST_CHARS]
+    return f"{name[: TOOL_NAME_CHARS - _DIGEST_CHARS - 1]}_{digest}"
+
 
 Servers = Mapping[str, Server]
 

@@ -6,15 +6,14 @@ import logging
 from typing import TYPE_CHECKING
 
 from agents.config.settings import McpSettings
-from agents.tools.mcp.contract import Change, ConnectionLost, McpFailed, Offer
+from agents.tools.mcp.contract import Change, ConnectionLost, McpFailed, Offer, allowed
 from agents.tools.mcp.limits import Patience
 from agents.tools.mcp.redaction import Telling
-from agents.tools.mcp.rules import allowed
 from agents.tools.mcp.status import Standing
 from workspaces.waiting import wait_until_set
 
 if TYPE_CHECKING:
-    from agents.tools.mcp.protocol import Connection
+    from agents.tools.mcp.session import Connection
 
 logger = logging.getLogger(__name__)
 

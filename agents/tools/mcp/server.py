@@ -20,14 +20,14 @@ from agents.tools.mcp.contract import (
     ResourceContent,
     State,
     View,
+    asks_login,
 )
 from agents.tools.mcp.limits import Patience
-from agents.tools.mcp.rules import asks_login
 from agents.tools.mcp.supervisor import Keeper, Site
 from workspaces.waiting import wait_until_set
 
 if TYPE_CHECKING:
-    from agents.tools.mcp.protocol import Connection
+    from agents.tools.mcp.session import Connection
 
 T = TypeVar("T")
 

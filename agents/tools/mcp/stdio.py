@@ -27,11 +27,11 @@ from typing_extensions import override
 from agents.config.mask import masked_command
 from agents.tools.mcp.contract import McpFailed, ProcessIdentity
 from agents.tools.mcp.limits import MAX_MESSAGE_BYTES, MAX_STDERR_BYTES, Patience
-from agents.tools.shell.leftover import recorded_start
-from agents.tools.shell.output import readable
+from agents.tools.shell.identity import recorded_start
 from agents.tools.shell.process import Process, ProcessFailed
-from agents.tools.shell.pump import Pump
+from agents.tools.shell.pumped import Pump
 from agents.tools.shell.reaper import PROCESS_MARK
+from agents.tools.shell.watched import readable
 from workspaces.storage.ids import new_id
 from workspaces.waiting import wait_until_set
 

@@ -26,23 +26,57 @@ from agents.tools.mcp.contract import (
     Offer,
     ProcessIdentity,
     State,
+    asks_login,
 )
 from agents.tools.mcp.limits import Patience
 from agents.tools.mcp.login_requests import LoginDesk, open_door
 from agents.tools.mcp.offering import Offering
-from agents.tools.mcp.pauses import Pauses
 from agents.tools.mcp.redaction import Telling
-from agents.tools.mcp.rules import asks_login
 from agents.tools.mcp.status import Standing
 from workspaces.storage.moments import now_ms
 from workspaces.waiting import wait_until_set
 
 if TYPE_CHECKING:
-    from agents.tools.mcp.protocol import Connection, Login
+    from agents.tools.mcp.session import Connection, Login
+
+
+class Pauses:
+    def __init__(self, patience: Patience) -> None:
+        self._patience = patience
+        self._failures = 0
+        self._failed_at = 0.0
+
+    def failed(self, now: float, *, lived: float) -> None:
+        """``lived``: how long it had been connected."""
+        if lived >= self._patience.steady_seconds:
+            self._failures = 0
+        self._failures += 1
+        self._failed_at = now
+
+    def forget(self) -> None:
+        self._failures = 0
+
+    @property
+    def seconds(self) -> float | None:
+        """Until the next attempt; ``None``: only when somebody asks."""
+        if self._failures >= self._patience.tries:
+            return None
+        longest = self._patience.longest_pause_seconds
+        return float(min(longest, self._patience.first_pause_seconds * 2 ** (self._failures - 1)))
+
+    @property
+    def is_short(self) -> bool:
+        """The next attempt is worth waiting for."""
+        return self._failures <= 2
+
+    def may_be_tried(self, now: float) -> bool:
+        """A server left alone, once in a while."""
+        return now - self._failed_at >= self._patience.again_seconds
+
 
 logger = logging.getLogger(__name__)
 
-_PROTOCOL = "agents.tools.mcp.protocol"
+_PROTOCOL = "agents.tools.mcp.session"
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +154,7 @@ class Keeper:
             self.settled.set()
             return
         await asyncio.to_thread(importlib.import_module, _PROTOCOL)
-        from agents.tools.mcp.protocol import Login  # noqa: PLC0415  it is loaded now
+        from agents.tools.mcp.session import Login  # noqa: PLC0415  it is loaded now
 
         if asks_login(self._settings):
             self.login = Login(self._settings, self._backing, self._patience)
@@ -196,7 +230,7 @@ class Keeper:
         then: Callable[[], Awaitable[None]] | None = None,
     ) -> McpFailed:
         """One connection from its beginning to its end; why it ended."""
-        from agents.tools.mcp.protocol import Attempt, live  # noqa: PLC0415  `_keep` has loaded it
+        from agents.tools.mcp.session import Attempt, live  # noqa: PLC0415  `_keep` has loaded it
 
         login = self.login
         if login is not None and not login.is_interactive:

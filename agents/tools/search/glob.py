@@ -17,7 +17,7 @@ from agents.tools.search.files import Listing, list_files
 from agents.tools.search.newest import newest_first
 from agents.tools.search.patterns import BadPattern, Pattern
 from agents.tools.search.scope import Scope, question, scope
-from agents.tools.shell.output import readable
+from agents.tools.shell.watched import readable
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from agents.tools.search.files import list_files
 from agents.tools.search.patterns import Pattern
 from agents.tools.search.scope import Scope
 from agents.tools.search.searcher import Searched, search
-from agents.tools.shell.output import readable
+from agents.tools.shell.watched import readable
 
 _MAX_OUTPUT_BYTES = 8 * 1024 * 1024
 _SCANNER = Path(__file__).with_name("scan.py")

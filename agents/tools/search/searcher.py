@@ -11,10 +11,24 @@ from pathlib import Path
 
 from agents.tools.contract import ToolContext, ToolRefusal
 from agents.tools.limits import SEARCH_SECONDS
-from agents.tools.search.collector import Collector
 from agents.tools.shell.environment import marked_environment
 from agents.tools.shell.process import ProcessFailed
 from agents.tools.shell.pumped import run
+
+
+class Collector:
+    def __init__(self, limit_bytes: int) -> None:
+        self._rest = limit_bytes
+        self._chunks: list[bytes] = []
+
+    def feed(self, chunk: bytes) -> bool:
+        self._chunks.append(chunk[: self._rest])
+        self._rest -= len(chunk)
+        return self._rest > 0
+
+    def content(self) -> bytes:
+        return b"".join(self._chunks)
+
 
 _MAX_COMPLAINT = 2_000
 _BLOCK_BYTES = 512

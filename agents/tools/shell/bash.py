@@ -18,9 +18,8 @@ from agents.tools.shell.command_paths import reads_inside, shows_secrets
 from agents.tools.shell.environment import unattended_environment
 from agents.tools.shell.jobs import JobOrder, JobRefused
 from agents.tools.shell.process import ProcessFailed
-from agents.tools.shell.running import Running
+from agents.tools.shell.running import Running, shell_command
 from agents.tools.shell.safe_git import safe_git_variables
-from agents.tools.shell.shells import shell_command
 from agents.tools.shell.watched import WatchedOutput
 from permissions.policy.commands import judge
 from permissions.policy.prefixes import is_known_locale

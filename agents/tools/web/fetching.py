@@ -10,12 +10,16 @@ the rest is the proxy's to refuse. Imports aiohttp (0.4 s): import it on first u
 from __future__ import annotations
 
 import asyncio
+import socket
 import zlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from ipaddress import ip_address
 
 import aiohttp
+from aiohttp.abc import AbstractResolver, ResolveResult
+from typing_extensions import override
 from yarl import URL
 
 from agents.llm.proxies import proxy_for
@@ -23,9 +27,103 @@ from agents.tools.contract import ToolContext, ToolRefusal
 from agents.tools.limits import CONNECT_SECONDS, MAX_REDIRECTS
 from agents.tools.web.access import Access
 from agents.tools.web.addresses import Address, literal
-from agents.tools.web.connecting import pinned_connector, system_addresses
-from agents.tools.web.decoding import SPOKEN, Decoder
 from agents.tools.web.urls import checked, web_url
+
+
+async def system_addresses(host: str, port: int) -> list[Address]:
+    """What this machine's name service answers. Raises ``OSError``."""
+    loop = asyncio.get_running_loop()
+    found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    # In the order given, which is the one to try; each once.
+    return [ip_address(text) for text in dict.fromkeys(str(info[4][0]) for info in found)]
+
+
+def pinned_connector(host: str, addresses: Sequence[Address]) -> aiohttp.TCPConnector:
+    return aiohttp.TCPConnector(resolver=_Pinned(host, addresses), use_dns_cache=False, limit=1)
+
+
+class _Pinned(AbstractResolver):
+    def __init__(self, host: str, addresses: Sequence[Address]) -> None:
+        self._host = host
+        self._addresses = addresses
+
+    @override
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
+    ) -> list[ResolveResult]:
+        if host.rstrip(".").lower() != self._host.rstrip(".").lower():
+            raise OSError(f"{host} was not judged")
+        return [
+            ResolveResult(
+                hostname=host,
+                host=str(address),
+                port=port,
+                family=socket.AF_INET if address.version == 4 else socket.AF_INET6,
+                proto=socket.IPPROTO_TCP,
+                flags=socket.AI_NUMERICHOST,
+            )
+            for address in self._addresses
+        ]
+
+    @override
+    async def close(self) -> None:
+        pass
+
+
+SPOKEN = "gzip, deflate"
+_PIECE = 128 * 1024
+
+
+class Decoder:
+    def __init__(self, encoding: str) -> None:
+        """Raises ``ToolRefusal`` for an encoding that was not asked for."""
+        self._encoding = encoding.strip().lower()
+        if self._encoding not in ("", "identity", "gzip", "x-gzip", "deflate"):
+            raise ToolRefusal("The server's answer has a content encoding that was not requested.")
+        self._inflate: zlib._Decompress | None = None
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether a packed body has come to its end."""
+        return self._inflate is None or self._inflate.eof
+
+    def feed(self, chunk: bytes) -> Iterator[bytes]:
+        """Raises ``ToolRefusal`` where the body is broken."""
+        if self._encoding in ("", "identity"):
+            if chunk:
+                yield chunk
+            return
+        try:
+            yield from self._unpacked(chunk)
+        except zlib.error:
+            raise ToolRefusal("The server's answer is packed and broken.") from None
+
+    def _unpacked(self, chunk: bytes) -> Iterator[bytes]:
+        while chunk:
+            if self._inflate is None:
+                self._inflate = zlib.decompressobj(self._window(chunk))
+            piece = self._inflate.decompress(chunk, _PIECE)
+            if piece:
+                yield piece
+            chunk = self._inflate.unconsumed_tail
+            if self._inflate.eof:
+                chunk = self._inflate.unused_data
+                # gzip may be several packets one after the other; anything else is filling.
+                if self._encoding == "deflate" or not chunk.startswith(b"\x1f\x8b"):
+                    return
+                self._inflate = None
+            elif not piece and not chunk:
+                return
+
+    def _window(self, chunk: bytes) -> int:
+        if self._encoding != "deflate":
+            return 16 + zlib.MAX_WBITS
+        # "deflate" means a zlib head; some servers leave it out.
+        has_head = chunk[0] & 0x0F == 8 and (
+            len(chunk) < 2 or (chunk[0] * 256 + chunk[1]) % 31 == 0
+        )
+        return zlib.MAX_WBITS if has_head else -zlib.MAX_WBITS
+
 
 AGENT = "Mozilla/5.0 (compatible; crush-server)"
 _MOVED = frozenset({301, 302, 303, 307, 308})

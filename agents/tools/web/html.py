@@ -14,7 +14,7 @@ import orjson
 
 from agents.tools.contract import ToolContext, ToolRefusal
 from agents.tools.limits import CONVERT_SECONDS, MAX_PAGE_BYTES
-from agents.tools.search.collector import Collector
+from agents.tools.search.searcher import Collector
 from agents.tools.shell.environment import marked_environment
 from agents.tools.shell.process import ProcessFailed
 from agents.tools.shell.pumped import run

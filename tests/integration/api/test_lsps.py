@@ -16,7 +16,7 @@ from agents.actions.lsp_states import forget_server, record_status
 from agents.models import LanguageServer
 from agents.runner.languages import language_host, lsp_tools, settle_left
 from agents.tools.lsp.states import ServerStatus, State
-from agents.tools.shell.leftover import new_mark, recorded_start
+from agents.tools.shell.identity import new_mark, recorded_start
 from tests.integration.api.conftest import Opened
 from workspaces.models import Event
 from workspaces.storage.reader import read

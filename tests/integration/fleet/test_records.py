@@ -8,8 +8,7 @@ from dataclasses import replace
 import pytest
 
 from agents.fleet import records
-from agents.fleet.records import BadRecord, Record
-from agents.fleet.times import NANOS, now_nanos
+from agents.fleet.records import NANOS, BadRecord, Record, now_nanos
 
 CAPTURED = b"""{
   "agent_id": "z1",

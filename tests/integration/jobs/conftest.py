@@ -16,7 +16,7 @@ from agents.jobs.workspace_jobs import WorkspaceJobs
 from agents.models import Job
 from agents.tools.shell.jobs import JobOrder
 from agents.tools.shell.reaper import PROCESS_MARK
-from agents.tools.shell.shells import shell_command
+from agents.tools.shell.running import shell_command
 from workspaces.actions.sessions import create_session
 from workspaces.actions.workspaces import Opening, open_workspace
 from workspaces.storage.ids import new_id

@@ -20,8 +20,7 @@ from agents.config.settings import ProviderSettings
 from agents.llm.contract import ModelEvent, Stopped, TextDelta
 from agents.llm.errors import BrokenStream, ModelError, Unreachable, WrongKey
 from agents.llm.providers import provider_for
-from agents.llm.wires.aws_events import AwsEvents
-from agents.llm.wires.aws_signing import region_of
+from agents.llm.wires.bedrock import AwsEvents, region_of
 from tests.doubles.conversation import request, user
 from tests.doubles.recorded_provider import RecordedProvider, aws, refusal
 from tests.integration.llm.subjects import PLACE, SUBJECTS

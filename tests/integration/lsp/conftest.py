@@ -14,8 +14,8 @@ import pytest_asyncio
 from agents.config.settings import LspSettings
 from agents.tools import textfile
 from agents.tools.contract import Question, ToolOutcome
+from agents.tools.lsp.handshake import load_protocol
 from agents.tools.lsp.plans import plans_of
-from agents.tools.lsp.protocol import load_protocol
 from agents.tools.lsp.service import WorkspaceLanguages
 from agents.tools.lsp.states import ServerStatus, State
 from agents.tools.lsp.tools import tools_of

@@ -42,7 +42,7 @@ def script(source: str, name: str = "s", **more: Any) -> McpSettings:
 @pytest.fixture(scope="session", autouse=True)
 def loaded() -> None:
     """Imports what takes a second, which is not to be taken from the first test's limits."""
-    importlib.import_module("agents.tools.mcp.protocol")
+    importlib.import_module("agents.tools.mcp.session")
 
 
 @pytest.fixture

@@ -9,8 +9,7 @@ import pytest
 
 from agents.config.settings import ModelChoice, Settings
 from agents.prompts.facts import GitFacts
-from agents.prompts.gather import gather_facts
-from agents.prompts.git import GitMemory, git_facts
+from agents.prompts.git import GitMemory, gather_facts, git_facts
 
 ENV = {"PATH": os.environ["PATH"], "GIT_DIR": "/nowhere", "PAGER": "false"}
 PERSON = ["-c", "user.name=me", "-c", "user.email=me@example.org"]

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from agents.tools.shell.output import BoundedOutput
 from agents.tools.shell.pumped import Finished, run
 from agents.tools.shell.running import Running
 from agents.tools.shell.supervisor import SUPERVISOR
 from agents.tools.shell.tree_limits import MIB, TreeLimits
+from agents.tools.shell.watched import BoundedOutput
 from tests.integration.tools.living import Word, until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nothing is measured")

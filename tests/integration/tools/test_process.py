@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from agents.tools.shell.output import BoundedOutput
 from agents.tools.shell.process import ProcessFailed
 from agents.tools.shell.pumped import Finished, run
 from agents.tools.shell.reaper import PROCESS_MARK, SERVER_MARK, kill_marked, marked
 from agents.tools.shell.supervisor import SUPERVISOR
+from agents.tools.shell.watched import BoundedOutput
 from tests.integration.tools.living import Word, daemon_command, until
 
 LINUX = sys.platform == "linux"
@@ -252,7 +252,7 @@ async def test_it_leaks_no_descriptors(tmp_path: Path) -> None:
 SERVER = """
 import asyncio, os, sys
 from pathlib import Path
-from agents.tools.shell.output import BoundedOutput
+from agents.tools.shell.watched import BoundedOutput
 from agents.tools.shell.pumped import run
 
 async def main():

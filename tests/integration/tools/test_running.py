@@ -12,8 +12,7 @@ import pytest
 
 from agents.tools.shell import identity
 from agents.tools.shell.process import ProcessFailed
-from agents.tools.shell.running import Running
-from agents.tools.shell.shells import shell_command
+from agents.tools.shell.running import Running, shell_command
 from agents.tools.shell.watched import WatchedOutput
 from tests.integration.tools.living import Word, daemon_command, until
 

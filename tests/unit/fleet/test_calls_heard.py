@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from agents.fleet.remote_tool_calls import INPUT_CHARS, MOST_CALLS, RESULT_CHARS, CallsHeard
+from agents.fleet.event_mapping import INPUT_CHARS, MOST_CALLS, RESULT_CHARS, CallsHeard
 from agents.llm.contract import ToolCallFinished, ToolCallStarted, ToolInputDelta
 from workspaces.events.parts import ToolResult
 

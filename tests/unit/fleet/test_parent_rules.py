@@ -2,10 +2,9 @@
 
 import pytest
 
+from agents.fleet.parent.assignment import MOST_CHARACTERS, Produced, Terminals
 from agents.fleet.parent.deadlines import Deadlines
 from agents.fleet.parent.outcome import SENTENCES, Ending, RunLimits
-from agents.fleet.parent.produced import MOST_CHARACTERS, Produced
-from agents.fleet.parent.terminals import Terminals
 from agents.fleet.wire import Status, Terminal
 
 CANCELLED = Terminal(Status.CANCELLED)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.fleet.times import NANOS, as_rfc3339, parse_rfc3339
+from agents.fleet.records import NANOS, as_rfc3339, parse_rfc3339
 
 SECOND = 1_795_000_980 * NANOS
 

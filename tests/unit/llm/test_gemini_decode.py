@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from agents.llm.contract import Stopped, ToolCallStarted, ToolInputDelta, Usage
 from agents.llm.errors import BrokenStream
-from agents.llm.wires.gemini_decode import GeminiDecoder
+from agents.llm.wires.gemini import GeminiDecoder
 from workspaces.events.parts import FinishReason
 
 

@@ -7,7 +7,7 @@ import pytest
 from agents.config.settings import ModelInfo
 from agents.llm.addresses import gemini_url
 from agents.llm.reasoning_signatures import GEMINI, sealed
-from agents.llm.wires.gemini_encode import ON_CALL, UNSIGNED, encode
+from agents.llm.wires.gemini import ON_CALL, UNSIGNED, encode
 from tests.doubles.conversation import BLIND, MODEL, assistant, request, tool, user
 from workspaces.events.parts import Binary, Reasoning, ToolCall, ToolResult
 

@@ -14,21 +14,21 @@ from hypothesis import strategies as st
 from agents.config.settings import ModelInfo
 from agents.llm.contract import ModelRequest
 from agents.llm.json_text import Encoded, dump
-from agents.llm.wires import anthropic_encode, gemini_encode, openai_encode, responses_encode
-from agents.llm.wires.openai_dialects import Dialect
+from agents.llm.wires import anthropic_encode, gemini, openai, responses
+from agents.llm.wires.openai import Dialect
 from agents.turn.transcript import Message
 from workspaces.events.parts import Part, Reasoning, Role, Text, ToolCall, ToolResult
 
 Encode = Callable[[ModelRequest], dict[str, Any]]
 
 ENCODERS: dict[str, Encode] = {
-    "openai": openai_encode.encode,
-    "openrouter": lambda request: openai_encode.encode(
+    "openai": openai.encode,
+    "openrouter": lambda request: openai.encode(
         request, dialect=Dialect(cache_marks=True, returns_details=True)
     ),
     "anthropic": anthropic_encode.encode,
-    "responses": responses_encode.encode,
-    "gemini": gemini_encode.encode,
+    "responses": responses.encode,
+    "gemini": gemini.encode,
 }
 TEXTS = st.sampled_from(["", " ", "words", "more words", "\ud83d half"])
 IDS = st.sampled_from(["a", "b", "c d", "call_1"])
@@ -100,7 +100,7 @@ def test_old_messages_are_kept_as_bytes() -> None:
     ]
     memo: dict[Any, Any] = {}
     for stop in (60, 80, 100):
-        body = openai_encode.encode(request(said[:stop], memo=memo))
+        body = openai.encode(request(said[:stop], memo=memo))
 
     assert isinstance(body["messages"][1], Encoded)
     assert isinstance(body["messages"][-1], dict)

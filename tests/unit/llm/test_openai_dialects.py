@@ -6,7 +6,7 @@ import pytest
 from agents.config.settings import ProviderSettings
 from agents.llm.errors import BrokenStream
 from agents.llm.reasoning_signatures import DETAILS, sealed
-from agents.llm.wires.openai_dialects import (
+from agents.llm.wires.openai import (
     GROQ,
     NATIVE,
     OPENROUTER,
@@ -14,8 +14,8 @@ from agents.llm.wires.openai_dialects import (
     THINKING,
     Dialect,
     dialect_of,
+    encode,
 )
-from agents.llm.wires.openai_encode import encode
 from agents.llm.wires.reasoning_details import LIMIT, Details, details_of
 from tests.doubles.conversation import MODEL, assistant, request, tool, user
 from workspaces.events.parts import Reasoning, Text, ToolCall, ToolResult

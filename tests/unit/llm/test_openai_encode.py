@@ -2,8 +2,7 @@ from base64 import b64encode
 
 import orjson
 
-from agents.llm.wires.openai_dialects import NATIVE, PLAIN, dialect_at
-from agents.llm.wires.openai_encode import encode
+from agents.llm.wires.openai import NATIVE, PLAIN, dialect_at, encode
 from tests.doubles.conversation import BASH, BLIND, MODEL, assistant, request, tool, user
 from workspaces.events.parts import Binary, Reasoning, ToolCall, ToolResult
 

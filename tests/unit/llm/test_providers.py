@@ -74,7 +74,7 @@ def test_a_local_model_that_is_not_installed_says_how_to_get_it() -> None:
     code = (
         "import asyncio, sys; sys.modules['xllamacpp'] = None\n"
         "from agents.llm.errors import MissingPackage\n"
-        "from agents.llm.wires.local.weights import find_weights\n"
+        "from agents.llm.wires.local.provider import find_weights\n"
         "try:\n"
         "    find_weights()\n"
         "except MissingPackage as error:\n"

@@ -15,7 +15,7 @@ from agents.llm.contract import (
     Usage,
 )
 from agents.llm.errors import BrokenStream, ModelError, RateLimited
-from agents.llm.wires.responses_decode import ResponsesDecoder
+from agents.llm.wires.responses import ResponsesDecoder
 from workspaces.events.parts import FinishReason
 
 CALL = {"type": "function_call", "call_id": "c", "name": "bash", "arguments": '{"a":1}'}

@@ -4,7 +4,7 @@ from dataclasses import replace
 import orjson
 
 from agents.llm.reasoning_signatures import RESPONSES, sealed
-from agents.llm.wires.responses_encode import encode
+from agents.llm.wires.responses import encode
 from tests.doubles.conversation import BLIND, assistant, request, tool, user
 from workspaces.events.parts import Binary, Reasoning, ToolCall, ToolResult
 

@@ -1,6 +1,6 @@
 import pytest
 
-from agents.tools.lsp.block import Block
+from agents.tools.lsp.tools.replace_symbol import Block
 
 TEXT = "class A:\n    def f(self):\n        return 1\n\n    def g(self):\n        return 2\n"
 START = TEXT.index("def f")

@@ -2,7 +2,7 @@ import asyncio
 
 import pytest
 
-from agents.tools.lsp.framing import BODY_LIMIT, HEADER_LIMIT, BrokenPeer, encode, read_message
+from agents.tools.lsp.peer import BODY_LIMIT, HEADER_LIMIT, BrokenPeer, encode, read_message
 
 
 def reader(data: bytes) -> asyncio.StreamReader:

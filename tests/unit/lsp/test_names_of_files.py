@@ -2,8 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from agents.tools.lsp.addresses import address_of, path_of
 from agents.tools.lsp.languages import fits, language_of, languages_in
+from agents.tools.lsp.positions import address_of, path_of
 
 
 @pytest.mark.parametrize("path", ["/a/b.py", "/with space/ü#?.py", "/a/%20b"])

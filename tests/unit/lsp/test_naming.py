@@ -1,7 +1,7 @@
 import pytest
 
 from agents.tools.contract import BadArguments
-from agents.tools.lsp import symbol_arguments
+from agents.tools.lsp import locating
 from agents.tools.lsp.answers import Symbol
 from agents.tools.lsp.naming import SymbolName, matching, name_position, occurrences
 from agents.tools.lsp.positions import Position, Span, Text
@@ -70,6 +70,6 @@ def test_columns_of_words_are_in_the_servers_units() -> None:
 @pytest.mark.parametrize("written", ["run\nstop", "run\r\n", "run\rstop"])
 def test_a_name_of_several_lines_is_refused_by_its_field(written: str) -> None:
     with pytest.raises(BadArguments, match=r"^symbol must stand on one line\.$"):
-        symbol_arguments.parse({"symbol": written})
+        locating.parse({"symbol": written})
     with pytest.raises(BadArguments, match=r"^new_name must"):
-        symbol_arguments.symbol({"new_name": written}, "new_name")
+        locating.symbol({"new_name": written}, "new_name")

@@ -9,8 +9,14 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from agents.tools.lsp.framing import HEADER_LIMIT, encode, read_message
-from agents.tools.lsp.peer import NoSuchMethod, Peer, RequestFailed
+from agents.tools.lsp.peer import (
+    HEADER_LIMIT,
+    NoSuchMethod,
+    Peer,
+    RequestFailed,
+    encode,
+    read_message,
+)
 
 
 @dataclass

@@ -6,8 +6,7 @@ import pytest
 
 from agents.config.settings import LspSettings
 from agents.config.trust.project_code import RUNS_PROJECT_CODE
-from agents.tools.lsp.known import KNOWN
-from agents.tools.lsp.plans import ServerPlan, plans_of
+from agents.tools.lsp.plans import KNOWN, ServerPlan, plans_of
 
 MakePlans = Callable[..., dict[str, ServerPlan]]
 

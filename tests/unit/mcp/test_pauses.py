@@ -1,7 +1,7 @@
 """When a server that failed is started again."""
 
 from agents.tools.mcp.limits import Patience
-from agents.tools.mcp.pauses import Pauses
+from agents.tools.mcp.supervisor import Pauses
 
 PATIENCE = Patience(
     first_pause_seconds=1, longest_pause_seconds=6, steady_seconds=60, tries=5, again_seconds=30

@@ -6,19 +6,19 @@ import inspect
 import pytest
 
 NAMES = [
-    ("mcp.client._probe", "negotiate_auto", ["session"], "agents/tools/mcp/negotiation.py"),
+    ("mcp.client._probe", "negotiate_auto", ["session"], "agents/tools/mcp/connecting.py"),
     (
         "mcp.client._input_required",
         "run_input_required_driver",
         ["first", "dispatch", "retry"],
-        "agents/tools/mcp/questions.py",
+        "agents/tools/mcp/connection.py",
     ),
-    ("mcp.client.session", "ClientSession.send_discover", [], "agents/tools/mcp/negotiation.py"),
+    ("mcp.client.session", "ClientSession.send_discover", [], "agents/tools/mcp/connecting.py"),
     (
         "mcp.client.session",
         "ClientSession._absorb_tool_listing",
         ["result", "complete"],
-        "agents/tools/mcp/negotiation.py",
+        "agents/tools/mcp/connecting.py",
     ),
 ]
 

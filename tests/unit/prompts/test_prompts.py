@@ -10,12 +10,15 @@ from agents.config.context_files import ContextFile
 from agents.config.settings import Attribution
 from agents.prompts import template as templates
 from agents.prompts.facts import GitFacts, PromptFacts
-from agents.prompts.init import init_prompt
-from agents.prompts.main import agent_prompt, fetch_prompt, main_prompt
-from agents.prompts.sections import SKILLS_LIMIT, attribution_section, skills_section
-from agents.prompts.summary import summary_prompt
-from agents.prompts.template import filled
-from agents.prompts.title import title_prompt
+from agents.prompts.main import (
+    SKILLS_LIMIT,
+    agent_prompt,
+    attribution_section,
+    fetch_prompt,
+    main_prompt,
+    skills_section,
+)
+from agents.prompts.template import filled, init_prompt, summary_prompt, title_prompt
 from agents.skills.skill import Skill, SkillLocation, SkillSource
 from agents.tools.contract import Todo
 

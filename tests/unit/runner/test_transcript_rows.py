@@ -9,16 +9,16 @@ import orjson
 import pytest
 
 from agents.llm.contract import ModelRequest
-from agents.llm.wires import anthropic_encode, gemini_encode, openai_encode, responses_encode
+from agents.llm.wires import anthropic_encode, gemini, openai, responses
 from agents.runner.transcript_rows import CANCELLED_NOTE, FAILED_NOTE, with_note
 from tests.doubles.conversation import assistant, request, user
 from workspaces.events.parts import Finish, FinishReason, Part, Reasoning, Text, ToolCall
 
 ENCODERS: dict[str, Callable[[ModelRequest], dict[str, Any]]] = {
-    "openai": openai_encode.encode,
+    "openai": openai.encode,
     "anthropic": anthropic_encode.encode,
-    "responses": responses_encode.encode,
-    "gemini": gemini_encode.encode,
+    "responses": responses.encode,
+    "gemini": gemini.encode,
 }
 
 

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agents.tools.limits import cut_line, cut_middle
-from agents.tools.shell.output import BoundedOutput, readable
+from agents.tools.shell.watched import BoundedOutput, readable
 
 
 def test_it_keeps_short_output_whole() -> None:

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agents.tools.contract import ToolRefusal
-from agents.tools.web.charset import decoded
-from agents.tools.web.code_matches import code_matches
-from agents.tools.web.decoding import Decoder
+from agents.tools.web.fetching import Decoder
+from agents.tools.web.pages import decoded
+from agents.tools.web.sourcegraph import code_matches
 
 
 def raw_deflate(body: bytes) -> bytes:

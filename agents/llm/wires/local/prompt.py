@@ -6,6 +6,8 @@ window holds whatever is sent, in every script.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import orjson
@@ -13,12 +15,84 @@ import orjson
 from agents.llm.content_parts import Image, told_result, told_user
 from agents.llm.contract import ModelRequest, ToolSpec
 from agents.llm.history import AssistantTurn, UserTurn, repaired
-from agents.llm.wires.local.schema import constrained
-from agents.llm.wires.local.tool_choice import tool_asked_for
+from agents.llm.wires.offline_plans import plan_for
 from agents.turn.transcript import Message
 from workspaces.events.parts import Role, Text, ToolCall, plain_text
 
 Json = dict[str, Any]
+
+LONGEST_TEXT = 400
+MOST_PROPERTIES = 8
+DEPTH = 4
+_SIMPLE = ("string", "integer", "number", "boolean", "null")
+
+
+def constrained(schema: Mapping[str, Any], depth: int = DEPTH) -> Json:
+    """An object with its required properties; with the first where none is required."""
+    raw = schema.get("properties")
+    properties: Mapping[str, Any] = raw if isinstance(raw, Mapping) else {}
+    required = schema.get("required")
+    wanted = [name for name in required or () if name in properties] if required else []
+    names = (wanted or [str(name) for name in properties][:1])[:MOST_PROPERTIES]
+    return {
+        "type": "object",
+        "properties": {name: _value(properties[name], depth - 1) for name in names},
+        "required": names,
+        "additionalProperties": False,
+    }
+
+
+def _value(schema: object, depth: int) -> Json:
+    if not isinstance(schema, Mapping):
+        return _text()
+    choices = schema.get("enum")
+    if isinstance(choices, list) and choices:
+        return {"enum": choices[:50]}
+    kind = schema.get("type")
+    if isinstance(kind, list):
+        kind = next((name for name in kind if name != "null"), "string")
+    if kind == "object" and depth > 0:
+        return constrained(schema, depth)
+    if kind == "array" and depth > 0:
+        items = _value(schema.get("items"), depth - 1)
+        return {"type": "array", "items": items, "minItems": 1, "maxItems": 5}
+    if kind in _SIMPLE and kind != "string":
+        return {"type": kind}
+    return _text()
+
+
+def _text() -> Json:
+    return {"type": "string", "maxLength": LONGEST_TEXT}
+
+
+PROMPT_LIMIT = 4_000  # characters that are looked at
+
+
+def tool_asked_for(
+    prompt: str, tools: Sequence[ToolSpec], *, working_dir: str = ""
+) -> ToolSpec | None:
+    by_name = {tool.name: tool for tool in tools}
+    if (named := _named(prompt[:PROMPT_LIMIT], by_name)) is not None:
+        return by_name[named]
+    plan = plan_for(prompt, working_dir)
+    return by_name.get(plan.steps[0].tool) if plan is not None and plan.steps else None
+
+
+def _named(prompt: str, names: Sequence[str] | dict[str, ToolSpec]) -> str | None:
+    """The first that is called a tool, or stands in backticks behind "use" or "call"."""
+    shapes = (
+        r"\btool\s{1,3}[`\"']?([A-Za-z0-9_-]{1,64})",
+        r"([A-Za-z0-9_-]{1,64})[`\"']?\s{1,3}tool\b",
+        r"\b(?:use|call|run)\s{1,3}`([A-Za-z0-9_-]{1,64})`",
+    )
+    found = [
+        (match.start(), match[1])
+        for shape in shapes
+        for match in re.finditer(shape, prompt, re.IGNORECASE)
+        if match[1] in names
+    ]
+    return min(found)[1] if found else None
+
 
 SYSTEM_BYTES = 800
 HISTORY_BYTES = 5_000

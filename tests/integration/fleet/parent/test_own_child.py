@@ -12,7 +12,7 @@ import pytest
 
 from agents.fleet import records
 from agents.fleet.parent.outcome import Ending, Order
-from agents.fleet.parent.reaching import reach_recorded
+from agents.fleet.parent.spawning import reach_recorded
 from agents.tools.shell.identity import started
 from tests.integration.fleet.parent.conftest import OWN, ROOT
 from tests.integration.fleet.parent.listening import Ears, assign, outcome_of

@@ -22,8 +22,7 @@ from agents.llm.contract import (
 )
 from agents.llm.errors import ModelError
 from agents.llm.wires.local.engine import Engine, close_engine, engine
-from agents.llm.wires.local.provider import LocalModel
-from agents.llm.wires.local.weights import find_weights
+from agents.llm.wires.local.provider import LocalModel, find_weights
 from tests.doubles.conversation import assistant, tool, user
 from workspaces.events.parts import FinishReason, ToolCall, ToolResult
 

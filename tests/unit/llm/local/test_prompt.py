@@ -3,9 +3,15 @@ from typing import Any
 import pytest
 
 from agents.llm.contract import ModelRequest, ToolSpec
-from agents.llm.wires.local.prompt import HISTORY_BYTES, SYSTEM, call_body, tool_for, words_body
-from agents.llm.wires.local.schema import constrained
-from agents.llm.wires.local.tool_choice import tool_asked_for
+from agents.llm.wires.local.prompt import (
+    HISTORY_BYTES,
+    SYSTEM,
+    call_body,
+    constrained,
+    tool_asked_for,
+    tool_for,
+    words_body,
+)
 from tests.doubles.conversation import MODEL, assistant, tool, user
 from workspaces.events.parts import ToolCall, ToolResult
 
