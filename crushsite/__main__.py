@@ -19,8 +19,8 @@ def main() -> None:
         from crushsite.child.main import main as run_child  # noqa: PLC0415  see above
 
         sys.exit(run_child(sys.argv[2:]))
-    from crushsite.cli.naming import CHECKOUT_PROGRAM, PROGRAM  # noqa: PLC0415  a child does without
     from crushsite.cli.program import run  # noqa: PLC0415  the same
+    from crushsite.program_name import CHECKOUT_PROGRAM, PROGRAM  # noqa: PLC0415  a child does without
 
     if Path(sys.argv[0]).name != CHECKOUT_PROGRAM:
         sys.argv[0] = PROGRAM  # also where the module was run

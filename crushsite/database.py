@@ -16,7 +16,7 @@ from django.core.management import CommandError, call_command
 from django.db import Error, OperationalError, connection
 from django.db.migrations.executor import MigrationExecutor
 
-from crushsite.cli.naming import command_line
+from crushsite.program_name import command_line
 from workspaces.storage.errors import DatabaseLocked, DatabaseUnreachable, StorageFull
 from workspaces.storage.failures import Failure, failure_of
 from workspaces.storage.outage import one_line

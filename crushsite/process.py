@@ -61,7 +61,7 @@ BRIEF_DRAIN_SECONDS = 2.0  # where nobody has drained before the stop: commands 
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class ProcessShape:
     """What this process does."""
 
     works: bool  # runs turns
@@ -73,7 +73,7 @@ class Shape:
 class ServerProcess:
     def __init__(
         self,
-        shape: Shape,
+        shape: ProcessShape,
         *,
         on_exit: Callable[[], None] | None = None,
         brief_of: Callable[[Claimed], Awaitable[Brief]] = brief_of,

@@ -18,7 +18,7 @@ from crushsite.data_folder import remove_server_file, write_server_file
 from crushsite.database import explained_start
 from crushsite.endpoints import EndpointError
 from crushsite.logs import set_up_logging
-from crushsite.process import ServerProcess, Shape, set_process
+from crushsite.process import ProcessShape, ServerProcess, set_process
 from crushsite.runtime import return_large_blocks
 from crushsite.shutdown import StopRequest
 
@@ -45,7 +45,7 @@ def check_host(host: str) -> None:
         )
 
 
-def run_server(host: str, shape: Shape, *, folder: Path) -> None:
+def run_server(host: str, shape: ProcessShape, *, folder: Path) -> None:
     """Serves until SIGTERM or SIGINT."""
     set_up_logging(settings.CRUSH_LOG_LEVEL)
     return_large_blocks()
@@ -53,7 +53,7 @@ def run_server(host: str, shape: Shape, *, folder: Path) -> None:
     runtime.run(_serve(host, shape, folder=folder))
 
 
-async def _serve(host: str, shape: Shape, *, folder: Path) -> None:
+async def _serve(host: str, shape: ProcessShape, *, folder: Path) -> None:
     from crushsite.asgi.routing import Router, guarded  # noqa: PLC0415  after Django is set up
     from crushsite.server.asgi_server import AsgiServer  # noqa: PLC0415  other commands do without
 

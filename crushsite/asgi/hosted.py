@@ -31,7 +31,7 @@ from crushsite.data_folder import (
 )
 from crushsite.database import ensure_migrated, explained_start, require_scaled_settings
 from crushsite.logs import set_up_logging
-from crushsite.process import ServerProcess, Shape, set_process
+from crushsite.process import ProcessShape, ServerProcess, set_process
 from crushsite.runtime import return_large_blocks
 
 logger = logging.getLogger(__name__)
@@ -94,7 +94,7 @@ class HostedServer:
         try:
             self._folder = await asyncio.to_thread(self._prepare)
             is_alone = not settings.REDIS_URL
-            process = ServerProcess(Shape(works=is_alone, serves=True, is_alone=is_alone))
+            process = ServerProcess(ProcessShape(works=is_alone, serves=True, is_alone=is_alone))
             set_process(process)
             router = Router(process)
             with explained_start():

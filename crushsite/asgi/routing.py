@@ -80,7 +80,7 @@ def guarded(router: Router, *, unix: bool) -> Application:
 class LazyDjango:
     """Everything beside the API, by Django's own handler, loaded at the first such request.
 
-    The admin and what it needs take 30 MB, and most people use a server without it.
+    Most people use a server without the admin: 4 MB and 0.04 s (`python -m tests.bench.imports`).
     """
 
     def __init__(self) -> None:

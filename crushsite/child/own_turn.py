@@ -51,20 +51,22 @@ class OwnTurn:
         from agents.fleet.child.turn import TurnExecutor  # noqa: PLC0415  after `_load`
         from agents.runner.sub_agents import fleet_host  # noqa: PLC0415  after `_load`
         from crushsite.child.equipment import Equipment  # noqa: PLC0415  after `_load`
-        from crushsite.process import ServerProcess, Shape, set_process  # noqa: PLC0415  after `_load`
+        from crushsite.process import ProcessShape, ServerProcess, set_process  # noqa: PLC0415  after `_load`
 
         fleet_host().stand_at(
             self._spec.identity.depth, deepest=self._spec.capabilities.max_spawn_depth
         )
         equipment = Equipment(self._spec)
         server = ServerProcess(
-            Shape(works=True, serves=False, is_alone=True), brief_of=equipment.brief_of
+            ProcessShape(works=True, serves=False, is_alone=True), brief_of=equipment.brief_of
         )
         self._server = server
         set_process(server)
         await server.start()
         workspace_id = await _open_workspace(self._spec)
-        self._turns = TurnExecutor(_Place(server, equipment, workspace_id, rules_of(self._spec)))
+        self._turns = TurnExecutor(
+            _ChildTurnHost(server, equipment, workspace_id, rules_of(self._spec))
+        )
 
     async def run(self, desk: Desk) -> Terminal:
         if self._turns is None:
@@ -145,7 +147,7 @@ async def _open_workspace(spec: ProvisionSpec) -> str:
     return await writer.write("", job)
 
 
-class _Place:
+class _ChildTurnHost:
     """Where the turns of this process are worked on."""
 
     def __init__(

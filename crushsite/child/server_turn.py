@@ -39,13 +39,13 @@ def entrance_of(server: ServerProcess) -> Entrance:
         case "script":
             executor = ScriptExecutor(tally)
         case "crush" if settings.CRUSH_FLEET_WORKSPACE:
-            executor = TurnExecutor(_Place(server, settings.CRUSH_FLEET_WORKSPACE))
+            executor = TurnExecutor(_ServerTurnHost(server, settings.CRUSH_FLEET_WORKSPACE))
         case _:
             pass
     return Entrance(settings.CRUSH_FLEET_TOKEN, executor, tally)
 
 
-class _Place:
+class _ServerTurnHost:
     def __init__(self, server: ServerProcess, path: str) -> None:
         self._server = server
         self._path = path

@@ -25,8 +25,8 @@ from agents.tools.search import ripgrep
 from crushsite.checks import TAG
 from crushsite.cli.findings import Finding, Level, fail, ok, warn
 from crushsite.cli.folder_diagnosis import folder_findings
-from crushsite.cli.naming import command_line
 from crushsite.database import unapplied_migrations
+from crushsite.program_name import command_line
 from crushsite.server_client import ServerGone, ServerRefused, named_server
 from workspaces.api.version import VERSION
 

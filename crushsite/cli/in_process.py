@@ -32,7 +32,7 @@ from crushsite.asgi.routing import Router, guarded
 from crushsite.cli.session import FeedBroken, Item, Pending, PromptRefused, jobs_held_by
 from crushsite.data_folder import remove_server_file, write_server_file
 from crushsite.database import explained_start
-from crushsite.process import ServerProcess, Shape, set_process
+from crushsite.process import ProcessShape, ServerProcess, set_process
 from permissions.pending import read_pending
 from workspaces.actions.sessions import create_session, rename_session
 from workspaces.api.bodies import checked
@@ -59,7 +59,7 @@ class InProcess:
         self._client_id = new_id()
         self._workspace_id = ""
         # Serving means to renew claims and drop lapsed ones; nothing listens.
-        self._process = ServerProcess(Shape(works=works, serves=True, is_alone=is_alone))
+        self._process = ServerProcess(ProcessShape(works=works, serves=True, is_alone=is_alone))
         # One that only stores a prompt is gone before another could use it.
         self._private = PrivateServer(self._process, folder) if works and is_alone else None
         self._attachment: Attachment | None = None
@@ -73,7 +73,7 @@ class InProcess:
                 await self._process.start()
             if self._private is not None:
                 self._private.start()
-        with _told():
+        with _shown_refusals():
             fields = checked(OpeningForm, {"path": self._path, "client_id": self._client_id})
             self._workspace_id = await open_for_client(fields)
             # The watch opens the request too, but maybe after the prompt has been sent.
@@ -81,7 +81,7 @@ class InProcess:
             await keep_trust_request(self._workspace_id, config)
 
     async def ensure_session(self, session_id: str) -> str:
-        with _told():
+        with _shown_refusals():
             if session_id:
                 await read(require_session, self._workspace_id, session_id)
                 return session_id
@@ -92,14 +92,14 @@ class InProcess:
         return str(session["id"])
 
     async def rename(self, session_id: str, *, title: str) -> None:
-        with _told():
+        with _shown_refusals():
             await write_in_open(
                 self._workspace_id,
                 lambda tx: rename_session(tx, self._workspace_id, session_id, title=title),
             )
 
     async def feed(self, after: int | None) -> AsyncIterator[Item]:
-        with _told():
+        with _shown_refusals():
             if self._attachment is None:
                 self._attachment = await self._process.attachments.attach(
                     self._workspace_id, self._client_id, close=lambda: None
@@ -112,12 +112,12 @@ class InProcess:
         raise FeedBroken("the stream ended")
 
     async def prompt(self, session_id: str, text: str, *, run_id: str) -> None:
-        with _told():
+        with _shown_refusals():
             prompt = accept.Prompt(session_id, text, run_id)
             await accept.accept(self._workspace_id, prompt, limits=queue_limits())
 
     async def answer(self, request_id: str, answer: Answer, *, folder: str = "") -> bool:
-        with _told():
+        with _shown_refusals():
             return await answer_request(
                 self._workspace_id, request_id=request_id, answer=answer, folder=folder
             )
@@ -125,13 +125,13 @@ class InProcess:
     async def answer_batch(
         self, batch_id: str, responses: Sequence[Mapping[str, Any]] | None
     ) -> bool:
-        with _told():
+        with _shown_refusals():
             if responses is None:
                 return await dismiss_questions(self._workspace_id, batch_id)
             return await answer_questions(self._workspace_id, batch_id, responses)
 
     async def cancel(self, session_id: str) -> None:
-        with _told():
+        with _shown_refusals():
             await cancel.cancel(self._workspace_id, session_id)
 
     async def pending(self) -> Pending:
@@ -174,8 +174,8 @@ def _others_stream(client_id: str) -> bool:
 
 
 @contextmanager
-def _told() -> Iterator[None]:
-    """Tells a refusal as the terminal's own."""
+def _shown_refusals() -> Iterator[None]:
+    """Shows a refusal as one of the terminal's own."""
     try:
         yield
     except Refusal as refusal:

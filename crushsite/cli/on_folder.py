@@ -15,7 +15,7 @@ from typing import Any
 from agents.actions.answer import Answer
 from crushsite.cli.in_process import InProcess
 from crushsite.cli.over_http import OverHttp
-from crushsite.cli.session import Conversation, Item, Pending, PromptRefused
+from crushsite.cli.session import Item, Pending, PromptRefused, PromptSession
 from crushsite.data_folder import folder_lock, held_by
 from crushsite.database import ensure_migrated
 from crushsite.server_client import find_running_server
@@ -29,7 +29,7 @@ class OnFolder:
         self._folder = folder
         self._path = path
         self._works = works
-        self._now: Conversation | None = None
+        self._now: PromptSession | None = None
         self._is_ours = False  # this process is the one that works on the folder
         self._may_end = False  # what we use ends without coming back, as a server would
         self._lock = ExitStack()
@@ -54,7 +54,7 @@ class OnFolder:
         # Only now: an answer that is given meanwhile would reach a workspace that is not open.
         self._now = chosen
 
-    async def _choose(self) -> Conversation:
+    async def _choose(self) -> PromptSession:
         loop = asyncio.get_running_loop()
         until = loop.time() + PATIENCE_SECONDS
         while True:
@@ -83,7 +83,7 @@ class OnFolder:
     # -- as whoever works on the folder does it
 
     @property
-    def _there(self) -> Conversation:
+    def _there(self) -> PromptSession:
         if self._now is None:
             raise PromptRefused("The conversation is not open.")
         return self._now

@@ -9,17 +9,17 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from agents.actions.answer import Answer
-from crushsite.cli.naming import command_line
 from crushsite.cli.request_text import (
-    Question,
+    PermissionQuestion,
     choices_of,
     heading_of,
     lines_of,
     scope_of,
 )
 from crushsite.cli.safe_text import visible
-from crushsite.cli.terminal import Terminal
+from crushsite.cli.terminal import UserTerminal
 from crushsite.cli.terminal_output import summary_of
+from crushsite.program_name import command_line
 
 WORDS = {
     "y": "[y]es",
@@ -31,22 +31,22 @@ LONG = {"yes": "y", "session": "s", "folder": "f", "no": "n"}
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class PermissionAnswer:
     """An answer, and the folder that it is for where a person chose one."""
 
     answer: Answer
     folder: str = ""
 
 
-DENIED = Reply(Answer.DENY)
+DENIED = PermissionAnswer(Answer.DENY)
 
 
 class LeftOpen(Exception):
     """Nobody here answers; it waits for another client."""
 
 
-class Asker(Protocol):
-    async def ask(self, question: Question) -> Reply:
+class PermissionAnswerer(Protocol):
+    async def ask(self, question: PermissionQuestion) -> PermissionAnswer:
         """May be cancelled, when somebody else has answered. Raises ``LeftOpen``."""
 
 
@@ -57,7 +57,7 @@ def waiting_note(summary: str) -> str:
     )
 
 
-def _leave_open(question: Question, note: Callable[[str], None]) -> None:
+def _leave_open(question: PermissionQuestion, note: Callable[[str], None]) -> None:
     """Raises ``LeftOpen`` for what nobody but a person may answer."""
     if question.is_trust:
         note(
@@ -77,7 +77,7 @@ class Nobody:
         self._note = note
         self.has_denied = False
 
-    async def ask(self, question: Question) -> Reply:
+    async def ask(self, question: PermissionQuestion) -> PermissionAnswer:
         _leave_open(question, self._note)
         self.has_denied = True
         self._note(
@@ -95,25 +95,25 @@ class Everybody:
         self._note = note
         self._person = person
 
-    async def ask(self, question: Question) -> Reply:
+    async def ask(self, question: PermissionQuestion) -> PermissionAnswer:
         if (question.is_earlier or question.is_trust) and self._person is not None:
             return await self._person.ask(question)
         _leave_open(question, self._note)
         self._note(f"allowed: {summary_of(question)}\n")
-        return Reply(Answer.ALLOW)
+        return PermissionAnswer(Answer.ALLOW)
 
 
 class Person:
     """At a terminal. Sees all of what is asked before an answer counts."""
 
     def __init__(
-        self, terminal: Terminal, held_output: Callable[[], AbstractContextManager[None]]
+        self, terminal: UserTerminal, held_output: Callable[[], AbstractContextManager[None]]
     ) -> None:
         """Other output waits while ``held_output`` lasts, so that nothing scrolls between."""
         self._terminal = terminal
         self._held_output = held_output
 
-    async def ask(self, question: Question) -> Reply:
+    async def ask(self, question: PermissionQuestion) -> PermissionAnswer:
         lines = await asyncio.to_thread(lines_of, question)
         is_earlier = question.is_earlier and not question.is_trust
         earlier = "An earlier prompt of this session waits: " if is_earlier else ""
@@ -126,7 +126,9 @@ class Person:
             except OSError:
                 return DENIED  # the terminal is gone: nothing was seen
 
-    async def _ask(self, heading: str, lines: list[str], question: Question) -> Reply:
+    async def _ask(
+        self, heading: str, lines: list[str], question: PermissionQuestion
+    ) -> PermissionAnswer:
         scope = "".join(f"  {line}\n" for line in scope_of(question))
         choices = choices_of(question)
         prompt = f"  allow? {', '.join(WORDS[letter] for letter in choices)}: "
@@ -143,9 +145,9 @@ class Person:
                 return _REPLIES[letter](question)
 
 
-_REPLIES: Mapping[str, Callable[[Question], Reply]] = {
-    "y": lambda _: Reply(Answer.ALLOW),
-    "s": lambda _: Reply(Answer.ALLOW_SESSION),
-    "f": lambda question: Reply(Answer.ALLOW_SESSION, question.folder),
+_REPLIES: Mapping[str, Callable[[PermissionQuestion], PermissionAnswer]] = {
+    "y": lambda _: PermissionAnswer(Answer.ALLOW),
+    "s": lambda _: PermissionAnswer(Answer.ALLOW_SESSION),
+    "f": lambda question: PermissionAnswer(Answer.ALLOW_SESSION, question.folder),
     "n": lambda _: DENIED,
 }

@@ -19,7 +19,7 @@ from django.core.management import ManagementUtility, get_commands, load_command
 from django.core.management.base import BaseCommand, OutputWrapper
 from typing_extensions import override
 
-from crushsite.cli.naming import CHECKOUT_PROGRAM, PROGRAM
+from crushsite.program_name import CHECKOUT_PROGRAM, PROGRAM
 from workspaces.api.version import VERSION
 
 OWN_APPS = frozenset({"crushsite", "agents", "permissions", "workspaces"})

@@ -7,38 +7,38 @@ from collections.abc import Callable, Coroutine
 from contextlib import aclosing, suppress
 from typing import Any, assert_never, cast
 
-from crushsite.cli.permission_prompt import Asker, LeftOpen
-from crushsite.cli.question_prompt import Surveyor
-from crushsite.cli.request_text import Question
+from crushsite.cli.permission_prompt import LeftOpen, PermissionAnswerer
+from crushsite.cli.question_prompt import QuestionAnswerer
+from crushsite.cli.request_text import PermissionQuestion
 from crushsite.cli.session import (
-    Conversation,
     FeedBroken,
     PromptRefused,
+    PromptSession,
     ServerAway,
 )
 from crushsite.cli.terminal_output import (
-    Answered,
-    Ended,
-    Opened,
-    Started,
+    FeedOpened,
+    FeedTooSlow,
+    RequestClosed,
+    RunEnded,
+    RunStarted,
     Survey,
-    Telling,
-    TooSlow,
+    TerminalOutput,
 )
 
 AGAIN_SECONDS = 0.5
 PATIENCE_SECONDS = 60.0  # a server that is started again is back by then
 
 
-class Waiting:
+class PromptRun:
     """One prompt and its answer. ``cancel`` may be called at any time."""
 
     def __init__(
         self,
-        conversation: Conversation,
-        telling: Telling,
-        asker: Asker,
-        surveyor: Surveyor,
+        conversation: PromptSession,
+        telling: TerminalOutput,
+        asker: PermissionAnswerer,
+        surveyor: QuestionAnswerer,
         *,
         send: Callable[[], Any],
         session_id: str,
@@ -60,7 +60,7 @@ class Waiting:
         self._is_open = asyncio.Event()  # the workspace is, at a server that can be reached
         self._is_open.set()
 
-    async def until_end(self) -> Ended:
+    async def until_end(self) -> RunEnded:
         """Raises ``PromptRefused`` when the server stays away or refuses."""
         try:
             return await self._follow()
@@ -77,7 +77,7 @@ class Waiting:
         with suppress(PromptRefused):
             await self._conversation.cancel(self._session_id)
 
-    async def _follow(self) -> Ended:
+    async def _follow(self) -> RunEnded:
         loop = asyncio.get_running_loop()
         gone_since: float | None = None
         while True:
@@ -87,7 +87,7 @@ class Waiting:
                     self._is_open.set()
                 async for news in self._news():
                     gone_since = None
-                    if isinstance(news, Ended):
+                    if isinstance(news, RunEnded):
                         return news
             except (FeedBroken, PromptRefused) as error:
                 if gone_since is None and isinstance(error, PromptRefused):
@@ -109,18 +109,18 @@ class Waiting:
                 match news:
                     case None:
                         continue
-                    case Opened():
+                    case FeedOpened():
                         await self._send_once()
-                    case Started():
+                    case RunStarted():
                         await self._name()
-                    case Question() | Survey():
+                    case PermissionQuestion() | Survey():
                         self._begin(news)
-                    case Answered():
+                    case RequestClosed():
                         if task := self._questions.pop(news.request_id, None):
                             task.cancel()
-                    case Ended():
+                    case RunEnded():
                         pass
-                    case TooSlow():
+                    case FeedTooSlow():
                         return
                     case _:
                         assert_never(news)
@@ -132,7 +132,9 @@ class Waiting:
             waiting = self._telling.waiting(await self._conversation.pending())
             for news in waiting:
                 self._begin(news)
-            trusts = [n.request_id for n in waiting if isinstance(n, Question) and n.is_trust]
+            trusts = [
+                n.request_id for n in waiting if isinstance(n, PermissionQuestion) and n.is_trust
+            ]
             if trusts:  # what the folder may do counts for this prompt already
                 await asyncio.wait([self._questions[request_id] for request_id in trusts])
             if self._is_cancelled:
@@ -146,10 +148,12 @@ class Waiting:
         if self._title:
             await self._conversation.rename(self._session_id, title=self._title)
 
-    def _begin(self, news: Question | Survey) -> None:
-        wanted = news.request_id if isinstance(news, Question) else news.batch_id
+    def _begin(self, news: PermissionQuestion | Survey) -> None:
+        wanted = news.request_id if isinstance(news, PermissionQuestion) else news.batch_id
         if wanted not in self._questions:
-            answering = self._answer(news) if isinstance(news, Question) else self._survey(news)
+            answering = (
+                self._answer(news) if isinstance(news, PermissionQuestion) else self._survey(news)
+            )
             self._questions[wanted] = asyncio.create_task(answering)
 
     async def _survey(self, survey: Survey) -> None:
@@ -158,7 +162,7 @@ class Waiting:
                 responses = await self._surveyor.survey(survey)
             await self._give(lambda: self._conversation.answer_batch(survey.batch_id, responses))
 
-    async def _answer(self, question: Question) -> None:
+    async def _answer(self, question: PermissionQuestion) -> None:
         with suppress(LeftOpen):
             async with self._asking:
                 reply = await self._asker.ask(question)

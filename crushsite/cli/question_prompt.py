@@ -8,14 +8,14 @@ from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 from crushsite.cli.permission_prompt import LeftOpen, waiting_note
-from crushsite.cli.terminal import Terminal
+from crushsite.cli.terminal import UserTerminal
 from crushsite.cli.terminal_output import Survey, plain
 
 Response = dict[str, Any]
 YES = {"y": True, "yes": True, "n": False, "no": False}
 
 
-class Surveyor(Protocol):
+class QuestionAnswerer(Protocol):
     async def survey(self, survey: Survey) -> Sequence[Response] | None:
         """``None`` dismisses. May be cancelled, when somebody else has answered.
 
@@ -43,7 +43,7 @@ class PersonToAsk:
     """At a terminal. Other output waits while ``held_output`` lasts."""
 
     def __init__(
-        self, terminal: Terminal, held_output: Callable[[], AbstractContextManager[None]]
+        self, terminal: UserTerminal, held_output: Callable[[], AbstractContextManager[None]]
     ) -> None:
         self._terminal = terminal
         self._held_output = held_output

@@ -24,7 +24,7 @@ _OF_CHANGE = {"file_path", "old_content", "new_content"}
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class PermissionQuestion:
     """A permission that a run waits for."""
 
     request_id: str
@@ -50,9 +50,9 @@ class Question:
         return posixpath.commonpath([posixpath.dirname(file) for file in self.files])
 
 
-def question_of(request: Mapping[str, Any], *, is_earlier: bool) -> Question:
+def question_of(request: Mapping[str, Any], *, is_earlier: bool) -> PermissionQuestion:
     params = request["params"]
-    return Question(
+    return PermissionQuestion(
         request["id"],
         request["tool_name"],
         request["action"],
@@ -65,14 +65,14 @@ def question_of(request: Mapping[str, Any], *, is_earlier: bool) -> Question:
     )
 
 
-def heading_of(question: Question) -> str:
+def heading_of(question: PermissionQuestion) -> str:
     """What the request is about, on one line."""
     if question.is_trust:
         return visible(f"The folder {question.path} needs your trust")
     return visible(f"{question.tool} wants to {question.action} in {question.path}")
 
 
-def lines_of(question: Question) -> list[str]:
+def lines_of(question: PermissionQuestion) -> list[str]:
     """What exactly would be done."""
     params = question.params
     said, rest = "", set(params)
@@ -94,7 +94,7 @@ def lines_of(question: Question) -> list[str]:
     return [*described, *lines, *others]
 
 
-def scope_of(question: Question) -> list[str]:
+def scope_of(question: PermissionQuestion) -> list[str]:
     """What else the answers allow, each on a line."""
     if question.is_trust:
         return []
@@ -110,7 +110,7 @@ def scope_of(question: Question) -> list[str]:
     ]
 
 
-def choices_of(question: Question) -> str:
+def choices_of(question: PermissionQuestion) -> str:
     """The letters that answer it."""
     return (
         "yn" if question.is_trust or question.always_asks else "ysfn" if question.files else "ysn"

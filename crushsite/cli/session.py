@@ -40,7 +40,7 @@ class ServerAway(PromptRefused):
     """The server cannot be reached now. Asking again may work."""
 
 
-class Conversation(Protocol):
+class PromptSession(Protocol):
     """One client in one workspace. Every method may raise ``PromptRefused``."""
 
     async def open(self) -> None:

@@ -12,7 +12,7 @@ from django.conf import settings
 from django.core.management.base import CommandError
 
 from agents.actions.blocking import cancel_and_wait
-from crushsite.cli.naming import command_line
+from crushsite.program_name import command_line
 from crushsite.server_client import (
     RunningServer,
     ServerGone,

@@ -27,7 +27,7 @@ NO = {"n", "no"}
 _MORE = "-- {left} more line{s}: Enter shows them, n denies -- "
 
 
-class Terminal:
+class UserTerminal:
     """On the process's standard input."""
 
     def __init__(self, keys: int, screen: int) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 import orjson
 from django.core.management.base import OutputWrapper
 
-from crushsite.cli.request_text import TRUST_TOOL, Question, question_of
+from crushsite.cli.request_text import TRUST_TOOL, PermissionQuestion, question_of
 from crushsite.cli.session import Item, Pending
 
 LINE = 160
@@ -33,34 +33,43 @@ class Survey:
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
+class RequestClosed:
     """The question, or the batch of questions, is closed, by whomever."""
 
     request_id: str
 
 
 @dataclass(frozen=True, slots=True)
-class Started:
+class RunStarted:
     """A worker has taken the run."""
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class RunEnded:
     outcome: str  # completed, cancelled, failed, interrupted
     error: str
 
 
 @dataclass(frozen=True, slots=True)
-class Opened:
+class FeedOpened:
     """Live from here."""
 
 
 @dataclass(frozen=True, slots=True)
-class TooSlow:
+class FeedTooSlow:
     """The feed ends; it goes on from the cursor."""
 
 
-News = Question | Survey | Answered | Started | Ended | Opened | TooSlow | None
+News = (
+    PermissionQuestion
+    | Survey
+    | RequestClosed
+    | RunStarted
+    | RunEnded
+    | FeedOpened
+    | FeedTooSlow
+    | None
+)
 
 
 @dataclass(slots=True)
@@ -71,7 +80,7 @@ class _OpenMessage:
     inputs: dict[int, str] = field(default_factory=dict)  # of calls, as far as they have come
 
 
-class Telling:
+class TerminalOutput:
     def __init__(
         self,
         *,
@@ -97,9 +106,9 @@ class Telling:
         kind, data = item["type"], item["data"]
         if kind == "stream.opened":
             self.cursor = max(self.cursor or 0, data["number"])
-            return Opened()
+            return FeedOpened()
         if kind == "stream.resume":
-            return TooSlow()
+            return FeedTooSlow()
         if kind == "message.progress":
             if data["number"] in self._open:
                 self._rest_of(self._open[data["number"]], data["message"])
@@ -111,12 +120,12 @@ class Telling:
             return None  # told before the feed was cut
         self.cursor = number
         if kind == "permission.resolved":  # also of an agent below: it may be one of ours
-            return Answered(data["request_id"])
+            return RequestClosed(data["request_id"])
         if self._session_id not in _sessions_of(data) and not _is_trust(data):
             return None
         return self._event(kind, number, data)
 
-    def waiting(self, pending: Pending) -> list[Question | Survey]:
+    def waiting(self, pending: Pending) -> list[PermissionQuestion | Survey]:
         """What the session waited for before our prompt was sent: it must be answered first."""
         return [
             *(
@@ -135,16 +144,16 @@ class Telling:
     def _event(self, kind: str, number: int, data: Mapping[str, Any]) -> News:
         if kind == "run.started" and data["run"].get("run_id") == self._run_id:
             self._is_ours = True
-            return Started()
+            return RunStarted()
         elif kind == "run.finished" and data["run"].get("run_id") == self._run_id:
             self._end_line()
-            return Ended(data["run"]["outcome"], data["run"].get("error", ""))
+            return RunEnded(data["run"]["outcome"], data["run"].get("error", ""))
         elif kind == "permission.requested":
             return question_of(data["request"], is_earlier=not self._is_ours)
         elif kind == "question.asked":
             return _survey_of(data["batch"], is_earlier=not self._is_ours)
         elif kind == "question.resolved":
-            return Answered(data["batch_id"])
+            return RequestClosed(data["batch_id"])
         elif kind == "mcp.awaited" and self._is_ours:
             names = ", ".join(data["servers"])
             self._tell_note(f"MCP servers still starting: {names}; their tools join later")
@@ -253,7 +262,7 @@ def _survey_of(batch: Mapping[str, Any], *, is_earlier: bool) -> Survey:
     return Survey(batch["id"], tuple(batch["questions"]), is_earlier)
 
 
-def summary_of(question: Question) -> str:
+def summary_of(question: PermissionQuestion) -> str:
     """A permission request on one line, for whoever does not have to answer it."""
     about = _about(question.params) or _line(question.description)
     said = f"{question.tool} wants to {question.action} in {question.path}"
@@ -290,7 +299,7 @@ def plain(text: str) -> str:
     return "".join(c if c.isprintable() or c in "\n\t" else "�" for c in text)
 
 
-class Output:
+class CommandOutput:
     def __init__(self, out: OutputWrapper, err: OutputWrapper) -> None:
         self._out = out
         self._err = err

@@ -20,7 +20,7 @@ from crushsite.asgi.guard import Application, Message
 from crushsite.endpoints import BACKLOG, Endpoint, ListeningSocket, parse_endpoint
 from crushsite.server.backpressure import Inbox
 from crushsite.server.http_channel import Channel
-from crushsite.server.http_request import BodyBudget, Request
+from crushsite.server.http_request import BodyBudget, HttpRequest
 from crushsite.server.transport import CLOCK, Transport
 from crushsite.server.websocket import Socket, SocketFactory
 from workspaces.storage.client_ids import CONNECTION
@@ -28,7 +28,7 @@ from workspaces.streams.pushing import PUSH
 
 logger = logging.getLogger(__name__)
 
-Protocol = Request | Socket
+Protocol = HttpRequest | Socket
 
 TICK_SECONDS = 1.0
 LEFT_SECONDS = 30  # how long an application may outlive its connection
@@ -168,11 +168,11 @@ class AsgiServer:
         if details is None or "disconnected" in details:
             return None
         if self.is_stopping:
-            if isinstance(protocol, Request):
+            if isinstance(protocol, HttpRequest):
                 protocol.application_ended(is_stopping=True)
             return None
         scope["asgi"] = {"version": "3.0"}
-        if isinstance(protocol, Request):
+        if isinstance(protocol, HttpRequest):
             scope["extensions"] = {
                 PUSH: {"push": protocol.push},
                 CONNECTION: {"connection": protocol.channel.connection},

@@ -13,7 +13,7 @@ from typing import Any
 from twisted.web import http
 from typing_extensions import override
 
-from crushsite.server.http_request import Request, error_body
+from crushsite.server.http_request import HttpRequest, error_body
 from crushsite.server.transport import CLOCK
 from workspaces.storage.client_ids import Connection
 
@@ -26,7 +26,7 @@ RETRY_SECONDS = 1
 
 
 class Channel(_HTTPChannel):  # type: ignore[misc]  # Twisted is untyped here
-    requestFactory = Request  # noqa: N815  Twisted's name
+    requestFactory = HttpRequest  # noqa: N815  Twisted's name
     timeOut = 60  # noqa: N815  Twisted's name: an idle connection is closed
     callLater = staticmethod(CLOCK.callLater)  # noqa: N815  the same
     is_refused = False

@@ -42,7 +42,7 @@ def error_body(sentence: str) -> bytes:
     return orjson.dumps({"message": sentence})
 
 
-class Request(WebRequest):  # type: ignore[misc]  # Daphne is untyped
+class HttpRequest(WebRequest):  # type: ignore[misc]  # Daphne is untyped
     _response_started: bool
     startedWriting: int  # noqa: N815  Twisted's name
     chunked: int

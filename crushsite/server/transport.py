@@ -168,7 +168,7 @@ def _address(name: Any) -> Any:
     return make("TCP", name[0], name[1])
 
 
-class _Call:
+class _DelayedCall:
     """A call in the future, which a connection postpones with each byte that arrives."""
 
     __slots__ = ("_at", "_call", "_handle", "_loop")
@@ -206,8 +206,10 @@ class Clock:
     def seconds(self) -> float:
         return asyncio.get_running_loop().time()
 
-    def callLater(self, delay: float, call: Callable[..., object], *args: Any, **kw: Any) -> _Call:
-        return _Call(delay, lambda: call(*args, **kw))
+    def callLater(
+        self, delay: float, call: Callable[..., object], *args: Any, **kw: Any
+    ) -> _DelayedCall:
+        return _DelayedCall(delay, lambda: call(*args, **kw))
 
 
 CLOCK = Clock()

@@ -39,12 +39,12 @@ def main() -> None:
 
 
 async def _measure(folder: Path, steps: int, long: int) -> None:
-    from crushsite.process import ServerProcess, Shape
+    from crushsite.process import ProcessShape, ServerProcess
 
     project = folder / "project"
     project.mkdir()
     (project / "a.txt").write_text("".join(f"line {n}\n" for n in range(5000)))
-    server = ServerProcess(Shape(works=False, serves=False, is_alone=True))
+    server = ServerProcess(ProcessShape(works=False, serves=False, is_alone=True))
     await server.start()
     try:
         await _turn(server, project, 30)  # warm

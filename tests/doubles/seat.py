@@ -9,7 +9,7 @@ import pty
 import struct
 import termios
 
-from crushsite.cli.terminal import Terminal
+from crushsite.cli.terminal import UserTerminal
 
 
 class Seat:
@@ -18,7 +18,7 @@ class Seat:
     def __init__(self, *, columns: int = 80, rows: int = 24) -> None:
         self._ours, self._theirs = pty.openpty()
         self.resize(columns=columns, rows=rows)
-        self.terminal = Terminal(self._theirs, self._theirs)
+        self.terminal = UserTerminal(self._theirs, self._theirs)
         self.shown = ""
         self._seen = 0  # up to here ``wait_for`` has looked
 

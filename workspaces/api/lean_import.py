@@ -1,8 +1,8 @@
 """Imports REST framework without what it would load only because it is installed.
 
-Its ``compat`` module takes in whatever it finds: PostgreSQL's fields, and with
-them all of psycopg, in a server that runs on SQLite. Of that nothing serves
-here, and it is 10 MB and 0.2 s of every start.
+Its ``compat`` module imports whatever it finds: PostgreSQL's fields, and with them all of psycopg,
+in a server that runs on SQLite. Nothing here uses them. Hiding them saves 10 MB and 0.05 s of each
+start (`python -m tests.bench.imports`).
 """
 
 from __future__ import annotations

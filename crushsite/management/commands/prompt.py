@@ -18,19 +18,19 @@ from django.db import connection
 from typing_extensions import override
 
 from crushsite.cli.in_process import InProcess
-from crushsite.cli.naming import command_line
 from crushsite.cli.on_folder import OnFolder
 from crushsite.cli.over_http import OverHttp
-from crushsite.cli.permission_prompt import Asker, Everybody, Nobody, Person
-from crushsite.cli.prompt_run import Waiting
-from crushsite.cli.question_prompt import NobodyToAsk, PersonToAsk, Surveyor
+from crushsite.cli.permission_prompt import Everybody, Nobody, PermissionAnswerer, Person
+from crushsite.cli.prompt_run import PromptRun
+from crushsite.cli.question_prompt import NobodyToAsk, PersonToAsk, QuestionAnswerer
 from crushsite.cli.safe_text import visible
-from crushsite.cli.session import Conversation, PromptRefused
+from crushsite.cli.session import PromptRefused, PromptSession
 from crushsite.cli.stored_sessions import NotFound, find_stored
-from crushsite.cli.terminal import Terminal
-from crushsite.cli.terminal_output import Ended, Output, Telling
+from crushsite.cli.terminal import UserTerminal
+from crushsite.cli.terminal_output import CommandOutput, RunEnded, TerminalOutput
 from crushsite.data_folder import ensure_data_dir
 from crushsite.logs import set_up_logging
+from crushsite.program_name import command_line
 from crushsite.server_client import find_running_server
 from workspaces.api.sessions import TITLE_LIMIT
 from workspaces.storage.ids import new_id
@@ -93,9 +93,9 @@ class Command(BaseCommand):
             raise SystemExit(1) from None
 
     async def _converse(
-        self, conversation: Conversation, text: str, path: str, options: dict[str, Any]
+        self, conversation: PromptSession, text: str, path: str, options: dict[str, Any]
     ) -> None:
-        output = Output(self.stdout, self.stderr)
+        output = CommandOutput(self.stdout, self.stderr)
         try:
             await conversation.open()
             wanted = options["session"]
@@ -116,12 +116,12 @@ class Command(BaseCommand):
                         f" starts: {command_line('serve')}, or prompt with --wait.\n"
                     )
                 return
-            telling = Telling(
+            telling = TerminalOutput(
                 session_id=session_id, run_id=run_id, say=output.say, note=output.note
             )
             output.note(f"session {session_id}\n")
             asker, surveyor = _people(output, yolo=options["yolo"])
-            waiting = Waiting(
+            waiting = PromptRun(
                 conversation,
                 telling,
                 asker,
@@ -140,7 +140,7 @@ class Command(BaseCommand):
         if isinstance(asker, Nobody) and asker.has_denied:
             raise CommandError("A permission was denied, because nobody was here to give it.")
 
-    def _conclude(self, ended: Ended) -> None:
+    def _conclude(self, ended: RunEnded) -> None:
         if ended.outcome == "completed":
             return
         if ended.outcome == "cancelled":
@@ -148,9 +148,9 @@ class Command(BaseCommand):
         raise CommandError(ended.error or f"The prompt ended as {ended.outcome}.")
 
 
-def _people(output: Output, *, yolo: bool) -> tuple[Asker, Surveyor]:
+def _people(output: CommandOutput, *, yolo: bool) -> tuple[PermissionAnswerer, QuestionAnswerer]:
     """Who answers permission requests, and who answers a tool's questions."""
-    terminal = Terminal.of_this_process()
+    terminal = UserTerminal.of_this_process()
     if terminal is None:
         asker = Everybody(output.note, None) if yolo else Nobody(output.note)
         return asker, NobodyToAsk(output.note)
@@ -158,7 +158,7 @@ def _people(output: Output, *, yolo: bool) -> tuple[Asker, Surveyor]:
     return Everybody(output.note, person) if yolo else person, PersonToAsk(terminal, output.held)
 
 
-def _conversation(path: str, *, works: bool) -> Conversation:
+def _conversation(path: str, *, works: bool) -> PromptSession:
     folder = ensure_data_dir()
     if not settings.REDIS_URL:
         return OnFolder(folder, path, works=works)
@@ -184,18 +184,18 @@ def _session_of(wanted: str, path: str) -> str:
     return session.id
 
 
-async def _announce_jobs(conversation: Conversation, output: Output) -> None:
+async def _announce_jobs(conversation: PromptSession, output: CommandOutput) -> None:
     for command in await conversation.jobs_that_end():
         output.note(f"ending a background command with its last client: {visible(command)}\n")
 
 
-async def _wait_for_others(conversation: Conversation, output: Output) -> None:
+async def _wait_for_others(conversation: PromptSession, output: CommandOutput) -> None:
     waiting = asyncio.ensure_future(conversation.wait_for_others(output.note))
     with suppress(asyncio.CancelledError), _signals(waiting.cancel):
         await waiting
 
 
-async def _interruptible(waiting: Waiting) -> Ended:
+async def _interruptible(waiting: PromptRun) -> RunEnded:
     """The first Ctrl-C cancels the prompt, a second one leaves it to the server."""
     cancels: list[asyncio.Task[None]] = []
     ending = asyncio.ensure_future(waiting.until_end())

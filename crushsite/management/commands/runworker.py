@@ -19,7 +19,7 @@ from crushsite import runtime
 from crushsite.data_folder import ensure_data_dir
 from crushsite.database import explained_start, require_scaled_settings
 from crushsite.logs import set_up_logging
-from crushsite.process import ServerProcess, Shape, set_process
+from crushsite.process import ProcessShape, ServerProcess, set_process
 from crushsite.runtime import return_large_blocks
 from crushsite.shutdown import StopRequest
 from workspaces.storage.tasks import cancel_within
@@ -47,7 +47,7 @@ class Command(BaseCommand):
 async def _work(channels: list[str]) -> None:
     stop = StopRequest()
     stop.listen()
-    process = ServerProcess(Shape(works=True, serves=False, is_alone=False))
+    process = ServerProcess(ProcessShape(works=True, serves=False, is_alone=False))
     set_process(process)
     with explained_start():
         await process.start()

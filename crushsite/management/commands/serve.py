@@ -11,10 +11,10 @@ from django.core.management.base import BaseCommand, CommandError
 from typing_extensions import override
 
 from agents.config.providers.built_in import is_installed
-from crushsite.cli.naming import command_line
 from crushsite.data_folder import ensure_data_dir, sole_server
 from crushsite.database import ensure_migrated
-from crushsite.process import Shape
+from crushsite.process import ProcessShape
+from crushsite.program_name import command_line
 from crushsite.serve import DEFAULT_HOST, check_host, run_server
 
 
@@ -58,5 +58,7 @@ class Command(BaseCommand):
         folder = ensure_data_dir()
         with sole_server(folder):
             ensure_migrated()
-            shape = Shape(works=True, serves=True, is_alone=True, exits_idle=options["idle_exit"])
+            shape = ProcessShape(
+                works=True, serves=True, is_alone=True, exits_idle=options["idle_exit"]
+            )
             run_server(options["host"], shape, folder=folder)

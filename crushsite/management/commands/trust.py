@@ -20,7 +20,7 @@ from agents.config.cache import config_of_folder
 from agents.config.edits.trust_requests import revoke_trust, set_trust, shown_trust
 from crushsite.cli.safe_text import visible_lines
 from crushsite.cli.tables import aligned
-from crushsite.cli.terminal import Terminal
+from crushsite.cli.terminal import UserTerminal
 from crushsite.database import require_database
 from crushsite.server_client import (
     RunningServer,
@@ -72,7 +72,7 @@ class Command(BaseCommand):
             raise CommandError(f"{path} is not a folder.")
         shown = trusts.shown(path)
         answer = options["answer"] or ""
-        terminal = Terminal.of_this_process()
+        terminal = UserTerminal.of_this_process()
         if not answer and terminal is not None and shown["state"] in {"open", "denied"}:
             answer = asyncio.run(_answer_at(terminal, visible_lines(shown["description"])))
         elif shown["state"] != "unneeded":
@@ -99,7 +99,7 @@ class Command(BaseCommand):
         self.stdout.write(aligned(["answer", "folder", "when", "digest"], rows))
 
 
-async def _answer_at(terminal: Terminal, lines: list[str]) -> str:
+async def _answer_at(terminal: UserTerminal, lines: list[str]) -> str:
     """Only after everything was shown."""
     if not await terminal.show(lines[0], lines[1:], below=QUESTION):
         return DENY

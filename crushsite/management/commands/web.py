@@ -10,7 +10,7 @@ from typing_extensions import override
 
 from crushsite.data_folder import ensure_data_dir
 from crushsite.database import require_scaled_settings
-from crushsite.process import Shape
+from crushsite.process import ProcessShape
 from crushsite.serve import DEFAULT_HOST, check_host, run_server
 
 
@@ -27,5 +27,5 @@ class Command(BaseCommand):
         require_scaled_settings()
         check_host(options["host"])
         folder = ensure_data_dir()
-        shape = Shape(works=False, serves=True, is_alone=False)
+        shape = ProcessShape(works=False, serves=True, is_alone=False)
         run_server(options["host"], shape, folder=folder)

@@ -11,19 +11,21 @@ import pytest
 from django.core.management.base import OutputWrapper
 
 from agents.actions.answer import Answer
-from crushsite.cli.permission_prompt import Everybody, LeftOpen, Nobody, Person, Reply
-from crushsite.cli.request_text import Question
-from crushsite.cli.terminal_output import Output
+from crushsite.cli.permission_prompt import Everybody, LeftOpen, Nobody, PermissionAnswer, Person
+from crushsite.cli.request_text import PermissionQuestion
+from crushsite.cli.terminal_output import CommandOutput
 from tests.doubles.seat import Seat
 
-QUESTION = Question("q", "bash", "execute", "/p", "Make a file", {"command": "touch x\x1b[2J"})
+QUESTION = PermissionQuestion(
+    "q", "bash", "execute", "/p", "Make a file", {"command": "touch x\x1b[2J"}
+)
 
 
 async def test_nobody_denies_and_says_what_to_do() -> None:
     noted: list[str] = []
     asker = Nobody(noted.append)
     assert not asker.has_denied
-    assert await asker.ask(QUESTION) == Reply(Answer.DENY)
+    assert await asker.ask(QUESTION) == PermissionAnswer(Answer.DENY)
     assert asker.has_denied
     assert "denied: bash wants to execute in /p: touch x" in noted[0]
     assert "--yolo" in noted[0]
@@ -32,16 +34,18 @@ async def test_nobody_denies_and_says_what_to_do() -> None:
 
 async def test_yolo_allows_and_says_so() -> None:
     noted: list[str] = []
-    assert await Everybody(noted.append, None).ask(QUESTION) == Reply(Answer.ALLOW)
+    assert await Everybody(noted.append, None).ask(QUESTION) == PermissionAnswer(Answer.ALLOW)
     assert "allowed: bash" in noted[0]
 
 
-def command(text: str) -> Question:
-    return Question("q", "bash", "execute", "/p", "", {"command": text})
+def command(text: str) -> PermissionQuestion:
+    return PermissionQuestion("q", "bash", "execute", "/p", "", {"command": text})
 
 
 @asynccontextmanager
-async def asked(question: Question, *, columns: int = 80, rows: int = 24) -> AsyncIterator:
+async def asked(
+    question: PermissionQuestion, *, columns: int = 80, rows: int = 24
+) -> AsyncIterator:
     with Seat(columns=columns, rows=rows) as seat:
         person = Person(seat.terminal, nullcontext)
         answering = asyncio.create_task(person.ask(question))
@@ -68,7 +72,7 @@ async def test_a_person_answers_with_a_letter(typed: str, answer: Answer) -> Non
             "  s allows every such bash call in /p until the session ends",
             "  ",
         ]
-        assert await answering == Reply(answer)
+        assert await answering == PermissionAnswer(answer)
 
 
 async def test_anything_else_is_asked_again_and_a_closed_terminal_denies() -> None:
@@ -76,7 +80,7 @@ async def test_anything_else_is_asked_again_and_a_closed_terminal_denies() -> No
         await seat.answer("allow?", "\n")
         await seat.answer("allow?", "sure\n")
         await seat.answer("allow?", "\x04")
-        assert await answering == Reply(Answer.DENY)
+        assert await answering == PermissionAnswer(Answer.DENY)
 
 
 async def test_every_line_of_a_command_is_shown_with_blanks_counted() -> None:
@@ -95,7 +99,7 @@ async def test_nothing_can_be_approved_before_the_last_page() -> None:
         assert "Only after the last line" in await seat.answer("more lines", "\n")
         assert "echo 16" in await seat.answer("more lines", "\n")
         assert "echo 49" in await seat.answer("allow?", "y\n")
-        assert await answering == Reply(Answer.ALLOW)
+        assert await answering == PermissionAnswer(Answer.ALLOW)
         for number in range(50):
             assert seat.shown.count(f"│ echo {number}\n") == 1
 
@@ -106,13 +110,13 @@ async def test_what_was_typed_ahead_approves_nothing() -> None:
         await seat.answer("more lines", "\ny\n")
         await seat.wait_for("allow?")
         seat.type("n\n")
-        assert await answering == Reply(Answer.DENY)
+        assert await answering == PermissionAnswer(Answer.DENY)
 
 
 async def test_it_can_be_denied_on_every_page() -> None:
     async with asked(command("x\n" * 300)) as (seat, answering):
         await seat.answer("more lines", "n\n")
-        assert await answering == Reply(Answer.DENY)
+        assert await answering == PermissionAnswer(Answer.DENY)
 
 
 @pytest.mark.parametrize(("columns", "rows"), [(1, 1), (3, 2), (15, 4), (20, 5), (200, 60)])
@@ -124,7 +128,7 @@ async def test_all_is_shown_in_a_terminal_of_any_size(columns: int, rows: int) -
             seat.type("\n")
             await seat.wait_for("denies -- ", "allow?")
         seat.type("y\n")
-        assert await answering == Reply(Answer.ALLOW)
+        assert await answering == PermissionAnswer(Answer.ALLOW)
     drawn = re.sub(r"--.*?-- \n|^[│┊] ?|\n", "", seat.shown, flags=re.MULTILINE)
     assert f"bash wants to execute in /p{text}" in drawn
 
@@ -135,7 +139,7 @@ async def test_a_page_that_grows_wider_goes_on_where_it_stopped() -> None:
         seat.resize(columns=100, rows=40)
         seat.type("\n")
         await seat.answer("allow?", "n\n")
-        assert await answering == Reply(Answer.DENY)
+        assert await answering == PermissionAnswer(Answer.DENY)
     drawn = re.sub(r"--.*?-- \n|^[│┊] ?|\n", "", seat.shown, flags=re.MULTILINE)
     assert "0123456789" * 20 in drawn
 
@@ -145,12 +149,12 @@ async def test_a_terminal_that_goes_away_denies() -> None:
         answering = asyncio.create_task(Person(seat.terminal, nullcontext).ask(command("id")))
         await seat.wait_for("allow?")
         seat.hang_up()
-        assert await asyncio.wait_for(answering, 60) == Reply(Answer.DENY)
+        assert await asyncio.wait_for(answering, 60) == PermissionAnswer(Answer.DENY)
 
 
 async def test_other_output_waits_until_the_question_is_closed() -> None:
     out, err = StringIO(), StringIO()
-    output = Output(OutputWrapper(out), OutputWrapper(err))
+    output = CommandOutput(OutputWrapper(out), OutputWrapper(err))
     with Seat() as seat:
         answering = asyncio.create_task(Person(seat.terminal, output.held).ask(command("id")))
         await seat.wait_for("allow?")
@@ -170,7 +174,7 @@ async def test_a_question_that_another_client_answers_ends_its_line() -> None:
         await seat.wait_for("\n")
 
 
-WRITING = Question(
+WRITING = PermissionQuestion(
     "q", "write", "write", "/p", "Create file /p/a/b", {}, files=("/p/a/b", "/p/a/c/d")
 )
 
@@ -180,21 +184,23 @@ async def test_a_write_may_be_allowed_for_its_folder() -> None:
         shown = await seat.answer("for its [f]older, [n]o: ", "f\n")
         assert "  s allows write for these 2 files until the session ends\n" in shown
         assert "  f allows write for everything in /p/a until the session ends\n" in shown
-        assert await answering == Reply(Answer.ALLOW_SESSION, "/p/a")
+        assert await answering == PermissionAnswer(Answer.ALLOW_SESSION, "/p/a")
 
 
 async def test_what_always_needs_permission_is_not_offered_for_the_session() -> None:
     async with asked(replace(WRITING, always_asks=True)) as (seat, answering):
         assert "each change needs permission" in await seat.answer("allow? [y]es, [n]o: ", "s\n")
         await seat.answer("allow? [y]es, [n]o: ", "y\n")
-        assert await answering == Reply(Answer.ALLOW)
+        assert await answering == PermissionAnswer(Answer.ALLOW)
 
 
-TRUST = Question("q", "trust", "trust", "/p", "It would start: x", {"starts": "x"})
+TRUST = PermissionQuestion("q", "trust", "trust", "/p", "It would start: x", {"starts": "x"})
 
 
 @pytest.mark.parametrize("question", [TRUST, replace(WRITING, is_earlier=True)])
-async def test_rules_leave_to_a_person_what_is_not_about_this_prompt(question: Question) -> None:
+async def test_rules_leave_to_a_person_what_is_not_about_this_prompt(
+    question: PermissionQuestion,
+) -> None:
     noted: list[str] = []
     nobody = Nobody(noted.append)
     for asker in (nobody, Everybody(noted.append, None)):
@@ -211,4 +217,4 @@ async def test_yolo_asks_a_person_about_trust() -> None:
         assert (
             "│ It would start: x\n  allow?" in f"{await seat.answer('allow?', 'n' + chr(10))}allow?"
         )
-        assert await asyncio.wait_for(answering, 60) == Reply(Answer.DENY)
+        assert await asyncio.wait_for(answering, 60) == PermissionAnswer(Answer.DENY)

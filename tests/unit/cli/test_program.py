@@ -5,8 +5,8 @@ import re
 import pytest
 from django.core.management import get_commands
 
-from crushsite.cli.naming import command_line
 from crushsite.cli.program import CHECKOUT_ONLY, OWN_APPS, Program
+from crushsite.program_name import command_line
 
 OWN = sorted(
     name for name, app in get_commands().items() if app in OWN_APPS and name not in CHECKOUT_ONLY

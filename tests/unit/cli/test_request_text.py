@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from crushsite.cli.request_text import Question, heading_of, lines_of, scope_of
+from crushsite.cli.request_text import PermissionQuestion, heading_of, lines_of, scope_of
 
 
-def question(tool: str, action: str, about: str = "", /, **params: Any) -> Question:
-    return Question("q", tool, action, "/p", about, params)
+def question(tool: str, action: str, about: str = "", /, **params: Any) -> PermissionQuestion:
+    return PermissionQuestion("q", tool, action, "/p", about, params)
 
 
 def test_a_command_is_whole() -> None:
@@ -34,12 +34,14 @@ def test_a_command_is_whole() -> None:
 
 
 def test_a_request_for_trust_names_the_folder() -> None:
-    asked = Question("q", "trust", "trust", "/p\x1b", "It would start these programs: …", {})
+    asked = PermissionQuestion(
+        "q", "trust", "trust", "/p\x1b", "It would start these programs: …", {}
+    )
     assert heading_of(asked) == "The folder /p⟨ESC⟩ needs your trust"
 
 
 def test_a_folder_cannot_hide_in_its_name() -> None:
-    asked = Question("q", "bash", "execute", "/p\x1b[1A\n/q", "", {"command": "id"})
+    asked = PermissionQuestion("q", "bash", "execute", "/p\x1b[1A\n/q", "", {"command": "id"})
     assert heading_of(asked) == "bash wants to execute in /p⟨ESC⟩[1A⟨LF⟩/q"
 
 
@@ -142,13 +144,13 @@ def test_lists_and_json_in_strings_are_spread_out() -> None:
 )
 def test_json_that_would_lose_something_is_shown_as_it_is(text: str):
     for tool in ("mcp_x_run", "agent"):
-        lines = lines_of(Question("1", tool, "run", "/p", "", {"text": text}))
+        lines = lines_of(PermissionQuestion("1", tool, "run", "/p", "", {"text": text}))
         shown = json.loads("".join(lines))["text"] if tool == "mcp_x_run" else lines[0][6:]
         assert shown == text
 
 
 def test_large_numbers_and_broken_characters_are_shown():
     params = {"n": 12345678901234567890123, "text": "a\ud800"}
-    lines = lines_of(Question("1", "mcp_x_run", "run", "/p", "", params))
+    lines = lines_of(PermissionQuestion("1", "mcp_x_run", "run", "/p", "", params))
     assert '  "n": 12345678901234567890123,' in lines
     assert '  "text": "a⟨U+D800⟩"' in lines

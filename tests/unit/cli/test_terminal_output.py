@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from crushsite.cli.request_text import Question
+from crushsite.cli.request_text import PermissionQuestion
 from crushsite.cli.terminal_output import (
-    Answered,
-    Ended,
-    Opened,
+    FeedOpened,
+    FeedTooSlow,
+    RequestClosed,
+    RunEnded,
     Survey,
-    Telling,
-    TooSlow,
+    TerminalOutput,
     plain,
 )
 from workspaces.events.types import StreamOnly
@@ -25,7 +25,7 @@ class Screen:
     def __init__(self) -> None:
         self.said = ""
         self.noted = ""
-        self.telling = Telling(session_id=SESSION, run_id=RUN, say=self.say, note=self.note)
+        self.telling = TerminalOutput(session_id=SESSION, run_id=RUN, say=self.say, note=self.note)
         self.number = 10
 
     def say(self, text: str) -> None:
@@ -39,7 +39,7 @@ class Screen:
         return self.telling.take({"number": self.number, "type": kind, "data": data})
 
     def begin(self) -> None:
-        assert self.telling.take({"type": "stream.opened", "data": {"number": 10}}) == Opened()
+        assert self.telling.take({"type": "stream.opened", "data": {"number": 10}}) == FeedOpened()
         self.event("run.started", run={"session_id": SESSION, "run_id": RUN})
 
     def message(self, kind: str, *parts: Any, role: str = "assistant", session: str = SESSION):
@@ -148,7 +148,9 @@ def ended(outcome: str, *, run_id: str = RUN, error: str = "") -> dict[str, Any]
 
 
 def test_the_end_is_told_with_its_outcome(screen: Screen) -> None:
-    assert screen.event("run.finished", run=ended("failed", error="why")) == Ended("failed", "why")
+    assert screen.event("run.finished", run=ended("failed", error="why")) == RunEnded(
+        "failed", "why"
+    )
 
 
 def test_a_question_and_its_answer_are_news(screen: Screen) -> None:
@@ -162,9 +164,11 @@ def test_a_question_and_its_answer_are_news(screen: Screen) -> None:
         "params": {"command": "touch x"},
     }
     asked = screen.event("permission.requested", request=request)
-    assert asked == Question("q", "bash", "execute", "/p", "Make a file", {"command": "touch x"})
+    assert asked == PermissionQuestion(
+        "q", "bash", "execute", "/p", "Make a file", {"command": "touch x"}
+    )
     answered = screen.event("permission.resolved", request_id="q", session_id=SESSION)
-    assert answered == Answered("q")
+    assert answered == RequestClosed("q")
 
 
 def test_an_answer_that_begins_anew_says_so(screen: Screen) -> None:
@@ -186,7 +190,7 @@ def test_a_repeated_event_is_told_once(screen: Screen) -> None:
 
 def test_a_feed_that_was_too_slow_goes_on_from_the_cursor(screen: Screen) -> None:
     screen.message("created", text("Done"))
-    assert screen.telling.take({"type": "stream.resume", "data": {"after": 12}}) == TooSlow()
+    assert screen.telling.take({"type": "stream.resume", "data": {"after": 12}}) == FeedTooSlow()
     assert screen.telling.cursor == screen.number
 
 
@@ -201,7 +205,7 @@ def test_questions_of_a_tool_are_to_be_answered() -> None:
     batch = {"id": "b", "session_id": SESSION, "tool_call_id": "c", "questions": questions}
 
     assert screen.event("question.asked", batch=batch) == Survey("b", tuple(questions))
-    assert screen.event("question.resolved", batch_id="b", session_id=SESSION) == Answered("b")
+    assert screen.event("question.resolved", batch_id="b", session_id=SESSION) == RequestClosed("b")
 
 
 def test_what_an_agent_below_asks_is_ours_to_answer() -> None:
@@ -220,7 +224,7 @@ def test_what_an_agent_below_asks_is_ours_to_answer() -> None:
 
     question = screen.event("permission.requested", request=asked)
 
-    assert isinstance(question, Question)
+    assert isinstance(question, PermissionQuestion)
     assert screen.event(
         "permission.resolved", request_id="p", session_id="below", granted=True
-    ) == Answered("p")
+    ) == RequestClosed("p")

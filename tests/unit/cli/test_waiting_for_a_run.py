@@ -7,12 +7,12 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Any
 
 from agents.actions.answer import Answer
-from crushsite.cli.permission_prompt import Reply
-from crushsite.cli.prompt_run import Waiting
+from crushsite.cli.permission_prompt import PermissionAnswer
+from crushsite.cli.prompt_run import PromptRun
 from crushsite.cli.question_prompt import NobodyToAsk
-from crushsite.cli.request_text import Question
+from crushsite.cli.request_text import PermissionQuestion
 from crushsite.cli.session import FeedBroken, Item, Pending, PromptRefused, ServerAway
-from crushsite.cli.terminal_output import Ended, Telling
+from crushsite.cli.terminal_output import RunEnded, TerminalOutput
 
 SESSION, RUN = "s-1", "r-1"
 
@@ -47,10 +47,10 @@ class Asks:
         self.is_shown = asyncio.Event()
         self.may_answer = asyncio.Event()
 
-    async def ask(self, question: Question) -> Reply:
+    async def ask(self, question: PermissionQuestion) -> PermissionAnswer:
         self.is_shown.set()
         await self.may_answer.wait()
-        return Reply(Answer.ALLOW)
+        return PermissionAnswer(Answer.ALLOW)
 
 
 class Folder:
@@ -126,9 +126,11 @@ async def sent() -> None:
     return
 
 
-def waiting_in(folder: Folder, asker: Asks, notes: list[str]) -> Waiting:
-    telling = Telling(session_id=SESSION, run_id=RUN, say=lambda _: None, note=lambda _: None)
-    return Waiting(
+def waiting_in(folder: Folder, asker: Asks, notes: list[str]) -> PromptRun:
+    telling = TerminalOutput(
+        session_id=SESSION, run_id=RUN, say=lambda _: None, note=lambda _: None
+    )
+    return PromptRun(
         folder,
         telling,
         asker,
@@ -150,7 +152,7 @@ async def test_an_answer_waits_until_the_next_server_has_opened_the_workspace() 
         for _ in range(20):  # turns of the loop: an answer that does not wait is sent in these
             await asyncio.sleep(0)
         folder.may_open.set()
-    assert ending.result() == Ended("completed", "")
+    assert ending.result() == RunEnded("completed", "")
     assert folder.answers == ["p-1"]
     assert notes == []
 
@@ -162,6 +164,6 @@ async def test_an_answer_is_repeated_while_the_server_cannot_take_it() -> None:
     asker.may_answer.set()
     folder.may_open.set()
     async with asyncio.timeout(60):
-        assert await waiting_in(folder, asker, notes).until_end() == Ended("completed", "")
+        assert await waiting_in(folder, asker, notes).until_end() == RunEnded("completed", "")
     assert folder.answers == ["p-1"]
     assert notes == []

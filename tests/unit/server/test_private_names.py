@@ -21,7 +21,7 @@ from twisted.web.http import HTTPChannel, Request
 from txaio import tx
 
 from crushsite.server.http_channel import Channel
-from crushsite.server.http_request import Request as OurRequest
+from crushsite.server.http_request import HttpRequest as OurRequest
 from crushsite.server.transport import Transport
 from crushsite.server.websocket import Socket, SocketFactory
 from tests.house import measures
