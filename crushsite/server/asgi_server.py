@@ -19,8 +19,7 @@ from twisted.logger import STDLibLogObserver, globalLogBeginner
 from crushsite.asgi.guard import Application, Message
 from crushsite.endpoints import BACKLOG, Endpoint, ListeningSocket, parse_endpoint
 from crushsite.server.backpressure import Inbox
-from crushsite.server.http_channel import Channel
-from crushsite.server.http_request import BodyBudget, HttpRequest
+from crushsite.server.http import BodyBudget, Channel, HttpRequest
 from crushsite.server.transport import CLOCK, Transport
 from crushsite.server.websocket import Socket, SocketFactory
 from workspaces.storage.client_ids import CONNECTION

@@ -17,7 +17,7 @@ from daphne.ws_protocol import WebSocketFactory, WebSocketProtocol
 from typing_extensions import override
 
 from crushsite.server.backpressure import Flow, Inbox
-from crushsite.server.http_request import error_body
+from crushsite.server.http import error_body
 
 FAILED = 1011
 RESTARTING = 1012

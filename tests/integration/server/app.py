@@ -48,6 +48,11 @@ class App:
         await send({"type": "http.response.start", "status": 200, "headers": headers})
         await send({"type": "http.response.body", "body": b"ok"})
 
+    async def status(self, size: int, receive: Any, send: Any) -> None:
+        """With the status that is the body's length."""
+        await send({"type": "http.response.start", "status": size, "headers": []})
+        await send({"type": "http.response.body", "body": b"ok"})
+
     async def empty(self, size: int, receive: Any, send: Any) -> None:
         await send({"type": "http.response.start", "status": 204, "headers": []})
         await send({"type": "http.response.body", "body": b"ignored"})

@@ -87,6 +87,18 @@ async def test_such_an_answer_is_closed_without_a_reset_when_its_application_fai
     assert answer.endswith(b"\r\n\r\none")
 
 
+@pytest.mark.parametrize(
+    ("status", "phrase"),
+    [(422, "Unprocessable Entity"), (429, "Too Many Requests"), (599, "Unknown")],
+)
+async def test_a_status_comes_with_its_phrase(
+    start: Start, session: aiohttp.ClientSession, status: int, phrase: str
+) -> None:
+    server = await start()
+    async with session.post(url_of(server, "/status"), data=b"x" * status) as answer:
+        assert (answer.status, answer.reason) == (status, phrase)
+
+
 @pytest.mark.parametrize("request_line", ["HEAD /size", "HEAD /two", "GET /empty"])
 async def test_an_answer_without_a_body_has_none(start: Start, request_line: str) -> None:
     server = await start()

@@ -20,8 +20,8 @@ from twisted.protocols.basic import LineReceiver
 from twisted.web.http import HTTPChannel, Request
 from txaio import tx
 
-from crushsite.server.http_channel import Channel
-from crushsite.server.http_request import HttpRequest as OurRequest
+from crushsite.server.http import Channel
+from crushsite.server.http import HttpRequest as OurRequest
 from crushsite.server.transport import Transport
 from crushsite.server.websocket import Socket, SocketFactory
 from tests.house import measures
@@ -50,26 +50,26 @@ def _bases(owner: Any) -> list[Any]:
 
 
 NAMES = [
-    Name(HTTPChannel, "_receivedHeaderSize", "http_channel.py"),
-    Name(HTTPChannel, "_receivedHeaderCount", "http_channel.py"),
-    Name(HTTPChannel, "_respondToBadRequestAndDisconnect", "http_channel.py"),
-    Name(HTTPChannel, "totalHeadersSize", "http_channel.py"),
-    Name(HTTPChannel, "maxHeaders", "http_channel.py"),
-    Name(HTTPChannel, "headerReceived", "http_channel.py"),
-    Name(HTTPChannel, "allContentReceived", "http_channel.py"),
-    Name(HTTPChannel, "persistent", "http_channel.py"),
-    Name(HTTPChannel, "callLater", "http_channel.py"),
-    Name(LineReceiver, "lineLengthExceeded", "http_channel.py"),
-    Name(Request, "requestReceived", "http_request.py"),
-    Name(Request, "gotLength", "http_request.py"),
-    Name(Request, "handleContentChunk", "http_request.py"),
-    Name(Request, "startedWriting", "http_request.py"),
-    Name(Request, "chunked", "http_request.py"),
-    Name(WebRequest, "_response_started", "http_request.py"),
-    Name(WebRequest, "application_queue", "http_request.py"),
-    Name(WebRequest, "basic_error", "http_request.py"),
-    Name(WebRequest, "send_disconnect", "http_request.py"),
-    Name(http_protocol, "HEADER_NAME_RE", "http_request.py"),
+    Name(HTTPChannel, "_receivedHeaderSize", "http.py"),
+    Name(HTTPChannel, "_receivedHeaderCount", "http.py"),
+    Name(HTTPChannel, "_respondToBadRequestAndDisconnect", "http.py"),
+    Name(HTTPChannel, "totalHeadersSize", "http.py"),
+    Name(HTTPChannel, "maxHeaders", "http.py"),
+    Name(HTTPChannel, "headerReceived", "http.py"),
+    Name(HTTPChannel, "allContentReceived", "http.py"),
+    Name(HTTPChannel, "persistent", "http.py"),
+    Name(HTTPChannel, "callLater", "http.py"),
+    Name(LineReceiver, "lineLengthExceeded", "http.py"),
+    Name(Request, "requestReceived", "http.py"),
+    Name(Request, "gotLength", "http.py"),
+    Name(Request, "handleContentChunk", "http.py"),
+    Name(Request, "startedWriting", "http.py"),
+    Name(Request, "chunked", "http.py"),
+    Name(WebRequest, "_response_started", "http.py"),
+    Name(WebRequest, "application_queue", "http.py"),
+    Name(WebRequest, "basic_error", "http.py"),
+    Name(WebRequest, "send_disconnect", "http.py"),
+    Name(http_protocol, "HEADER_NAME_RE", "http.py"),
     Name(WebSocketProtocol, "applicationCreateWorked", "websocket.py"),
     Name(WebSocketProtocol, "application_queue", "websocket.py"),
     Name(WebSocketProtocol, "handshake_deferred", "websocket.py"),
