@@ -73,7 +73,7 @@ class AsgiServer:
         self.is_stopping = False
         self._listening: list[tuple[ListeningSocket, asyncio.Server]] = []
         self._tick: asyncio.TimerHandle | None = None
-        self.connections: dict[Protocol, dict[str, Any]] = {}
+        self.connections: set[Protocol] = set()
 
     @property
     def endpoints_open(self) -> list[Endpoint]:
@@ -142,8 +142,7 @@ class AsgiServer:
             accepting.close()
 
     async def _end_applications(self, grace_seconds: float) -> None:
-        tasks = [details.get("application_instance") for details in self.connections.values()]
-        running = {task for task in tasks if task is not None and not task.done()}
+        running = {each.task for each in self.connections if each.task is not None}
         if running:
             _, late = await asyncio.wait(running, timeout=grace_seconds)
             for task in late:
@@ -155,7 +154,7 @@ class AsgiServer:
     # -- called by the protocols
 
     def protocol_connected(self, protocol: Protocol) -> None:
-        self.connections[protocol] = {}
+        self.connections.add(protocol)
 
     def log(self, *_: object) -> None:
         """The libraries' logs of requests, which we do not keep."""
@@ -163,8 +162,7 @@ class AsgiServer:
     log_action = log
 
     def create_application(self, protocol: Protocol, scope: dict[str, Any]) -> Inbox | None:
-        details = self.connections.get(protocol)
-        if details is None or "disconnected" in details:
+        if protocol.gone_at is not None:
             return None
         if self.is_stopping:
             if isinstance(protocol, HttpRequest):
@@ -179,39 +177,33 @@ class AsgiServer:
         else:
             scope["extensions"] = EXTENSIONS
         inbox = Inbox()
-        task = asyncio.ensure_future(
-            self.application(scope, inbox.get, partial(self.handle_reply, protocol))
-        )
-        details["application_instance"] = task
-        task.add_done_callback(partial(self._application_ended, protocol))
+        work = self.application(scope, inbox.get, partial(self.handle_reply, protocol))
+        protocol.task = asyncio.ensure_future(work)
+        protocol.task.add_done_callback(partial(self._application_ended, protocol))
         return inbox
 
     async def handle_reply(self, protocol: Protocol, message: Message) -> None:
         """What the application sends; returns when the peer has room for more."""
-        details = self.connections.get(protocol)
-        if details is None or "disconnected" in details:
+        if protocol.gone_at is not None:
             return
         protocol.handle_reply(message)
         if protocol.flow.is_full and message.get("more_body", True):
             await protocol.flow.drained()
 
     def protocol_disconnected(self, protocol: Protocol) -> None:
-        details = self.connections.get(protocol)
-        if details is None:
-            return
-        details.setdefault("disconnected", time.time())
-        if "application_instance" not in details:
-            del self.connections[protocol]
+        if protocol.gone_at is None:
+            protocol.gone_at = time.monotonic()
+        if protocol.task is None:
+            self.connections.discard(protocol)
             protocol.release_body()
 
     def _application_ended(self, protocol: Protocol, task: asyncio.Task[None]) -> None:
-        details = self.connections.get(protocol, {})
-        details.pop("application_instance", None)
+        protocol.task = None
         protocol.release_body()
         error = None if task.cancelled() else task.exception()
-        is_gone = "disconnected" in details
+        is_gone = protocol.gone_at is not None
         if is_gone:
-            self.connections.pop(protocol, None)
+            self.connections.discard(protocol)
         if error is not None and not (is_gone and isinstance(error, OSError)):
             logger.error("an application failed", exc_info=error)
         if not is_gone:
@@ -221,15 +213,12 @@ class AsgiServer:
 
     def _look(self) -> None:
         """Timeouts, peers that take nothing, and applications that outlive their connection."""
-        for protocol, details in list(self.connections.items()):
-            gone_at = details.get("disconnected")
-            if gone_at is None:
+        for protocol in list(self.connections):
+            if protocol.gone_at is None:
                 protocol.check_timeouts()
-            elif time.time() - gone_at > LEFT_SECONDS:
-                task = details.get("application_instance")
-                if task is not None:
-                    logger.debug("an application that outlived its connection is cancelled")
-                    task.cancel()
+            elif protocol.task is not None and time.monotonic() - protocol.gone_at > LEFT_SECONDS:
+                logger.debug("an application that outlived its connection is cancelled")
+                protocol.task.cancel()
         for transport in list(self.transports):
             if transport.flow.is_full and transport.flow.is_stuck():
                 logger.info(

@@ -17,7 +17,7 @@ from daphne.http_protocol import HEADER_NAME_RE, WebRequest
 from twisted.web import http
 from typing_extensions import override
 
-from crushsite.server.transport import CLOCK
+from crushsite.server.transport import CLOCK, Exchange
 from workspaces.storage.client_ids import Connection
 
 _HTTPChannel: Any = http.HTTPChannel
@@ -50,7 +50,7 @@ def error_body(sentence: str) -> bytes:
     return orjson.dumps({"message": sentence})
 
 
-class HttpRequest(WebRequest):  # type: ignore[misc]  # Daphne is untyped
+class HttpRequest(Exchange, WebRequest):  # type: ignore[misc]  # Daphne is untyped
     _response_started: bool
     startedWriting: int  # noqa: N815  Twisted's name
     chunked: int
@@ -101,8 +101,8 @@ class HttpRequest(WebRequest):  # type: ignore[misc]  # Daphne is untyped
         self._held += size
         return True
 
+    @override
     def release_body(self) -> None:
-        """Nobody has the body any more. Callable often."""
         self.server.bodies.held -= self._held
         self._held = 0
 

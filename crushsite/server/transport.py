@@ -33,6 +33,16 @@ FULL_BYTES = 64 * 1024
 _Failure: Any = Failure
 
 
+class Exchange:
+    """What the server keeps with a request or a socket."""
+
+    task: asyncio.Task[None] | None = None  # of its application
+    gone_at: float | None = None  # when its connection, or its response, ended
+
+    def release_body(self) -> None:
+        """Nobody has the body of the request any more. Callable often."""
+
+
 @implementer(ITransport, IPushProducer)
 class Transport(asyncio.Protocol):
     """``protocol`` takes what arrives. A protocol may put another one in its place."""

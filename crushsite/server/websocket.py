@@ -18,12 +18,13 @@ from typing_extensions import override
 
 from crushsite.server.backpressure import Flow, Inbox
 from crushsite.server.http import error_body
+from crushsite.server.transport import Exchange
 
 FAILED = 1011
 RESTARTING = 1012
 
 
-class Socket(WebSocketProtocol):  # type: ignore[misc]  # Daphne is untyped
+class Socket(Exchange, WebSocketProtocol):  # type: ignore[misc]  # Daphne is untyped
     server: Any = None
     application_queue: Inbox
     _denial: dict[str, Any] | None = None
@@ -121,9 +122,6 @@ class Socket(WebSocketProtocol):  # type: ignore[misc]  # Daphne is untyped
         lines += [f"{name}: {value}".encode() for name, value in responseHeaders or ()]
         lines += [b"server: crush", b"content-length: %d" % len(body), b"connection: close"]
         self.sendData(b"\r\n".join(lines) + b"\r\n\r\n" + body)
-
-    def release_body(self) -> None:
-        """It had none."""
 
     # -- is it alive
 
