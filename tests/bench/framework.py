@@ -36,9 +36,9 @@ def main() -> None:
 
         Path(f"{folder}/data").mkdir(mode=0o700)
         call_command("migrate", verbosity=0)
-        for _ in range(options.runs):
+        for run in range(options.runs):
             asyncio.run(_requests(options.requests))
-            asyncio.run(_writes(Path(folder), options.writes))
+            asyncio.run(_writes(Path(folder) / str(run), options.writes))
             asyncio.run(_deliveries(options.deliveries))
 
 
