@@ -14,8 +14,8 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 
 from agents import admin_services
-from agents.actions.blocking import cancel_and_wait, release_all_and_wait
 from agents.models import Run, SubAgent
+from agents.runs.blocking import cancel_and_wait, release_all_and_wait
 from workspaces.admin import SessionPages, WorkspacePages
 from workspaces.admin_pages import (
     NOTHING,
@@ -30,10 +30,10 @@ from workspaces.admin_pages import (
     rows_of,
     time,
 )
+from workspaces.delivery.attachments import close_streams
+from workspaces.log.errors import Refusal
+from workspaces.log.timestamps import now_ms
 from workspaces.models import Session, Workspace
-from workspaces.storage.errors import Refusal
-from workspaces.storage.moments import now_ms
-from workspaces.streams.attachments import close_streams
 
 __all__ = ["RunAdmin", "SessionAdmin", "SubAgentAdmin", "WorkspaceAdmin", "admin_services"]
 

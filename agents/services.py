@@ -12,10 +12,10 @@ import logging
 from collections.abc import Coroutine, Sequence
 from typing import Any, Protocol
 
-from workspaces.events.types import Kind
+from workspaces.log.reader import read
+from workspaces.log.transaction import Recorded
+from workspaces.log.types import Kind
 from workspaces.models import Workspace
-from workspaces.storage.reader import read
-from workspaces.storage.transaction import Recorded
 
 logger = logging.getLogger(__name__)
 

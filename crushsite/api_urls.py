@@ -9,7 +9,6 @@ from typing import TypeAlias
 
 from django.urls import URLPattern, URLResolver, include, path
 
-from agents.actions.run_rows import read_unfinished_runs
 from agents.api.config import ConfigView, ProvidersView
 from agents.api.config_changes import (
     ConfigCompactView,
@@ -50,6 +49,7 @@ from agents.api.skills import ReadSkillView, SkillsView
 from agents.api.trust import TrustView
 from agents.api.workspace_agent import AgentView, DefaultSmallModelView, InitView, UpdateView
 from agents.api.workspaces import ClientView, WorkspacesView, WorkspaceView
+from agents.runs.rows import read_unfinished_runs
 from agents.tools.mcp.contract import Change
 from crushsite.process import process
 from permissions.api.skip import ModeView, SkipView

@@ -15,7 +15,7 @@ from django.conf import settings
 from django.core.management import CommandError
 
 from crushsite.server_client import SERVER_FILE, named_server
-from workspaces.storage.moments import as_rfc3339, now_ms
+from workspaces.log.timestamps import as_rfc3339, now_ms
 
 
 def ensure_data_dir() -> Path:

@@ -17,9 +17,9 @@ from django.db import Error, OperationalError, connection
 from django.db.migrations.executor import MigrationExecutor
 
 from crushsite.program_name import command_line
-from workspaces.storage.errors import DatabaseLocked, DatabaseUnreachable, StorageFull
-from workspaces.storage.failures import Failure, failure_of
-from workspaces.storage.outage import one_line
+from workspaces.log.errors import DatabaseLocked, DatabaseUnreachable, StorageFull
+from workspaces.log.failures import Failure, failure_of
+from workspaces.log.outage import one_line
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _REDIS_MODULE = "redis."

@@ -16,12 +16,12 @@ from typing import TypeAlias
 from django.core.exceptions import ImproperlyConfigured
 from typing_extensions import override
 
-from workspaces.events.types import Kind
-from workspaces.storage.errors import DatabaseLocked, DatabaseUnreachable, StorageFull
-from workspaces.storage.failures import Failure, failure_of
-from workspaces.storage.log_throttle import LogThrottle
-from workspaces.storage.outage import one_line, outage
-from workspaces.storage.transaction import Recorded
+from workspaces.log.errors import DatabaseLocked, DatabaseUnreachable, StorageFull
+from workspaces.log.failures import Failure, failure_of
+from workspaces.log.log_throttle import LogThrottle
+from workspaces.log.outage import one_line, outage
+from workspaces.log.transaction import Recorded
+from workspaces.log.types import Kind
 
 CONCERNS = ("workspace", "session", "run", "client")
 VALUE_CHARS = 200

@@ -17,40 +17,39 @@ from typing import Any
 
 from django.conf import settings
 
-from agents import wakeup
-from agents.actions import teardown
-from agents.actions.accept import refuse_prompts
-from agents.actions.rescue import expire_all_leases
 from agents.config.cache import configs
 from agents.config.watch import ConfigWatch
 from agents.jobs.host import job_host
 from agents.llm.read_batching import let_readers_set_the_pace
 from agents.llm.shutdown import end_connections
-from agents.queue.claim import Claimed
-from agents.runner.brief import Brief, brief_of
-from agents.runner.languages import language_host, settle_left
-from agents.runner.mcp_servers import forget_last_servers, mcp_host
-from agents.runner.pool import PoolSettings, RunPool
-from agents.runner.sub_agents import fleet_host
+from agents.runs import nudges, teardown
+from agents.runs.accept import refuse_prompts
+from agents.runs.brief import Brief, brief_of
+from agents.runs.children.host import fleet_host
+from agents.runs.claim import Claimed
+from agents.runs.pool import PoolSettings, RunPool
+from agents.runs.rescue import expire_all_leases
+from agents.runs.tool_servers.languages import language_host, settle_left
+from agents.runs.tool_servers.mcp_servers import forget_last_servers, mcp_host
 from agents.services import Services
 from agents.skills.watch import skill_watch
 from agents.tools.shell.supervisor import SUPERVISOR
 from agents.tools.shell.tree_limits import TreeLimits
 from crushsite.logs import logging_lifecycle
 from crushsite.runtime import protect_process
-from workspaces.events.hub import Hub
-from workspaces.events.outputs import listen_to_output, stop_listening_to_output
-from workspaces.events.types import Kind
+from workspaces.delivery.attachments import Attachments, close_streams_by, stop_closing_streams_by
+from workspaces.delivery.hub import Hub
+from workspaces.delivery.tool_output import listen_to_output, stop_listening_to_output
+from workspaces.log.errors import BadField, ShuttingDown, StillInUse
+from workspaces.log.ids import new_id
+from workspaces.log.outage import outage
+from workspaces.log.patience import REQUEST_SECONDS, limit_for_process, patience
+from workspaces.log.reader import read, stop_reading
+from workspaces.log.transaction import Recorded, Transaction
+from workspaces.log.types import Kind
+from workspaces.log.writer import writer
 from workspaces.models import Workspace
-from workspaces.storage.errors import BadField, ShuttingDown, StillInUse
-from workspaces.storage.ids import new_id
-from workspaces.storage.outage import outage
-from workspaces.storage.patience import REQUEST_SECONDS, limit_for_process, patience
-from workspaces.storage.reader import read, stop_reading
-from workspaces.storage.tasks import cancel_within, wait_for_all
-from workspaces.storage.transaction import Recorded, Transaction
-from workspaces.storage.writer import writer
-from workspaces.streams.attachments import Attachments, close_streams_by, stop_closing_streams_by
+from workspaces.tasks import cancel_within, wait_for_all
 
 logger = logging.getLogger(__name__)
 
@@ -163,8 +162,8 @@ class ServerProcess:
         self._wiring.callback(stop_closing_streams_by, self.attachments.close_client)
         if self.shape.works:
             # Nudges for accepted and cancelled runs: the worker, without the channel layer.
-            wakeup.listen_here(self.pool.hear)
-            self._wiring.callback(wakeup.stop_listening_here, self.pool.hear)
+            nudges.listen_here(self.pool.hear)
+            self._wiring.callback(nudges.stop_listening_here, self.pool.hear)
             # A changed configuration that the cache has found: the watch, which announces it.
             configs().on_unannounced = self.config_watch.wake
             self._wiring.callback(setattr, configs(), "on_unannounced", None)

@@ -15,7 +15,7 @@ import sys
 import threading
 from collections.abc import Sequence
 
-from workspaces.storage import patience
+from workspaces.log import patience
 
 logger = logging.getLogger(__name__)
 

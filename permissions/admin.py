@@ -8,8 +8,8 @@ from django.http import HttpRequest
 
 from permissions.models import Grant, PermissionRequest, QuestionBatch
 from workspaces.admin_pages import ReadOnlyAdmin, json_text, linked, moment, time
-from workspaces.storage.transaction import Transaction
-from workspaces.storage.writer import writer
+from workspaces.log.transaction import Transaction
+from workspaces.log.writer import writer
 
 
 @admin.register(PermissionRequest)

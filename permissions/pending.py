@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 from permissions.actions.questions import batch_wire
 from permissions.actions.requests import native_request_wire
 from permissions.models import BatchState, PermissionRequest, QuestionBatch, RequestState
-from workspaces.events.v1_frames import permission_frames, question_frame
+from workspaces.delivery.v1_frames import permission_frames, question_frame
+from workspaces.log.reader import read
 from workspaces.queries.trust import pending_in_workspace
-from workspaces.storage.reader import read
 
 if TYPE_CHECKING:
     from django.db.models import QuerySet

@@ -25,8 +25,8 @@ from workspaces.admin_pages import (
     rows_of,
     time,
 )
-from workspaces.events.parts import Role
-from workspaces.events.types import Kind
+from workspaces.log.parts import Role
+from workspaces.log.types import Kind
 from workspaces.models import (
     Attachment,
     ClientClaim,

@@ -11,8 +11,8 @@ from agents.config.providers.catalogue import KnownProvider, known_providers, kn
 from agents.config.providers.models import shown_model
 from workspaces.api.answers import json_answer
 from workspaces.api.api_view import ApiView
+from workspaces.log.reader import read
 from workspaces.queries.workspaces import require_open
-from workspaces.storage.reader import read
 
 
 class ConfigView(ApiView):

@@ -28,8 +28,8 @@ from workspaces.api.answers import empty_answer, json_answer
 from workspaces.api.api_view import ApiView
 from workspaces.api.bodies import Form
 from workspaces.api.fields import WORDS, Flag, Text
+from workspaces.log.reader import read
 from workspaces.queries.workspaces import require_open
-from workspaces.storage.reader import read
 
 
 class ScopeNumber(serializers.Field[StoredScope, Any, int, Any]):

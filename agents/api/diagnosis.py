@@ -6,7 +6,7 @@ import asyncio
 
 from django.http import HttpResponse
 
-from agents.runner.diagnosis import diagnose_folder
+from agents.diagnosis import diagnose_folder
 from workspaces.api.answers import json_answer
 from workspaces.api.api_view import ApiView
 from workspaces.api.bodies import Form

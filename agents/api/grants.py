@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from django.http import HttpResponse
 
-from agents.actions.answer import Answer, answer
+from agents.runs.answer import Answer, answer
 from workspaces.api.answers import json_answer
 from workspaces.api.api_view import ApiView
 from workspaces.api.bodies import Form
 from workspaces.api.fields import Text
+from workspaces.log.errors import BadField
+from workspaces.log.reader import read
 from workspaces.queries.workspaces import require_open
-from workspaces.storage.errors import BadField
-from workspaces.storage.reader import read
 
 
 class PermissionForm(Form):

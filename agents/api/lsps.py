@@ -14,7 +14,7 @@ from typing import Any
 from django.http import HttpResponse
 
 from agents.models import LanguageServer
-from agents.runner.languages import language_host
+from agents.runs.tool_servers.languages import language_host
 from agents.tools.lsp.diagnostics import Diagnostic
 from agents.tools.lsp.positions import address_of
 from workspaces.api.answers import empty_answer, json_answer
@@ -23,10 +23,10 @@ from workspaces.api.bodies import Form
 from workspaces.api.fields import Text
 from workspaces.api.files import NEVER
 from workspaces.api.paths import PATH_LIMIT, resolved
+from workspaces.log.errors import LanguageServerUnknown
+from workspaces.log.reader import read
+from workspaces.log.timestamps import as_rfc3339
 from workspaces.queries.workspaces import read_open_workspace, require_open
-from workspaces.storage.errors import LanguageServerUnknown
-from workspaces.storage.moments import as_rfc3339
-from workspaces.storage.reader import read
 
 
 class LspsView(ApiView):

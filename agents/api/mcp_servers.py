@@ -19,8 +19,8 @@ from agents.config.edits.changes import StoredPlace, change_stored
 from agents.config.edits.choices import StoredScope, remove_value, set_value
 from agents.config.mask import masked_address
 from agents.models import McpServer
-from agents.runner.mcp_servers import mcp_host
-from agents.runner.own_environment import server_env
+from agents.runs.tool_servers.mcp_servers import mcp_host
+from agents.runs.tool_servers.own_environment import server_env
 from agents.tools.mcp.contract import Change, McpFailed, OfferedPrompt, ResourceContent, State
 from agents.tools.mcp.limits import MAX_ARGUMENTS, MAX_NAME_CHARS, MAX_URI_CHARS
 from agents.tools.mcp.server import Server
@@ -33,11 +33,11 @@ from workspaces.api.api_view import ApiView
 from workspaces.api.bodies import Form
 from workspaces.api.fields import Text, TextMap
 from workspaces.api.files import NEVER
+from workspaces.log.errors import BadField, McpServerUnknown, McpUnavailable
+from workspaces.log.ids import new_id
+from workspaces.log.reader import read
+from workspaces.log.timestamps import as_rfc3339
 from workspaces.queries.workspaces import read_open_workspace, require_open
-from workspaces.storage.errors import BadField, McpServerUnknown, McpUnavailable
-from workspaces.storage.ids import new_id
-from workspaces.storage.moments import as_rfc3339
-from workspaces.storage.reader import read
 
 _ARGUMENT_CHARS = 100_000
 

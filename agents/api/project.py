@@ -17,8 +17,8 @@ from agents.config.edits.file import NotWritable
 from agents.prompts.template import init_prompt
 from workspaces.api.answers import empty_answer, json_answer
 from workspaces.api.api_view import ApiView
+from workspaces.log.reader import read
 from workspaces.queries.workspaces import read_open_workspace, require_open
-from workspaces.storage.reader import read
 
 MARK = "init"
 _PATHS_LIMIT = 500

@@ -7,10 +7,10 @@ from typing import Any
 from django.conf import settings
 from rest_framework import serializers
 
-from agents.actions.accept import Attachment, Prompt, QueueLimits
+from agents.runs.accept import Attachment, Prompt, QueueLimits
 from workspaces.api.bodies import Form
 from workspaces.api.fields import WORDS, Base64Text, Text
-from workspaces.storage.errors import BadField
+from workspaces.log.errors import BadField
 
 ATTACHMENTS = 50
 CONTENT_CHARS = 20 * 1024 * 1024  # each; together they are bounded with the body

@@ -8,13 +8,13 @@ from typing import Any
 from django.http import HttpResponse
 from rest_framework import serializers
 
-from agents.actions.questions import answer_questions, dismiss_questions
+from agents.runs.questions import answer_questions, dismiss_questions
 from workspaces.api.answers import json_answer
 from workspaces.api.api_view import ApiView
 from workspaces.api.bodies import Form
 from workspaces.api.fields import WORDS, Flag, Text, Texts
+from workspaces.log.reader import read
 from workspaces.queries.workspaces import require_open
-from workspaces.storage.reader import read
 
 RESPONSES = 100
 CHOICES = 100

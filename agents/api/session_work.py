@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from django.http import HttpResponse
 
-from agents.actions.accept import summarize
-from agents.actions.cancel import cancel, clear_queue
-from agents.actions.deletion import delete_session
 from agents.api.prompts import queue_limits
-from agents.queue.queries import queued_prompts
+from agents.runs.accept import summarize
+from agents.runs.cancel import cancel, clear_queue
+from agents.runs.deletion import delete_session
+from agents.runs.queued import queued_prompts
 from workspaces.api import sessions
 from workspaces.api.answers import empty_answer, json_answer
 from workspaces.api.api_view import ApiView
+from workspaces.log.reader import read
 from workspaces.queries.sessions import require_session
 from workspaces.queries.workspaces import require_open
-from workspaces.storage.reader import read
 
 
 class DeletableSessionView(sessions.SessionView):

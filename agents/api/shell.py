@@ -11,16 +11,16 @@ from typing_extensions import override
 
 from agents.config.cache import configs
 from agents.jobs.user_command import UserCommand, run_user_command
-from agents.runner.own_environment import server_env
+from agents.runs.tool_servers.own_environment import server_env
 from agents.tools import limits
 from workspaces.api.answers import json_answer
 from workspaces.api.api_view import ApiView
 from workspaces.api.bodies import Form
 from workspaces.api.fields import WORDS, Text
+from workspaces.log.errors import BadField
+from workspaces.log.reader import read
 from workspaces.queries.sessions import require_session
 from workspaces.queries.workspaces import read_open_workspace
-from workspaces.storage.errors import BadField
-from workspaces.storage.reader import read
 
 MOST_COLUMNS = 1_000
 

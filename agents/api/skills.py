@@ -15,9 +15,9 @@ from workspaces.api.api_view import ApiView
 from workspaces.api.bodies import Form
 from workspaces.api.fields import Text
 from workspaces.api.paths import PATH_LIMIT
+from workspaces.log.errors import SkillUnknown
+from workspaces.log.reader import read
 from workspaces.queries.workspaces import require_open
-from workspaces.storage.errors import SkillUnknown
-from workspaces.storage.reader import read
 
 
 class SkillsView(ApiView):

@@ -9,18 +9,18 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from agents.actions.accept import accept
-from agents.actions.answer import Answer
-from agents.actions.answer import answer as answer_request
-from agents.actions.cancel import cancel as cancel_session
-from agents.actions.questions import answer_questions, dismiss_questions
 from agents.api.prompts import PromptForm, prompt_of, queue_limits
 from agents.api.questions import AnswersForm, DismissForm, given
+from agents.runs.accept import accept
+from agents.runs.answer import Answer
+from agents.runs.answer import answer as answer_request
+from agents.runs.cancel import cancel as cancel_session
+from agents.runs.questions import answer_questions, dismiss_questions
 from workspaces.api.bodies import Form, checked
 from workspaces.api.fields import Text
+from workspaces.log.errors import BadField
+from workspaces.log.reader import read
 from workspaces.queries.workspaces import require_open
-from workspaces.storage.errors import BadField
-from workspaces.storage.reader import read
 
 Body = Mapping[str, Any]
 Command = Callable[[str, Body], Awaitable[Mapping[str, Any] | None]]

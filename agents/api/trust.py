@@ -18,10 +18,10 @@ from workspaces.api.api_view import ApiView
 from workspaces.api.bodies import Form
 from workspaces.api.fields import Text
 from workspaces.api.paths import PATH_LIMIT, resolved_folder
+from workspaces.log.errors import BadField, Refusal
+from workspaces.log.reader import read
+from workspaces.log.writer import writer
 from workspaces.queries.trust import answered_requests, shown_answer
-from workspaces.storage.errors import BadField, Refusal
-from workspaces.storage.reader import read
-from workspaces.storage.writer import writer
 
 
 class TrustChanged(Refusal):

@@ -6,7 +6,6 @@ from typing import Any
 
 from django.http import HttpResponse
 
-from agents.actions.accept import accept
 from agents.api.prompts import PromptForm, prompt_of, queue_limits
 from agents.config.cache import configs
 from agents.config.load import LoadedConfig
@@ -14,13 +13,14 @@ from agents.config.providers.catalogue import known_providers
 from agents.config.providers.models import shown_model
 from agents.config.public import shown_choice
 from agents.config.settings import ModelChoice
-from agents.queue.queries import busy_sessions
+from agents.runs.accept import accept
+from agents.runs.queued import busy_sessions
 from workspaces.api.answers import empty_answer, json_answer
 from workspaces.api.api_view import ApiView
 from workspaces.api.bodies import Form
 from workspaces.api.fields import Flag
+from workspaces.log.reader import read
 from workspaces.queries.workspaces import require_open
-from workspaces.storage.reader import read
 
 
 class AgentView(ApiView):

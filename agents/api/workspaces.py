@@ -6,23 +6,23 @@ from typing import Any
 
 from django.http import HttpResponse
 
-from agents.actions.teardown import release, retire
 from agents.config.cache import configs
+from agents.runs.teardown import release, retire
 from agents.skills.cache import skill_cache
 from agents.skills.watch import shown_states
 from workspaces.api.answers import empty_answer, json_answer
 from workspaces.api.api_view import ApiView
 from workspaces.api.opening import OpeningForm, open_for_client
 from workspaces.api.version import VERSION
+from workspaces.client_ids import client_id_of
+from workspaces.delivery.attachments import close_streams
+from workspaces.log.errors import WorkspaceUnknown
+from workspaces.log.reader import read
 from workspaces.queries.workspaces import (
     OpenWorkspace,
     list_open_workspaces,
     read_open_workspace,
 )
-from workspaces.storage.client_ids import client_id_of
-from workspaces.storage.errors import WorkspaceUnknown
-from workspaces.storage.reader import read
-from workspaces.streams.attachments import close_streams
 
 
 class WorkspacesView(ApiView):

@@ -20,10 +20,10 @@ from agents.config.load import LoadedConfig, load_config
 from agents.config.parse import ParsedFile
 from agents.config.problem import Problem
 from agents.config.trust.decision import TrustAnswers, TrustMode
-from workspaces.storage.errors import WorkspaceUnknown
-from workspaces.storage.reader import read
-from workspaces.storage.secret_box import box
-from workspaces.storage.statements import statements
+from workspaces.log.errors import WorkspaceUnknown
+from workspaces.log.reader import read
+from workspaces.log.secret_box import box
+from workspaces.log.statements import statements
 
 logger = logging.getLogger(__name__)
 

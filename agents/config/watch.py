@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING
 from agents.config.cache import configs
 from agents.config.edits.changes import announce, open_ids
 from agents.config.edits.trust_requests import keep_trust_request
-from workspaces.storage.errors import ShuttingDown, WorkspaceUnknown
-from workspaces.storage.reader import read
+from workspaces.log.errors import ShuttingDown, WorkspaceUnknown
+from workspaces.log.reader import read
 from workspaces.waiting import wait_until_set
 
 if TYPE_CHECKING:

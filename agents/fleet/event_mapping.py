@@ -20,7 +20,7 @@ from agents.llm.contract import (
     ToolInputDelta,
 )
 from agents.tools.limits import cut_middle
-from workspaces.events.parts import ToolResult
+from workspaces.log.parts import ToolResult
 
 NAME_LIMIT = 100
 PARAMS_BYTES = 64 * 1024

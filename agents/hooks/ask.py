@@ -24,7 +24,7 @@ from agents.tools.shell.process import ProcessFailed
 from agents.tools.shell.pumped import Pump, run
 from agents.tools.shell.reaper import PROCESS_MARK
 from agents.tools.shell.watched import BoundedOutput
-from workspaces.storage.ids import new_id
+from workspaces.log.ids import new_id
 from workspaces.waiting import wait_until_set
 
 logger = logging.getLogger(__name__)

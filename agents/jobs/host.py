@@ -14,7 +14,6 @@ from collections.abc import Coroutine
 from functools import cache
 from typing import Any, TypeVar
 
-from agents.actions.shell_command import settle_lost
 from agents.jobs.hosted import Hosted, OnEnd, OnOutput
 from agents.jobs.rows import (
     Recorded,
@@ -23,10 +22,11 @@ from agents.jobs.rows import (
     running_elsewhere,
     to_be_ended,
 )
+from agents.jobs.shell_command import settle_lost
 from agents.tools.shell import identity
-from workspaces.storage.errors import ShuttingDown
-from workspaces.storage.reader import read
-from workspaces.storage.writer import writer
+from workspaces.log.errors import ShuttingDown
+from workspaces.log.reader import read
+from workspaces.log.writer import writer
 from workspaces.waiting import wait_until_set
 
 logger = logging.getLogger(__name__)

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 from agents.models import JobState
 from agents.tools.shell.jobs import JobReport
+from workspaces.log.statements import statements
+from workspaces.log.transaction import Transaction
 from workspaces.queries.workspaces import require_open
-from workspaces.storage.statements import statements
-from workspaces.storage.transaction import Transaction
 
 _IS_USERS = "EXISTS (SELECT 1 FROM workspaces_message m WHERE m.id = j.id)"
 

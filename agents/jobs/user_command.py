@@ -12,21 +12,21 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from agents.actions.shell_command import finish_command, keep_output, start_command
 from agents.jobs.host import job_host
 from agents.jobs.hosted import Hosted
 from agents.jobs.rows import JobRow
+from agents.jobs.shell_command import finish_command, keep_output, start_command
 from agents.tools import limits
 from agents.tools.shell import identity
 from agents.tools.shell.environment import user_environment
 from agents.tools.shell.process import ProcessFailed
 from agents.tools.shell.running import Running, shell_command, shown
 from agents.tools.shell.watched import WatchedOutput
-from workspaces.events.outputs import tell_output
-from workspaces.events.types import Output
-from workspaces.storage.errors import BadField, CommandsRunning, ShuttingDown
-from workspaces.storage.ids import new_id
-from workspaces.storage.writer import writer
+from workspaces.delivery.tool_output import tell_output
+from workspaces.log.errors import BadField, CommandsRunning, ShuttingDown
+from workspaces.log.ids import new_id
+from workspaces.log.types import Output
+from workspaces.log.writer import writer
 
 _TELL_SECONDS = 0.1
 _SAVES_PER_SECOND = 4.0

@@ -25,10 +25,10 @@ from agents.tools.shell import identity
 from agents.tools.shell.jobs import JobOrder, JobRefused, JobReport
 from agents.tools.shell.running import Running
 from agents.tools.shell.watched import WatchedOutput
-from workspaces.storage.errors import Refusal
-from workspaces.storage.reader import read
-from workspaces.storage.transaction import Transaction
-from workspaces.storage.writer import writer
+from workspaces.log.errors import Refusal
+from workspaces.log.reader import read
+from workspaces.log.transaction import Transaction
+from workspaces.log.writer import writer
 
 logger = logging.getLogger(__name__)
 

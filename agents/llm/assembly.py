@@ -24,8 +24,8 @@ from agents.llm.contract import (
     ToolInputDelta,
 )
 from agents.llm.errors import ReplyTooLarge
-from workspaces.events.parts import Parts, Reasoning, Text, ToolCall
-from workspaces.events.types import Header
+from workspaces.log.parts import Parts, Reasoning, Text, ToolCall
+from workspaces.log.types import Header
 
 REPLY_LIMIT = 8 * 1024 * 1024  # characters
 PART_LIMIT = 2_000

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import assert_never
 
 from agents.llm.history import UserTurn
-from workspaces.events.parts import (
+from workspaces.log.parts import (
     Binary,
     Finish,
     ImageUrl,

@@ -14,7 +14,7 @@ from typing import Any, Protocol, TypeAlias
 
 from agents.config.settings import ModelInfo
 from agents.turn.transcript import Message
-from workspaces.events.parts import FinishReason
+from workspaces.log.parts import FinishReason
 
 SILENCE_SECONDS = 120.0  # without a byte for so long, a wire gives its request up
 

@@ -16,7 +16,7 @@ import orjson
 
 from agents.llm.json_text import parse_object
 from agents.turn.transcript import Message
-from workspaces.events.parts import (
+from workspaces.log.parts import (
     Part,
     Reasoning,
     Role,

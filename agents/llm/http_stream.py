@@ -30,7 +30,7 @@ from agents.llm.errors import (
 )
 from agents.llm.read_batching import gathering_here
 from agents.llm.sse_lines import SseLines
-from workspaces.events.parts import FinishReason
+from workspaces.log.parts import FinishReason
 
 LOOKS = 4  # within the time allowed: so much later than it, at most, silence is noticed
 

@@ -8,7 +8,7 @@ tag, as they always did: they are base64 and hold no colon.
 from __future__ import annotations
 
 from agents.llm.history import AssistantTurn
-from workspaces.events.parts import Reasoning
+from workspaces.log.parts import Reasoning
 
 RESPONSES = "openai-responses"
 GEMINI = "gemini"

@@ -22,7 +22,7 @@ from agents.tools.shell.process import ProcessFailed
 from agents.tools.shell.pumped import run
 from agents.tools.shell.reaper import PROCESS_MARK, SERVER_MARK
 from agents.tools.shell.safe_git import safe_git_variables
-from workspaces.storage.ids import new_id
+from workspaces.log.ids import new_id
 
 SECONDS = 2.0  # for all of it: a first prompt waits
 STATUS_LINES = 20

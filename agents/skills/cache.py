@@ -10,9 +10,9 @@ from functools import cache
 from agents.config.cache import configs
 from agents.skills.discover import FoundSkills, find_skills
 from agents.skills.skill import Skill
+from workspaces.log.errors import WorkspaceUnknown
+from workspaces.log.reader import read
 from workspaces.models import Workspace
-from workspaces.storage.errors import WorkspaceUnknown
-from workspaces.storage.reader import read
 
 LOOK_SECONDS = 1.0
 KEPT = 500

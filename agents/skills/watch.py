@@ -16,12 +16,12 @@ import orjson
 
 from agents.skills.cache import SkillCache, skill_cache
 from agents.skills.skill import SkillState
-from workspaces.events.types import Kind
+from workspaces.log.errors import Refusal
+from workspaces.log.reader import read
+from workspaces.log.transaction import Transaction
+from workspaces.log.types import Kind
+from workspaces.log.writer import writer
 from workspaces.queries.workspaces import list_open_workspaces, require_open
-from workspaces.storage.errors import Refusal
-from workspaces.storage.reader import read
-from workspaces.storage.transaction import Transaction
-from workspaces.storage.writer import writer
 
 logger = logging.getLogger(__name__)
 

@@ -20,7 +20,7 @@ from agents.tools.contract import (
 )
 from agents.tools.description import beside
 from agents.tools.limits import MAX_CHOICES, MAX_QUESTION_CHARS, MAX_QUESTIONS
-from workspaces.storage.ids import new_id
+from workspaces.log.ids import new_id
 
 TYPES = ("yes_no", "single_choice", "multi_choice", "free_text")
 CHOOSING = frozenset({"single_choice", "multi_choice"})

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from agents.turn.effects import CallModel, End, Outcome, Release, SaveReply, Summarise
 from agents.turn.state import REPLIES_BETWEEN_SUMMARIES, Phase, Step, Turn, ended
-from workspaces.events.parts import FinishReason
+from workspaces.log.parts import FinishReason
 
 
 def call_model(turn: Turn, *, fold: bool) -> Step:

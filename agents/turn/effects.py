@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TypeAlias
 
-from workspaces.events.parts import FinishReason
+from workspaces.log.parts import FinishReason
 
 
 class Outcome(StrEnum):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from workspaces.events.parts import FinishReason
+from workspaces.log.parts import FinishReason
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,7 +37,7 @@ from agents.turn.reply_calls import (
     judge_again,
 )
 from agents.turn.state import Call, Phase, Progress, Step, Turn, ended
-from workspaces.events.parts import FinishReason
+from workspaces.log.parts import FinishReason
 
 
 def advance(turn: Turn, happened: Input) -> Step:

@@ -37,7 +37,7 @@ from agents.turn.state import (
     trace_of,
     with_progress,
 )
-from workspaces.events.parts import FinishReason
+from workspaces.log.parts import FinishReason
 
 
 def allow(turn: Turn, allowed: Allowed) -> Step:

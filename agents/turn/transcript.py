@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from workspaces.events.parts import Parts, Role
+from workspaces.log.parts import Parts, Role
 
 
 @dataclass(frozen=True, slots=True)

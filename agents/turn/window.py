@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from agents.turn.transcript import Message
-from workspaces.events.parts import (
+from workspaces.log.parts import (
     Binary,
     Finish,
     ImageUrl,

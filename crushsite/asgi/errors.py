@@ -15,8 +15,8 @@ from rest_framework.exceptions import APIException, MethodNotAllowed
 
 from workspaces.api.answers import json_answer
 from workspaces.api.bodies import sentence_of
-from workspaces.storage.errors import Refusal
-from workspaces.storage.failures import failure_of, refusal_of
+from workspaces.log.errors import Refusal
+from workspaces.log.failures import failure_of, refusal_of
 
 logger = logging.getLogger(__name__)
 

@@ -19,9 +19,9 @@ from crushsite.asgi.guard import Guard
 from crushsite.child.server_turn import entrance_of
 from crushsite.process import ServerProcess
 from permissions.pending import pending_frames
-from workspaces.streams.native_socket import NativeSocket
-from workspaces.streams.native_sse import NativeSse
-from workspaces.streams.v1_events import V1Events
+from workspaces.delivery.native_socket import NativeSocket
+from workspaces.delivery.native_sse import NativeSse
+from workspaces.delivery.v1_events import V1Events
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Any]]

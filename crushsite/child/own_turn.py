@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from agents.fleet.child.turn_host import TurnRules
     from crushsite.child.equipment import Equipment
     from crushsite.process import ServerProcess
-    from workspaces.storage.transaction import Transaction
+    from workspaces.log.transaction import Transaction
 
 LOADED = ("agents.fleet.child.turn", "crushsite.child.equipment", "crushsite.process")
 PARENT = "parent"  # of every session here: whoever dialled in. It has no row.
@@ -49,7 +49,7 @@ class OwnTurn:
         # Loaded in a thread as well: meanwhile the parent's handshake is answered.
         await asyncio.to_thread(_load)
         from agents.fleet.child.turn import TurnExecutor  # noqa: PLC0415  after `_load`
-        from agents.runner.sub_agents import fleet_host  # noqa: PLC0415  after `_load`
+        from agents.runs.children.host import fleet_host  # noqa: PLC0415  after `_load`
         from crushsite.child.equipment import Equipment  # noqa: PLC0415  after `_load`
         from crushsite.process import ProcessShape, ServerProcess, set_process  # noqa: PLC0415  after `_load`
 
@@ -124,8 +124,8 @@ async def _open_workspace(spec: ProvisionSpec) -> str:
 
     from workspaces.actions.claims import claim_workspace  # noqa: PLC0415  after `_load`
     from workspaces.actions.workspaces import Opening, open_workspace  # noqa: PLC0415  after `_load`
+    from workspaces.log.writer import writer  # noqa: PLC0415  after `_load`
     from workspaces.models.workspace import PermissionMode  # noqa: PLC0415  after `_load`
-    from workspaces.storage.writer import writer  # noqa: PLC0415  after `_load`
 
     path = Path(spec.workspace) if spec.workspace else Path.cwd()
     resolved = await asyncio.to_thread(path.resolve)
@@ -168,8 +168,8 @@ class _ChildTurnHost:
             self._equipment.forget(session_id)
 
     def feed(self, workspace_id: str, after: int | None) -> AsyncIterator[bytes]:
-        from workspaces.events.readers import Wire  # noqa: PLC0415  after `_load`
-        from workspaces.events.subscribe import stream_native  # noqa: PLC0415  after `_load`
+        from workspaces.delivery.readers import Wire  # noqa: PLC0415  after `_load`
+        from workspaces.delivery.subscribe import stream_native  # noqa: PLC0415  after `_load`
 
         return stream_native(self._server.hub, workspace_id, after=after, wire=Wire.WS)
 

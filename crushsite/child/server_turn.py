@@ -12,7 +12,6 @@ from typing import Any
 
 from django.conf import settings
 
-from agents.actions import teardown
 from agents.fleet.child.consumer import Entrance
 from agents.fleet.child.conversation import Tally
 from agents.fleet.child.executor import Executor
@@ -20,13 +19,14 @@ from agents.fleet.child.script import EchoExecutor, ScriptExecutor
 from agents.fleet.child.turn import TurnExecutor
 from agents.fleet.child.turn_host import TurnRules
 from agents.fleet.wire import Run
+from agents.runs import teardown
 from crushsite.process import ServerProcess
 from workspaces.api.bodies import checked
 from workspaces.api.opening import OpeningForm, open_for_client
-from workspaces.events.readers import Wire
-from workspaces.events.subscribe import stream_native
-from workspaces.storage.errors import Refusal
-from workspaces.storage.ids import new_id
+from workspaces.delivery.readers import Wire
+from workspaces.delivery.subscribe import stream_native
+from workspaces.log.errors import Refusal
+from workspaces.log.ids import new_id
 
 
 def entrance_of(server: ServerProcess) -> Entrance:

@@ -16,8 +16,8 @@ from agents.config.cache import FolderConfig, folder_config
 from agents.config.providers.built_in import OFFLINE_ID
 from agents.config.providers.kinds import BUILT_IN
 from agents.config.trust.decision import CURE, TrustState
+from agents.diagnosis import ASK_SECONDS, facts_of, unstored_folder
 from agents.llm.shutdown import end_connections
-from agents.runner.diagnosis import ASK_SECONDS, facts_of, unstored_folder
 from crushsite.cli.findings import Finding, fail, ok, warn
 from crushsite.server_client import (
     RunningServer,

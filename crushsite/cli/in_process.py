@@ -20,14 +20,14 @@ from typing import TYPE_CHECKING, Any, cast
 import orjson
 from django.conf import settings
 
-from agents.actions import accept, cancel, teardown
-from agents.actions.answer import Answer
-from agents.actions.answer import answer as answer_request
-from agents.actions.questions import answer_questions, dismiss_questions
 from agents.api.prompts import queue_limits
 from agents.config.cache import configs
 from agents.config.edits.trust_requests import keep_trust_request
 from agents.jobs.host import job_host
+from agents.runs import accept, cancel, teardown
+from agents.runs.answer import Answer
+from agents.runs.answer import answer as answer_request
+from agents.runs.questions import answer_questions, dismiss_questions
 from crushsite.asgi.routing import Router, guarded
 from crushsite.cli.session import FeedBroken, Item, Pending, PromptRefused, jobs_held_by
 from crushsite.data_folder import remove_server_file, write_server_file
@@ -38,14 +38,14 @@ from workspaces.actions.sessions import create_session, rename_session
 from workspaces.api.bodies import checked
 from workspaces.api.opening import OpeningForm, open_for_client
 from workspaces.api.writing import write_in_open
-from workspaces.events.readers import Wire
-from workspaces.events.subscribe import stream_native
+from workspaces.delivery.attachments import Attachment
+from workspaces.delivery.readers import Wire
+from workspaces.delivery.subscribe import stream_native
+from workspaces.log.errors import Refusal
+from workspaces.log.ids import new_id
+from workspaces.log.reader import read
 from workspaces.models import ClientClaim
 from workspaces.queries.sessions import require_session
-from workspaces.storage.errors import Refusal
-from workspaces.storage.ids import new_id
-from workspaces.storage.reader import read
-from workspaces.streams.attachments import Attachment
 
 if TYPE_CHECKING:
     from crushsite.server.asgi_server import AsgiServer

@@ -12,7 +12,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from agents.actions.answer import Answer
+from agents.runs.answer import Answer
 from crushsite.cli.in_process import InProcess
 from crushsite.cli.over_http import OverHttp
 from crushsite.cli.session import Item, Pending, PromptRefused, PromptSession

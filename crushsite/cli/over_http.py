@@ -11,8 +11,8 @@ from typing import Any
 
 import orjson
 
-from agents.actions.answer import Answer
 from agents.llm.sse_lines import SseLines
+from agents.runs.answer import Answer
 from crushsite.cli.session import (
     FeedBroken,
     Item,
@@ -29,7 +29,7 @@ from crushsite.server_client import (
     in_path,
     named_server,
 )
-from workspaces.storage.ids import new_id
+from workspaces.log.ids import new_id
 
 EVENT_LIMIT = 256 * 1024 * 1024  # our own server's: whole messages with their attachments
 

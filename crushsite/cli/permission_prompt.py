@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
-from agents.actions.answer import Answer
+from agents.runs.answer import Answer
 from crushsite.cli.request_text import (
     PermissionQuestion,
     choices_of,

@@ -12,10 +12,10 @@ from typing import Any, Protocol, TypeAlias
 
 from django.db import DatabaseError, connection
 
-from agents.actions.answer import Answer
 from agents.models import Job, JobState, Run, RunState
+from agents.runs.answer import Answer
+from workspaces.log.timestamps import now_ms
 from workspaces.models import ClientClaim
-from workspaces.storage.moments import now_ms
 
 Item: TypeAlias = Mapping[str, Any] | Sequence[Any]
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from django.conf import settings
 from django.core.management.base import CommandError
 
-from agents.actions.blocking import cancel_and_wait
+from agents.runs.blocking import cancel_and_wait
 from crushsite.program_name import command_line
 from crushsite.server_client import (
     RunningServer,
@@ -20,8 +20,8 @@ from crushsite.server_client import (
     find_running_server,
     in_path,
 )
+from workspaces.log.errors import Refusal
 from workspaces.models import Session
-from workspaces.storage.errors import Refusal
 
 SHORTEST_BEGINNING = 4  # of an id that stands for the whole
 

@@ -22,8 +22,8 @@ from crushsite.server.backpressure import Inbox
 from crushsite.server.http import BodyBudget, Channel, HttpRequest
 from crushsite.server.transport import CLOCK, Transport
 from crushsite.server.websocket import Socket, SocketFactory
-from workspaces.storage.client_ids import CONNECTION
-from workspaces.streams.pushing import PUSH
+from workspaces.client_ids import CONNECTION
+from workspaces.delivery.pushing import PUSH
 
 logger = logging.getLogger(__name__)
 

@@ -18,7 +18,7 @@ from twisted.web import http
 from typing_extensions import override
 
 from crushsite.server.transport import CLOCK, Exchange
-from workspaces.storage.client_ids import Connection
+from workspaces.client_ids import Connection
 
 _HTTPChannel: Any = http.HTTPChannel
 

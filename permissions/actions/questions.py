@@ -8,9 +8,9 @@ from typing import Any
 import orjson
 
 from permissions.models import BatchState, QuestionBatch
-from workspaces.events.types import Kind
-from workspaces.storage.ids import new_id
-from workspaces.storage.transaction import Transaction
+from workspaces.log.ids import new_id
+from workspaces.log.transaction import Transaction
+from workspaces.log.types import Kind
 
 
 def ask_questions(

@@ -11,10 +11,10 @@ import orjson
 from permissions.models import Grant, PermissionRequest, RequestState
 from permissions.policy.protected import covers_folder
 from workspaces.actions.sessions import path_of_session
-from workspaces.events.types import Kind
-from workspaces.storage.errors import BadField
-from workspaces.storage.ids import new_id
-from workspaces.storage.transaction import Transaction
+from workspaces.log.errors import BadField
+from workspaces.log.ids import new_id
+from workspaces.log.transaction import Transaction
+from workspaces.log.types import Kind
 
 
 def ask_permission(

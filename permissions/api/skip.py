@@ -10,10 +10,10 @@ from workspaces.api.api_view import ApiView
 from workspaces.api.bodies import Form
 from workspaces.api.fields import Flag, Text
 from workspaces.api.opening import permission_mode_of
+from workspaces.log.reader import read
+from workspaces.log.writer import writer
 from workspaces.models.workspace import PermissionMode
 from workspaces.queries.workspaces import read_permission_mode
-from workspaces.storage.reader import read
-from workspaces.storage.writer import writer
 
 
 class SkipForm(Form):

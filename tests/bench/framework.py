@@ -99,9 +99,9 @@ async def _writes(folder: Path, count: int) -> None:
     from functools import partial
 
     from workspaces.actions.workspaces import Opening, open_workspace
-    from workspaces.events.types import Kind
-    from workspaces.storage.reader import stop_reading
-    from workspaces.storage.writer import Writer
+    from workspaces.log.reader import stop_reading
+    from workspaces.log.types import Kind
+    from workspaces.log.writer import Writer
 
     writer = Writer()
     writer.start(publish=lambda recorded: None, loop=asyncio.get_running_loop())
@@ -154,9 +154,9 @@ def _append_by_orm(workspace_id: str, count: int) -> None:
 async def _deliveries(count: int) -> None:
     from channels.layers import InMemoryChannelLayer
 
-    from workspaces.events.readers import NativeReader, Wire
-    from workspaces.events.room import Room
-    from workspaces.storage.transaction import Recorded
+    from workspaces.delivery.readers import NativeReader, Wire
+    from workspaces.delivery.room import Room
+    from workspaces.log.transaction import Recorded
 
     rounds = count // READERS
     layer = InMemoryChannelLayer(capacity=rounds + 1)

@@ -65,12 +65,12 @@ async def _listing(project: Path, count: int = 10_000, times: int = 5) -> float:
     from workspaces.actions.messages import create_message
     from workspaces.actions.sessions import create_session
     from workspaces.api.answers import json_answer
-    from workspaces.events.parts import Finish, FinishReason, Role, Text
+    from workspaces.log.parts import Finish, FinishReason, Role, Text
+    from workspaces.log.reader import read
+    from workspaces.log.transaction import Transaction
+    from workspaces.log.writer import writer
     from workspaces.models import Workspace
     from workspaces.queries.messages import messages_of_session
-    from workspaces.storage.reader import read
-    from workspaces.storage.transaction import Transaction
-    from workspaces.storage.writer import writer
 
     workspace_id = await read(lambda: Workspace.objects.get(path=str(project)).pk)
     session = await writer.write(
@@ -119,7 +119,7 @@ async def _session(project: Path) -> tuple[str, str]:
     """A new session, and its workspace."""
     from workspaces.actions.sessions import create_session
     from workspaces.actions.workspaces import Opening, open_workspace
-    from workspaces.storage.writer import writer
+    from workspaces.log.writer import writer
 
     workspace = await writer.write("", lambda tx: open_workspace(tx, Opening(str(project), "")))
     session = await writer.write(
@@ -132,7 +132,6 @@ async def _turn(
     server: Any, project: Path, steps: int, session: tuple[str, str] | None = None
 ) -> list[tuple[float, float]]:
     """When the model was asked, and how much processor time was used until then."""
-    from agents.actions.accept import Prompt, accept
     from agents.config.settings import ModelChoice, ModelInfo, Settings
     from agents.llm.contract import (
         ModelRequest,
@@ -143,11 +142,12 @@ async def _turn(
         ToolInputDelta,
         Usage,
     )
-    from agents.queue.claim import Claimed
-    from agents.runner.brief import Brief, Model
-    from agents.runner.pool import PoolSettings, RunPool
+    from agents.runs.accept import Prompt, accept
+    from agents.runs.brief import Brief, Model
+    from agents.runs.claim import Claimed
+    from agents.runs.pool import PoolSettings, RunPool
     from agents.tools.registry import available
-    from workspaces.events.parts import FinishReason
+    from workspaces.log.parts import FinishReason
 
     asked: list[tuple[float, float]] = []
 

@@ -7,7 +7,7 @@ from typing import Any
 from agents.config.settings import ModelInfo
 from agents.llm.contract import ModelRequest, ToolSpec
 from agents.turn.transcript import Message
-from workspaces.events.parts import Part, Role, Text, ToolResult
+from workspaces.log.parts import Part, Role, Text, ToolResult
 
 MODEL = ModelInfo("m-1", "Model", supports_attachments=True, can_reason=True)
 BLIND = ModelInfo("m-2", "Blind model")

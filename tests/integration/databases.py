@@ -20,7 +20,7 @@ from pytest_django import DjangoDbBlocker
 
 from crushsite import env
 from tests.acceptance.harness.postgres import Postgres, postgres_binaries
-from workspaces.storage.reader import stop_reading
+from workspaces.log.reader import stop_reading
 
 SQLITE = "sqlite"
 POSTGRESQL = "postgresql"

@@ -21,7 +21,7 @@ AREAS: dict[str, tuple[str, ...]] = {
 # a survivor.
 TESTS = (
     "tests/unit",
-    "tests/integration/actions",
+    "tests/integration/runs",
     "tests/integration/events",
     "tests/integration/storage",
     "tests/integration/api",

@@ -1,6 +1,6 @@
 """Which client a kept-alive connection belongs to."""
 
-from workspaces.storage.client_ids import CONNECTION, Connection, connection_of
+from workspaces.client_ids import CONNECTION, Connection, connection_of
 
 
 def test_a_connection_belongs_to_the_client_that_its_requests_name() -> None:

@@ -16,7 +16,7 @@ from agents.tools.mcp.tools.list_mcp_resources import ListMcpResources
 from agents.tools.mcp.tools.read_mcp_resource import ReadMcpResource
 from agents.tools.registry import TOOLS
 from crushsite import api_urls
-from workspaces.events.types import Kind, StreamOnly
+from workspaces.log.types import Kind, StreamOnly
 
 if TYPE_CHECKING:
     from agents.tools.lsp.workspace import WorkspaceServers

@@ -7,8 +7,8 @@ import pytest
 from django.db import OperationalError
 
 from crushsite.logs import LineFormatter, OutageFilter
-from workspaces.storage.errors import DatabaseUnreachable
-from workspaces.storage.log_throttle import LogThrottle
+from workspaces.log.errors import DatabaseUnreachable
+from workspaces.log.log_throttle import LogThrottle
 
 
 def line(message: str, **concerns: object) -> str:

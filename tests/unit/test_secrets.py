@@ -14,7 +14,7 @@ from cryptography.fernet import Fernet
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from workspaces.storage.secrets import SecretBox, SecretsUnavailable
+from workspaces.log.secrets import SecretBox, SecretsUnavailable
 
 ROOT = Path(__file__).parents[2]
 
@@ -153,13 +153,13 @@ def test_its_repr_shows_nothing(key_file):
 
 
 def test_it_loads_no_cryptography_before_it_is_used():
-    code = "import sys, workspaces.storage.secrets; sys.exit('cryptography' in sys.modules)"
+    code = "import sys, workspaces.log.secrets; sys.exit('cryptography' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True, timeout=60)
 
 
 def test_twenty_processes_that_start_at_once_agree_on_one_key(key_file):
     code = (
-        "import sys; from pathlib import Path; from workspaces.storage.secrets import SecretBox\n"
+        "import sys; from pathlib import Path; from workspaces.log.secrets import SecretBox\n"
         "import cryptography.fernet\n"
         "print('ready', flush=True); sys.stdin.readline()\n"
         "print(SecretBox(Path(sys.argv[1])).seal('a'))"

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from workspaces.actions.sessions import tell_session
+from workspaces.log.errors import ClientNotAttached, ClientRetired, SessionUnknown
+from workspaces.log.transaction import Transaction
 from workspaces.models import ClientClaim, RetiredClient, Session
-from workspaces.storage.errors import ClientNotAttached, ClientRetired, SessionUnknown
-from workspaces.storage.transaction import Transaction
 
 # While a stream is open its process renews the claim; after a crash it lapses by itself.
 RENEWED_FOR_MS = 30_000

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from workspaces.events.types import Kind
+from workspaces.log.ids import new_id
+from workspaces.log.transaction import Transaction
+from workspaces.log.types import Kind
 from workspaces.models import FileVersion
-from workspaces.storage.ids import new_id
-from workspaces.storage.transaction import Transaction
 
 
 def record_read(tx: Transaction, session_id: str, *, path: str, mtime_ns: int, size: int) -> None:

@@ -8,12 +8,12 @@ from typing import Any
 
 import orjson
 
-from workspaces.events.message_rows import COLUMNS, message_of_row, message_wire
-from workspaces.events.parts import Parts, Role, ShellCommand, parts_to_wire
-from workspaces.events.types import Kind
-from workspaces.storage.attached_data import store_attached
-from workspaces.storage.ids import new_id
-from workspaces.storage.transaction import Transaction
+from workspaces.log.attached_data import store_attached
+from workspaces.log.ids import new_id
+from workspaces.log.message_rows import MESSAGE_COLUMNS, message_of_row, message_wire
+from workspaces.log.parts import Parts, Role, ShellCommand, parts_to_wire
+from workspaces.log.transaction import Transaction
+from workspaces.log.types import Kind
 
 
 def create_message(
@@ -222,7 +222,7 @@ def _change(
     """Sets the columns, a constant of the caller, and tells of the message as it is then."""
     (row,) = tx.fetch(
         f"UPDATE workspaces_message SET {columns}, updated_at = %s WHERE id = %s"
-        f" RETURNING {COLUMNS}",
+        f" RETURNING {MESSAGE_COLUMNS}",
         [*values, tx.now, message_id],
     )
     message = message_of_row(row)

@@ -7,11 +7,11 @@ from typing import Any
 
 import orjson
 
-from workspaces.events.session_rows import COLUMNS, session_of_row, without_empty
-from workspaces.events.types import Kind
-from workspaces.storage.errors import SessionUnknown
-from workspaces.storage.ids import new_id
-from workspaces.storage.transaction import Transaction
+from workspaces.log.errors import SessionUnknown
+from workspaces.log.ids import new_id
+from workspaces.log.session_rows import SESSION_COLUMNS, session_of_row, without_empty
+from workspaces.log.transaction import Transaction
+from workspaces.log.types import Kind
 
 DEEPEST = 16  # sessions below each other
 
@@ -41,7 +41,7 @@ def create_session(
 def read_session(tx: Transaction, workspace_id: str, session_id: str) -> dict[str, Any]:
     """The session as native clients see it. Raises ``SessionUnknown``."""
     rows = tx.fetch(
-        f"SELECT {COLUMNS} FROM workspaces_session"
+        f"SELECT {SESSION_COLUMNS} FROM workspaces_session"
         " WHERE id = %s AND workspace_id = %s AND is_deleting = %s",
         [session_id, workspace_id, False],
     )

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from workspaces.events.types import Kind
+from workspaces.log.errors import WorkspaceUnknown
+from workspaces.log.transaction import Transaction
+from workspaces.log.types import Kind
 from workspaces.models import Workspace
 from workspaces.models.workspace import PermissionMode
 from workspaces.queries.workspaces import require_open
-from workspaces.storage.errors import WorkspaceUnknown
-from workspaces.storage.transaction import Transaction
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,8 +17,8 @@ from typing_extensions import override
 
 from workspaces.api.bodies import Form, checked
 from workspaces.bounded_json import LARGE_BYTES
-from workspaces.storage.client_ids import Connection, connection_of
-from workspaces.storage.errors import BadField, Refusal, SessionUnknown, WorkspaceUnknown
+from workspaces.client_ids import Connection, connection_of
+from workspaces.log.errors import BadField, Refusal, SessionUnknown, WorkspaceUnknown
 
 ID_LIMIT = 200
 

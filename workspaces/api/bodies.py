@@ -10,7 +10,7 @@ from rest_framework.exceptions import ParseError, ValidationError
 from rest_framework.settings import api_settings
 
 from workspaces.api.fields import WORDS
-from workspaces.storage.errors import BadField
+from workspaces.log.errors import BadField
 
 
 class Form(serializers.Serializer[Any]):

@@ -15,12 +15,12 @@ from workspaces.api.bodies import Form
 from workspaces.api.fields import Text
 from workspaces.api.paths import PATH_LIMIT, resolved
 from workspaces.api.writing import write_in_open
+from workspaces.log.errors import BadField
+from workspaces.log.reader import read
+from workspaces.log.timestamps import as_rfc3339
+from workspaces.log.transaction import Transaction
 from workspaces.queries.files import list_file_versions, list_read_files, read_last_read
 from workspaces.queries.workspaces import read_open_workspace
-from workspaces.storage.errors import BadField
-from workspaces.storage.moments import as_rfc3339
-from workspaces.storage.reader import read
-from workspaces.storage.transaction import Transaction
 
 NEVER = "0001-01-01T00:00:00Z"  # as clients of this wire spell a moment that never was
 

@@ -6,8 +6,8 @@ from django.http import HttpResponse
 
 from workspaces.api.answers import json_answer
 from workspaces.api.api_view import ApiView
+from workspaces.log.reader import read
 from workspaces.queries.messages import list_messages, list_prompted, list_user_messages
-from workspaces.storage.reader import read
 
 
 class MessagesView(ApiView):

@@ -16,12 +16,12 @@ from workspaces.actions.workspaces import Opening, open_workspace
 from workspaces.api.bodies import Form
 from workspaces.api.fields import Flag, Text, Texts
 from workspaces.api.paths import PATH_LIMIT, resolved_folder
+from workspaces.client_ids import client_id_of
+from workspaces.log.errors import BadField
+from workspaces.log.secret_box import box
+from workspaces.log.transaction import Transaction
+from workspaces.log.writer import writer
 from workspaces.models.workspace import PermissionMode
-from workspaces.storage.client_ids import client_id_of
-from workspaces.storage.errors import BadField
-from workspaces.storage.secret_box import box
-from workspaces.storage.transaction import Transaction
-from workspaces.storage.writer import writer
 
 ENV_COUNT = 10_000
 ENV_CHARS = 1_000_000

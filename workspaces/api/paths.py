@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from workspaces.storage.errors import BadField
+from workspaces.log.errors import BadField
 
 PATH_LIMIT = 4096
 

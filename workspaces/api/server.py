@@ -12,7 +12,7 @@ from workspaces.api.api_view import ApiView
 from workspaces.api.bodies import Form
 from workspaces.api.fields import Text
 from workspaces.api.version import version_facts
-from workspaces.storage.errors import BadField
+from workspaces.log.errors import BadField
 
 COMMANDS = frozenset({"shutdown", "shutdown_if_idle"})
 

@@ -14,10 +14,10 @@ from workspaces.api.api_view import ApiView
 from workspaces.api.bodies import Form
 from workspaces.api.fields import Text
 from workspaces.api.writing import write_in_open
-from workspaces.events.session_rows import for_v1
+from workspaces.client_ids import client_id_of
+from workspaces.log.reader import read
+from workspaces.log.session_rows import for_v1
 from workspaces.queries.sessions import list_children, list_sessions, read_session
-from workspaces.storage.client_ids import client_id_of
-from workspaces.storage.reader import read
 
 TITLE_LIMIT = 500
 

@@ -8,8 +8,8 @@ from django.http import HttpResponse
 
 from workspaces.api.answers import json_answer
 from workspaces.api.api_view import ApiView
+from workspaces.log.reader import read
 from workspaces.queries.snapshot import ReadMore, read_workspace_snapshot
-from workspaces.storage.reader import read
 
 
 class SnapshotView(ApiView):

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
+from workspaces.log.transaction import Transaction
+from workspaces.log.writer import writer
 from workspaces.queries.workspaces import require_open
-from workspaces.storage.transaction import Transaction
-from workspaces.storage.writer import writer
 
 T = TypeVar("T")
 

@@ -1,12 +1,12 @@
-"""Files that users attach to prompts: see ``workspaces.storage.attached_data``."""
+"""Files that users attach to prompts: see ``workspaces.log.attached_data``."""
 
 from __future__ import annotations
 
 from django.db import models
 from typing_extensions import override
 
+from workspaces.log.timestamps import now_ms
 from workspaces.models.workspace import Workspace
-from workspaces.storage.moments import now_ms
 
 
 class Attachment(models.Model):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from django.db import models
 from typing_extensions import override
 
+from workspaces.log.timestamps import now_ms
 from workspaces.models.workspace import Workspace
-from workspaces.storage.moments import now_ms
 
 
 class ClientClaim(models.Model):

@@ -1,13 +1,13 @@
-"""What was said. ``parts`` holds the wire form; see ``workspaces.events.parts``."""
+"""What was said. ``parts`` holds the wire form; see ``workspaces.log.parts``."""
 
 from __future__ import annotations
 
 from django.db import models
 from typing_extensions import override
 
+from workspaces.log.ids import new_id
+from workspaces.log.timestamps import now_ms
 from workspaces.models.session import Session
-from workspaces.storage.ids import new_id
-from workspaces.storage.moments import now_ms
 
 
 class Message(models.Model):

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from workspaces.log.statements import statements
 from workspaces.queries.sessions import require_session
-from workspaces.storage.statements import statements
 
 
 def list_file_versions(workspace_id: str, session_id: str) -> list[dict[str, Any]]:

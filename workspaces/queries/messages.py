@@ -10,12 +10,12 @@ from typing import Any
 
 import orjson
 
-from workspaces.events.message_rows import COLUMNS, message_wire
-from workspaces.events.parts import Role
+from workspaces.log.attached_data import load_attached
+from workspaces.log.message_rows import MESSAGE_COLUMNS, message_wire
+from workspaces.log.parts import Role
+from workspaces.log.statements import Statements, statements
 from workspaces.queries.sessions import require_session
 from workspaces.queries.workspaces import require_open
-from workspaces.storage.attached_data import load_attached
-from workspaces.storage.statements import Statements, statements
 
 
 def list_messages(workspace_id: str, session_id: str) -> list[dict[str, Any]]:
@@ -46,7 +46,7 @@ def messages_of_session(session_id: str) -> list[dict[str, Any]]:
 
 def _messages(where: str, params: Sequence[Any]) -> list[dict[str, Any]]:
     with statements() as cursor:
-        cursor.execute(f"SELECT {COLUMNS} FROM workspaces_message WHERE {where}", params)
+        cursor.execute(f"SELECT {MESSAGE_COLUMNS} FROM workspaces_message WHERE {where}", params)
         return [_message(cursor, row) for row in cursor.fetchall()]
 
 

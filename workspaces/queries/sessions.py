@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from workspaces.events.session_rows import COLUMNS, session_of_row
+from workspaces.log.errors import SessionUnknown
+from workspaces.log.session_rows import SESSION_COLUMNS, session_of_row
+from workspaces.log.statements import statements
 from workspaces.queries.workspaces import require_open
-from workspaces.storage.errors import SessionUnknown
-from workspaces.storage.statements import statements
 
 
 def list_sessions(workspace_id: str) -> list[dict[str, Any]]:
@@ -19,7 +19,7 @@ def list_sessions(workspace_id: str) -> list[dict[str, Any]]:
     require_open(workspace_id)
     with statements() as cursor:
         cursor.execute(
-            f"SELECT {COLUMNS} FROM workspaces_session WHERE workspace_id = %s"
+            f"SELECT {SESSION_COLUMNS} FROM workspaces_session WHERE workspace_id = %s"
             " AND parent_session_id = '' AND is_deleting = %s ORDER BY updated_at DESC, id",
             [workspace_id, False],
         )
@@ -31,7 +31,7 @@ def list_children(workspace_id: str, session_id: str) -> list[dict[str, Any]]:
     require_session(workspace_id, session_id)
     with statements() as cursor:
         cursor.execute(
-            f"SELECT {COLUMNS} FROM workspaces_session WHERE workspace_id = %s"
+            f"SELECT {SESSION_COLUMNS} FROM workspaces_session WHERE workspace_id = %s"
             " AND parent_session_id = %s AND is_deleting = %s ORDER BY created_at, id",
             [workspace_id, session_id, False],
         )
@@ -43,7 +43,7 @@ def read_session(workspace_id: str, session_id: str) -> dict[str, Any]:
     require_open(workspace_id)
     with statements() as cursor:
         cursor.execute(
-            f"SELECT {COLUMNS} FROM workspaces_session"
+            f"SELECT {SESSION_COLUMNS} FROM workspaces_session"
             " WHERE id = %s AND workspace_id = %s AND is_deleting = %s",
             [session_id, workspace_id, False],
         )

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from workspaces.events.session_rows import COLUMNS, session_of_row, without_empty
+from workspaces.log.session_rows import SESSION_COLUMNS, session_of_row, without_empty
+from workspaces.log.statements import statements
 from workspaces.queries.messages import messages_of_session
 from workspaces.queries.moment import one_moment
 from workspaces.queries.sessions import require_session
 from workspaces.queries.workspaces import read_open_workspace
-from workspaces.storage.statements import statements
 
 # Reads fields of a workspace's snapshot that another app owns.
 ReadMore = Callable[[str], Mapping[str, Any]]
@@ -51,7 +51,7 @@ def _sessions(workspace_id: str) -> list[dict[str, Any]]:
     # With those whose deletion waits for a run's end: the log has not told of it yet.
     with statements() as cursor:
         cursor.execute(
-            f"SELECT {COLUMNS} FROM workspaces_session WHERE workspace_id = %s"
+            f"SELECT {SESSION_COLUMNS} FROM workspaces_session WHERE workspace_id = %s"
             " ORDER BY created_at, id",
             [workspace_id],
         )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from workspaces.log.timestamps import as_rfc3339
 from workspaces.models import TrustRequest, TrustRequestState, Workspace
-from workspaces.storage.moments import as_rfc3339
 
 TOOL = "trust"
 ACTION = "trust"

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from workspaces.log.errors import WorkspaceUnknown
+from workspaces.log.statements import statements
 from workspaces.models.workspace import PermissionMode
-from workspaces.storage.errors import WorkspaceUnknown
-from workspaces.storage.statements import statements
 
 _COLUMNS = "id, path, data_dir, permission_mode, last_event"
 

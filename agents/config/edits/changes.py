@@ -17,13 +17,13 @@ from agents.config.edits.choices import StoredScope
 from agents.config.find import stored_for_workspace
 from agents.config.load import LoadedConfig
 from agents.config.parse import parse_file
-from workspaces.events.types import Kind
+from workspaces.log.errors import WorkspaceUnknown
+from workspaces.log.reader import read
+from workspaces.log.transaction import Transaction
+from workspaces.log.types import Kind
+from workspaces.log.writer import writer
 from workspaces.models import Workspace
 from workspaces.queries.workspaces import read_open_workspace
-from workspaces.storage.errors import WorkspaceUnknown
-from workspaces.storage.reader import read
-from workspaces.storage.transaction import Transaction
-from workspaces.storage.writer import writer
 
 _AT_ONCE = 8
 

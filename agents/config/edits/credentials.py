@@ -30,8 +30,8 @@ from agents.config.problem import Problem
 from agents.config.providers.catalogue import UNSUPPORTED
 from agents.config.providers.discovery import Discovery
 from agents.config.providers.resolve import resolve_provider
+from workspaces.log.reader import read
 from workspaces.queries.workspaces import require_open
-from workspaces.storage.reader import read
 
 _ANY_KEY = "any-key"
 

@@ -18,7 +18,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from agents.config.parse import DEPTH_LIMIT, SIZE_LIMIT, Tree, parse_bytes, parse_file
-from workspaces.storage.errors import Refusal
+from workspaces.log.errors import Refusal
 
 
 class StoredConfigError(Refusal):

@@ -9,12 +9,12 @@ from agents.config.cache import configs
 from agents.config.edits.changes import announce
 from agents.config.load import LoadedConfig
 from agents.config.trust.decision import TrustState, request_text
-from workspaces.events.types import Kind
+from workspaces.log.reader import read
+from workspaces.log.transaction import Transaction
+from workspaces.log.types import Kind
+from workspaces.log.writer import writer
 from workspaces.models import TrustRequest, TrustRequestState, Workspace
 from workspaces.queries.trust import call_id_of, pending_requests, wire_of
-from workspaces.storage.reader import read
-from workspaces.storage.transaction import Transaction
-from workspaces.storage.writer import writer
 
 
 async def keep_trust_request(workspace_id: str, config: LoadedConfig) -> None:

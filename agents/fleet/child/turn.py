@@ -12,22 +12,22 @@ from collections.abc import Iterable, Mapping
 from contextlib import aclosing, suppress
 from typing import Any, cast
 
-from agents import wakeup
-from agents.actions.accept import Prompt, accept_prompt
-from agents.actions.answer import Answer, answer
-from agents.actions.cancel import cancel
 from agents.fleet.child.executor import ExecutorFailed
 from agents.fleet.child.run_context import Desk, RunCancelled
 from agents.fleet.child.turn_events import Translation
 from agents.fleet.child.turn_host import Place
 from agents.fleet.wire import Status, Terminal
+from agents.runs import nudges
+from agents.runs.accept import Prompt, accept_prompt
+from agents.runs.answer import Answer, answer
+from agents.runs.cancel import cancel
 from workspaces.actions.messages import create_message
 from workspaces.actions.sessions import create_session
-from workspaces.events.parts import Role, Text
-from workspaces.storage.errors import Refusal
-from workspaces.storage.ids import new_id
-from workspaces.storage.transaction import Transaction
-from workspaces.storage.writer import writer
+from workspaces.log.errors import Refusal
+from workspaces.log.ids import new_id
+from workspaces.log.parts import Role, Text
+from workspaces.log.transaction import Transaction
+from workspaces.log.writer import writer
 
 
 class Approvals:
@@ -213,7 +213,7 @@ class _Turn:
             self._accepting -= 1
         if key not in self._ended:
             self._open_keys.add(key)
-        await wakeup.nudge_accepted()
+        await nudges.nudge_accepted()
 
     async def _steer(self) -> None:
         with suppress(RunCancelled):

@@ -12,7 +12,7 @@ from typing import Any
 
 import orjson
 
-from workspaces.events.types import Kind, StreamOnly
+from workspaces.log.types import Kind, StreamOnly
 
 Json = dict[str, Any]
 

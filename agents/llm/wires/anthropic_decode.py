@@ -28,7 +28,7 @@ from agents.llm.contract import (
 from agents.llm.errors import BrokenStream, ModelError
 from agents.llm.json_text import count_or_zero, parse_object, text_or_empty
 from agents.llm.reasoning_signatures import REDACTED, sealed
-from workspaces.events.parts import FinishReason
+from workspaces.log.parts import FinishReason
 
 REASONS = {
     "end_turn": FinishReason.END_TURN,

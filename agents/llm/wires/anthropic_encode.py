@@ -18,7 +18,7 @@ from agents.llm.encode_cache import READABLE, newest_reply, told_as
 from agents.llm.history import AssistantTurn, Turn, UserTurn, repaired, system_of
 from agents.llm.reasoning_signatures import REDACTED, is_untagged, unsealed
 from agents.turn.transcript import Message
-from workspaces.events.parts import Reasoning, Text, ToolCall, ToolResult
+from workspaces.log.parts import Reasoning, Text, ToolCall, ToolResult
 
 Json = dict[str, Any]
 

@@ -25,7 +25,7 @@ from agents.llm.contract import (
 )
 from agents.llm.wires.offline_plans import Plan, Step, plan_for
 from agents.turn.transcript import Message
-from workspaces.events.parts import FinishReason, Role, Text, ToolResult, plain_text
+from workspaces.log.parts import FinishReason, Role, Text, ToolResult, plain_text
 
 QUOTED_LINES = 12
 QUOTED_WIDTH = 160

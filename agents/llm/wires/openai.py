@@ -25,7 +25,7 @@ from agents.llm.proxies import proxy_for
 from agents.llm.reasoning_signatures import is_from
 from agents.llm.wires.openai_decode import OpenAIDecoder
 from agents.llm.wires.reasoning_details import details_of
-from workspaces.events.parts import Reasoning, Text
+from workspaces.log.parts import Reasoning, Text
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,7 +30,7 @@ from agents.llm.errors import BrokenStream, ModelError
 from agents.llm.json_text import count_or_zero, parse_object, text_or_empty
 from agents.llm.reasoning_signatures import DETAILS, sealed
 from agents.llm.wires.reasoning_details import Details
-from workspaces.events.parts import FinishReason
+from workspaces.log.parts import FinishReason
 
 REASONS = {
     "stop": FinishReason.END_TURN,

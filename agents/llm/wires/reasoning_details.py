@@ -13,7 +13,7 @@ import orjson
 
 from agents.llm.errors import BrokenStream
 from agents.llm.reasoning_signatures import DETAILS, unsealed
-from workspaces.events.parts import Part, Reasoning
+from workspaces.log.parts import Part, Reasoning
 
 Json = dict[str, Any]
 

@@ -34,7 +34,7 @@ from agents.llm.http_stream import Post, stream_events
 from agents.llm.json_text import count_or_zero, dump, parse_object, text_or_empty
 from agents.llm.proxies import proxy_for
 from agents.llm.reasoning_signatures import LONGEST_SEAL, RESPONSES, is_from, sealed, unsealed
-from workspaces.events.parts import FinishReason, Reasoning, Text, ToolCall, ToolResult
+from workspaces.log.parts import FinishReason, Reasoning, Text, ToolCall, ToolResult
 
 Json = dict[str, Any]
 

@@ -23,7 +23,7 @@ from agents.tools.mcp.tools.list_mcp_resources import ListMcpResources
 from agents.tools.mcp.tools.read_mcp_resource import ReadMcpResource
 from agents.tools.mcp.tools.tool import McpTool
 from agents.tools.shell.reaper import SERVER_MARK
-from workspaces.storage.errors import Refusal, WorkspaceUnknown
+from workspaces.log.errors import Refusal, WorkspaceUnknown
 
 _FOREIGN = re.compile(r"[^A-Za-z0-9_-]")
 _DIGEST_CHARS = 8

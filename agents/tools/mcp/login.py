@@ -33,7 +33,7 @@ from agents.config.settings import McpSettings
 from agents.tools.mcp.callback import Callback
 from agents.tools.mcp.contract import Backing, McpFailed, NeedsLogin
 from agents.tools.mcp.limits import Patience
-from workspaces.storage.errors import Refusal
+from workspaces.log.errors import Refusal
 
 CLIENT_NAME = "Crush"
 _NOWHERE = "http://localhost/callback"  # where nobody logs in; never sent

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from agents.tools.mcp.contract import Backing, Change, Offer, State, View
-from workspaces.storage.errors import Refusal
+from workspaces.log.errors import Refusal
 
 
 class Standing:

@@ -32,7 +32,7 @@ from agents.tools.shell.process import Process, ProcessFailed
 from agents.tools.shell.pumped import Pump
 from agents.tools.shell.reaper import PROCESS_MARK
 from agents.tools.shell.watched import readable
-from workspaces.storage.ids import new_id
+from workspaces.log.ids import new_id
 from workspaces.waiting import wait_until_set
 
 _CHUNK = 64 * 1024

@@ -33,7 +33,7 @@ from agents.tools.mcp.login_requests import LoginDesk, open_door
 from agents.tools.mcp.offering import Offering
 from agents.tools.mcp.redaction import Telling
 from agents.tools.mcp.status import Standing
-from workspaces.storage.moments import now_ms
+from workspaces.log.timestamps import now_ms
 from workspaces.waiting import wait_until_set
 
 if TYPE_CHECKING:

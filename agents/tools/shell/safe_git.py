@@ -20,7 +20,7 @@ from pathlib import Path
 from agents.tools.shell.process import ProcessFailed
 from agents.tools.shell.pumped import run
 from agents.tools.shell.reaper import PROCESS_MARK
-from workspaces.storage.ids import new_id
+from workspaces.log.ids import new_id
 
 MAX_FILTER_KEYS = 200
 _MAX_CONFIG_BYTES = 256 << 10

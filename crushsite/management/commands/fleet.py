@@ -16,7 +16,7 @@ from crushsite.cli.stored_sessions import cancel_wherever_it_runs
 from crushsite.cli.tables import aligned
 from crushsite.database import require_database
 from crushsite.server_client import find_running_server
-from workspaces.storage.moments import as_rfc3339, now_ms
+from workspaces.log.timestamps import as_rfc3339, now_ms
 
 LIMIT = 200
 LOST = "lost"  # whoever was its parent is gone, and it with it; the next start settles it

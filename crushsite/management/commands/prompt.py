@@ -33,7 +33,7 @@ from crushsite.logs import set_up_logging
 from crushsite.program_name import command_line
 from crushsite.server_client import find_running_server
 from workspaces.api.sessions import TITLE_LIMIT
-from workspaces.storage.ids import new_id
+from workspaces.log.ids import new_id
 
 INTERRUPTED = 130
 

@@ -13,8 +13,8 @@ from django.conf import settings
 from django.core.management.base import BaseCommand
 from typing_extensions import override
 
-from agents.wakeup import CHANNEL, GROUP
-from agents.worker import NudgeConsumer
+from agents.runs.nudges import CHANNEL, GROUP
+from agents.runs.worker import NudgeConsumer
 from crushsite import runtime
 from crushsite.data_folder import ensure_data_dir
 from crushsite.database import explained_start, require_scaled_settings
@@ -22,7 +22,7 @@ from crushsite.logs import set_up_logging
 from crushsite.process import ProcessShape, ServerProcess, set_process
 from crushsite.runtime import return_large_blocks
 from crushsite.shutdown import StopRequest
-from workspaces.storage.tasks import cancel_within
+from workspaces.tasks import cancel_within
 
 logger = logging.getLogger(__name__)
 

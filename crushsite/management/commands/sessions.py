@@ -15,7 +15,7 @@ from typing_extensions import override
 from crushsite.cli.stored_sessions import StoredSession, list_stored
 from crushsite.cli.tables import aligned, cut
 from crushsite.database import require_database
-from workspaces.storage.moments import as_rfc3339
+from workspaces.log.timestamps import as_rfc3339
 
 TITLE_WIDTH = 44
 LIMIT = 50

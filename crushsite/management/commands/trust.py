@@ -28,8 +28,8 @@ from crushsite.server_client import (
     ServerRefused,
     find_running_server,
 )
+from workspaces.log.writer import writer
 from workspaces.queries.trust import answered_requests, shown_answer
-from workspaces.storage.writer import writer
 
 QUESTION = "  trust this folder? [y]es, [n]o: "
 STATES = {

@@ -7,13 +7,15 @@ from dataclasses import dataclass
 import pytest
 from django.contrib.auth.models import User
 
-from agents.actions.accept import Prompt, accept_prompt
 from agents.models import Job, LanguageServer, McpSecret, McpServer, Run, SubAgent
+from agents.runs.accept import Prompt, accept_prompt
 from permissions.actions.requests import ask_permission
 from permissions.models import Grant, PermissionRequest, QuestionBatch
 from workspaces.actions.claims import claim_workspace
 from workspaces.actions.sessions import create_session
 from workspaces.actions.workspaces import Opening, open_workspace
+from workspaces.log.transaction import Transaction
+from workspaces.log.writer import writer
 from workspaces.models import (
     Attachment,
     ClientClaim,
@@ -26,8 +28,6 @@ from workspaces.models import (
     TrustRequest,
     Workspace,
 )
-from workspaces.storage.transaction import Transaction
-from workspaces.storage.writer import writer
 
 SEALED = "gAAAA-this-is-the-sealed-environment"
 CLIENT = "11111111-1111-4111-8111-111111111111"

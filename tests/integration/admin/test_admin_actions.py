@@ -10,8 +10,8 @@ from agents.models import Run, SubAgent, SubAgentState
 from permissions.models import Grant
 from tests.integration.admin.conftest import Place
 from tests.integration.admin.test_pages import address
+from workspaces.log.timestamps import now_ms
 from workspaces.models import ClientClaim, Event, Message, Session, Workspace
-from workspaces.storage.moments import now_ms
 
 
 def act(client: Client, model: type, action: str, *keys: object) -> str:

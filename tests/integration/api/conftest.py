@@ -16,8 +16,8 @@ from pytest_django import DjangoDbBlocker
 
 from agents.config.cache import configs
 from tests.integration.api.client import Api
-from workspaces.storage.reader import stop_reading
-from workspaces.storage.writer import writer
+from workspaces.log.reader import stop_reading
+from workspaces.log.writer import writer
 
 APPS = ("agents", "permissions", "workspaces")
 

@@ -7,19 +7,19 @@ from typing import Any
 import orjson
 from django.db import connection
 
-from agents.actions.holding import Held
-from agents.actions.steps import begin_run
 from agents.models import Run
-from agents.queue.claim import claim_runs
-from agents.runner.transcript_rows import read_transcript
+from agents.runs.claim import claim_runs
+from agents.runs.lease import Held
+from agents.runs.steps import begin_run
+from agents.runs.transcript_rows import read_transcript
 from tests.integration.api.conftest import Opened
 from tests.integration.api.test_prompts import prompt
 from workspaces.actions.messages import create_message
-from workspaces.events.log import read_events
-from workspaces.events.parts import Binary, Role, Text
+from workspaces.delivery.event_log import read_events
+from workspaces.log.parts import Binary, Role, Text
+from workspaces.log.reader import read
+from workspaces.log.writer import writer
 from workspaces.models import Attachment, Message
-from workspaces.storage.reader import read
-from workspaces.storage.writer import writer
 
 PICTURE = base64.b64encode(uuid.uuid4().bytes * 3_000).decode()
 PART = {"type": "binary", "data": {"Path": "/p.png", "MIMEType": "image/png", "Data": PICTURE}}

@@ -10,8 +10,8 @@ import pytest
 
 from tests.integration.api.client import Answer
 from tests.integration.api.conftest import Opened
+from workspaces.log.reader import read
 from workspaces.models import ClientClaim, FileRead, Session, Workspace
-from workspaces.storage.reader import read
 
 CLIENT = "eb3c634c-feab-48a5-bc50-a4d84fb3b7c3"
 MALFORMED = "failed to decode request"

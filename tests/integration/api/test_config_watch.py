@@ -12,8 +12,8 @@ from agents.config import watch as config_watch
 from agents.config.cache import configs
 from agents.config.watch import CannotWatch, ConfigWatch
 from tests.integration.api.conftest import Opened
+from workspaces.log.reader import read
 from workspaces.models import Event
-from workspaces.storage.reader import read
 
 Start = Callable[[ConfigWatch], ConfigWatch]
 

@@ -12,15 +12,15 @@ import orjson
 import psutil
 import pytest
 
-from agents.actions.lsp_states import forget_server, record_status
 from agents.models import LanguageServer
-from agents.runner.languages import language_host, lsp_tools, settle_left
+from agents.runs.tool_servers.languages import language_host, lsp_tools, settle_left
+from agents.runs.tool_servers.lsp_states import forget_server, record_status
 from agents.tools.lsp.states import ServerStatus, State
 from agents.tools.shell.identity import new_mark, recorded_start
 from tests.integration.api.conftest import Opened
+from workspaces.log.reader import read
+from workspaces.log.writer import writer
 from workspaces.models import Event
-from workspaces.storage.reader import read
-from workspaces.storage.writer import writer
 
 
 @pytest.fixture(autouse=True)

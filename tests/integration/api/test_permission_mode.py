@@ -7,8 +7,8 @@ import pytest
 
 from tests.integration.api.client import Api
 from tests.integration.api.conftest import Opened
+from workspaces.log.reader import read
 from workspaces.models import Event
-from workspaces.storage.reader import read
 
 
 async def shown(workspace: Opened) -> tuple[str, bool, Any, Any]:

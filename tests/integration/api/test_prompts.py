@@ -9,8 +9,8 @@ from pytest_django.fixtures import Settings
 from agents.models import Run
 from permissions.models import PermissionRequest
 from tests.integration.api.conftest import Opened
-from workspaces.storage.reader import read
-from workspaces.storage.writer import writer
+from workspaces.log.reader import read
+from workspaces.log.writer import writer
 
 
 async def prompt(workspace: Opened, session_id: str, text: str = "hello", **more: object) -> None:

@@ -7,9 +7,9 @@ from tests.integration.api.conftest import Opened
 from workspaces.actions.files import record_change
 from workspaces.actions.messages import create_message, start_message
 from workspaces.actions.sessions import create_session
-from workspaces.events.parts import Finish, FinishReason, Role, Text
-from workspaces.events.session_rows import without_empty
-from workspaces.storage.writer import writer
+from workspaces.log.parts import Finish, FinishReason, Role, Text
+from workspaces.log.session_rows import without_empty
+from workspaces.log.writer import writer
 
 STOP = Finish(FinishReason.STOP)
 

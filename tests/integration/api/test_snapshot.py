@@ -4,16 +4,16 @@ from typing import Any
 
 import orjson
 
-from agents.actions.cancel import cancel
+from agents.runs.cancel import cancel
 from permissions.actions.questions import ask_questions, dismiss_batch
 from permissions.actions.requests import answer_request, ask_permission
 from permissions.models import PermissionRequest, QuestionBatch
 from tests.acceptance.folding import Fold, differences
 from tests.integration.api.conftest import Opened
 from tests.integration.api.test_prompts import prompt
-from workspaces.events.log import read_events
-from workspaces.storage.reader import read
-from workspaces.storage.writer import writer
+from workspaces.delivery.event_log import read_events
+from workspaces.log.reader import read
+from workspaces.log.writer import writer
 
 
 async def snapshot_of(workspace: Opened) -> dict[str, Any]:

@@ -10,9 +10,9 @@ from agents.config.cache import configs
 from tests.integration.api.client import Api
 from tests.integration.api.conftest import Opened
 from workspaces.actions.claims import attach_stream
+from workspaces.log.reader import read
+from workspaces.log.writer import writer
 from workspaces.models import Workspace
-from workspaces.storage.reader import read
-from workspaces.storage.writer import writer
 
 
 def new_client() -> str:

@@ -17,16 +17,16 @@ from tests.doubles.losing_layer import LOSING_LAYER
 from workspaces.actions import messages
 from workspaces.actions.sessions import create_session
 from workspaces.actions.workspaces import Opening, open_workspace
-from workspaces.events.hub import Hub
-from workspaces.events.live import LiveMessage
-from workspaces.events.log import PAGE
-from workspaces.events.readers import NativeReader, V1Reader, Wire
-from workspaces.events.room import Room
-from workspaces.events.subscribe import stream_native
-from workspaces.events.types import Delta, Kind, Output
-from workspaces.storage.commits import Job, run_alone
-from workspaces.storage.reader import THREADS, read
-from workspaces.storage.transaction import Recorded, Transaction
+from workspaces.delivery.event_log import PAGE
+from workspaces.delivery.hub import Hub
+from workspaces.delivery.live import LiveMessage
+from workspaces.delivery.readers import NativeReader, V1Reader, Wire
+from workspaces.delivery.room import Room
+from workspaces.delivery.subscribe import stream_native
+from workspaces.log.commits import Job, run_alone
+from workspaces.log.reader import THREADS, read
+from workspaces.log.transaction import Recorded, Transaction
+from workspaces.log.types import Delta, Kind, Output
 
 T = TypeVar("T")
 

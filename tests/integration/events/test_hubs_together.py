@@ -16,15 +16,15 @@ from tests.integration.events.test_hub import commit, run_elsewhere, start_messa
 from tests.integration.events.test_rooms_life import tasks_of_the_hub
 from workspaces.actions import messages
 from workspaces.actions.workspaces import Opening, open_workspace
-from workspaces.events.hub import Hub
-from workspaces.events.live import LiveMessage
-from workspaces.events.parts import Finish, FinishReason, Text
-from workspaces.events.readers import NativeReader, V1Reader, Wire
-from workspaces.events.relay import group_of
-from workspaces.events.room import PROMPT_SECONDS
-from workspaces.events.types import Delta, Output
-from workspaces.storage.errors import WorkspaceUnknown
-from workspaces.storage.transaction import Recorded
+from workspaces.delivery.hub import Hub
+from workspaces.delivery.live import LiveMessage
+from workspaces.delivery.readers import NativeReader, V1Reader, Wire
+from workspaces.delivery.relay import group_of
+from workspaces.delivery.room import PROMPT_SECONDS
+from workspaces.log.errors import WorkspaceUnknown
+from workspaces.log.parts import Finish, FinishReason, Text
+from workspaces.log.transaction import Recorded
+from workspaces.log.types import Delta, Output
 
 
 @pytest.fixture(autouse=True)

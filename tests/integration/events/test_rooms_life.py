@@ -10,13 +10,13 @@ import pytest_asyncio
 
 from tests.integration.events.test_hub import commit, run_elsewhere, start_message, v1_text
 from workspaces.actions.workspaces import Opening, open_workspace
-from workspaces.events.hub import Hub
-from workspaces.events.log import PAGE
-from workspaces.events.readers import NativeReader, V1Reader, Wire
-from workspaces.events.room import PROMPT_SECONDS, UNREAD_SECONDS, V1_PATIENCE_SECONDS, Room
-from workspaces.events.types import Delta
-from workspaces.storage.errors import WorkspaceUnknown
-from workspaces.storage.transaction import Transaction
+from workspaces.delivery.event_log import PAGE
+from workspaces.delivery.hub import Hub
+from workspaces.delivery.readers import NativeReader, V1Reader, Wire
+from workspaces.delivery.room import PROMPT_SECONDS, UNREAD_SECONDS, V1_PATIENCE_SECONDS, Room
+from workspaces.log.errors import WorkspaceUnknown
+from workspaces.log.transaction import Transaction
+from workspaces.log.types import Delta
 
 LINGER_SECONDS = 0.05
 

@@ -4,25 +4,25 @@ from __future__ import annotations
 
 import pytest
 
-from agents.actions.accept import Prompt, accept_prompt
-from agents.actions.errands import begin_errand, errand_of
-from agents.actions.holding import Held
-from agents.actions.rescue import expire_all_leases, rescue_run
-from agents.actions.step import ReplyStart, ReplyWrite, Step
-from agents.actions.steps import begin_run, write_step
-from agents.actions.sub_agents import begin_sub_agent, end_sub_agent, note_sub_agent, take_prompts
 from agents.models import Run, RunKind, SubAgent, SubAgentState
-from agents.queue.claim import claim_runs
-from agents.queue.queries import is_held
+from agents.runs.accept import Prompt, accept_prompt
+from agents.runs.children.rows import begin_sub_agent, end_sub_agent, note_sub_agent, take_prompts
+from agents.runs.claim import claim_runs
+from agents.runs.delegations import begin_errand, errand_of
+from agents.runs.lease import Held
+from agents.runs.queued import is_held
+from agents.runs.rescue import expire_all_leases, rescue_run
+from agents.runs.step import ReplyStart, ReplyWrite, Step
+from agents.runs.steps import begin_run, write_step
 from agents.tools.contract import ChildEnded, ChildTask
 from agents.turn.effects import End, Outcome
 from workspaces.actions.sessions import create_session
 from workspaces.actions.workspaces import Opening, open_workspace
-from workspaces.events.parts import FinishReason, Text
+from workspaces.log.parts import FinishReason, Text
+from workspaces.log.timestamps import now_ms
+from workspaces.log.transaction import Transaction
+from workspaces.log.writer import writer
 from workspaces.models import Message
-from workspaces.storage.moments import now_ms
-from workspaces.storage.transaction import Transaction
-from workspaces.storage.writer import writer
 
 
 def write(job):

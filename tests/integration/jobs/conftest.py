@@ -19,10 +19,10 @@ from agents.tools.shell.reaper import PROCESS_MARK
 from agents.tools.shell.running import shell_command
 from workspaces.actions.sessions import create_session
 from workspaces.actions.workspaces import Opening, open_workspace
-from workspaces.storage.ids import new_id
-from workspaces.storage.reader import read, stop_reading
-from workspaces.storage.transaction import Transaction
-from workspaces.storage.writer import writer
+from workspaces.log.ids import new_id
+from workspaces.log.reader import read, stop_reading
+from workspaces.log.transaction import Transaction
+from workspaces.log.writer import writer
 
 
 @dataclass

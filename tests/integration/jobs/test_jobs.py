@@ -21,9 +21,9 @@ from agents.tools.shell.watched import WatchedOutput
 from tests.integration.jobs.conftest import Place
 from tests.integration.tools.living import Word, until
 from workspaces.actions.workspaces import close_workspace
-from workspaces.storage.ids import new_id
-from workspaces.storage.reader import read
-from workspaces.storage.writer import writer
+from workspaces.log.ids import new_id
+from workspaces.log.reader import read
+from workspaces.log.writer import writer
 
 linux_only = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
 

@@ -24,7 +24,7 @@ from agents.llm.wires.bedrock import AwsEvents, region_of
 from tests.doubles.conversation import request, user
 from tests.doubles.recorded_provider import RecordedProvider, aws, refusal
 from tests.integration.llm.subjects import PLACE, SUBJECTS
-from workspaces.events.parts import FinishReason
+from workspaces.log.parts import FinishReason
 
 BEDROCK = next(subject for subject in SUBJECTS if subject.id == "bedrock")
 VERTEX = next(subject for subject in SUBJECTS if subject.id == "vertex")

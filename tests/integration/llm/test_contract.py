@@ -23,7 +23,7 @@ from agents.turn.transcript import Message
 from tests.doubles.conversation import request, tool, user
 from tests.doubles.recorded_provider import RecordedProvider
 from tests.integration.llm.subjects import KEY, SUBJECTS, Subject
-from workspaces.events.parts import (
+from workspaces.log.parts import (
     Parts,
     Reasoning,
     Role,

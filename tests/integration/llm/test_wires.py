@@ -36,7 +36,7 @@ from agents.llm.wires.anthropic import AnthropicWire
 from agents.llm.wires.openai import OpenAIWire
 from tests.doubles.conversation import MODEL, assistant, request, tool, user
 from tests.integration.llm.conftest import Spoken
-from workspaces.events.parts import (
+from workspaces.log.parts import (
     Binary,
     FinishReason,
     Parts,

@@ -4,7 +4,7 @@ import asyncio
 from typing import Any
 
 from tests.integration.server.started import MEGABYTE
-from workspaces.streams.pushing import push_of
+from workspaces.delivery.pushing import push_of
 
 
 class App:

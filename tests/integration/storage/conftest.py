@@ -9,8 +9,8 @@ from django.db import DEFAULT_DB_ALIAS, connections
 
 from tests.doubles.tcp_proxy import TcpProxy
 from tests.integration.storage.writing import Gate, NewWriter
+from workspaces.log.writer import Writer
 from workspaces.models import Workspace
-from workspaces.storage.writer import Writer
 
 
 @pytest.fixture(autouse=True)

@@ -8,9 +8,9 @@ from typing import Any
 import orjson
 import pytest
 
+from workspaces.log.attached_data import SMALLEST_CHARS, load_attached, store_attached
+from workspaces.log.commits import run_alone
 from workspaces.models import Attachment
-from workspaces.storage.attached_data import SMALLEST_CHARS, load_attached, store_attached
-from workspaces.storage.commits import run_alone
 
 Part = Mapping[str, Any]
 

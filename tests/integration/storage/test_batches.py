@@ -19,10 +19,10 @@ from tests.integration.storage.writing import (
     logged,
     start,
 )
+from workspaces.log.errors import SessionUnknown
+from workspaces.log.transaction import Recorded, Transaction
+from workspaces.log.writer import BATCH_LIMIT
 from workspaces.models import Event
-from workspaces.storage.errors import SessionUnknown
-from workspaces.storage.transaction import Recorded, Transaction
-from workspaces.storage.writer import BATCH_LIMIT
 
 
 async def test_it_returns_the_jobs_value_after_the_commit(

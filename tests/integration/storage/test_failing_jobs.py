@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from django.db import IntegrityError, OperationalError
 
-from agents.actions.holding import LeaseLost
+from agents.runs.lease import LeaseLost
 from tests.integration.storage.writing import (
     Gate,
     NewWriter,
@@ -24,11 +24,11 @@ from tests.integration.storage.writing import (
     logged,
     start,
 )
+from workspaces.log.backoff import FIRST_SECONDS
+from workspaces.log.commits import RETRIES
+from workspaces.log.errors import Refusal, SessionUnknown, WorkspaceUnknown
+from workspaces.log.transaction import Recorded, Transaction
 from workspaces.models import Workspace
-from workspaces.storage.backoff import FIRST_SECONDS
-from workspaces.storage.commits import RETRIES
-from workspaces.storage.errors import Refusal, SessionUnknown, WorkspaceUnknown
-from workspaces.storage.transaction import Recorded, Transaction
 
 
 @pytest.mark.parametrize("place", [0, 7, 19])

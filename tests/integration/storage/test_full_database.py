@@ -10,11 +10,11 @@ from django.db import connection
 
 from tests.integration.databases import SQLITE, Databases
 from tests.integration.storage.writing import NewWriter, appending, in_thread, logged, start
-from workspaces.storage.errors import StorageFull
-from workspaces.storage.outage import outage
-from workspaces.storage.patience import patience
-from workspaces.storage.transaction import Transaction
-from workspaces.storage.writer import Writer
+from workspaces.log.errors import StorageFull
+from workspaces.log.outage import outage
+from workspaces.log.patience import patience
+from workspaces.log.transaction import Transaction
+from workspaces.log.writer import Writer
 
 MANY_PAGES = 1_000_000
 LARGE = "x" * 200_000

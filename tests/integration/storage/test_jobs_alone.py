@@ -10,9 +10,9 @@ import pytest
 from django.db import OperationalError
 
 from tests.integration.storage.writing import append, appending, logged
-from workspaces.storage.backoff import FIRST_SECONDS
-from workspaces.storage.commits import RETRIES, run_alone
-from workspaces.storage.transaction import Transaction
+from workspaces.log.backoff import FIRST_SECONDS
+from workspaces.log.commits import RETRIES, run_alone
+from workspaces.log.transaction import Transaction
 
 
 def test_one_job_alone_returns_its_events(workspaces: list[str]) -> None:

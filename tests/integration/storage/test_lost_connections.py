@@ -22,11 +22,11 @@ from tests.integration.storage.writing import (
     other_session,
     start,
 )
-from workspaces.storage.commits import run_alone
-from workspaces.storage.errors import DatabaseUnreachable, OutcomeUnknown
-from workspaces.storage.outage import outage
-from workspaces.storage.transaction import Transaction
-from workspaces.storage.writer import LOSSES_LIMIT
+from workspaces.log.commits import run_alone
+from workspaces.log.errors import DatabaseUnreachable, OutcomeUnknown
+from workspaces.log.outage import outage
+from workspaces.log.transaction import Transaction
+from workspaces.log.writer import LOSSES_LIMIT
 
 
 @pytest.fixture

@@ -11,13 +11,13 @@ import pytest
 from django.db import DatabaseError, OperationalError, connection
 
 from tests.integration.storage.writing import NewWriter
+from workspaces.log.backoff import FIRST_SECONDS
+from workspaces.log.errors import DatabaseUnreachable
+from workspaces.log.outage import outage
+from workspaces.log.patience import limit_for_process, patience
+from workspaces.log.reader import THREADS, read, stop_reading
+from workspaces.log.transaction import Transaction
 from workspaces.models import Workspace
-from workspaces.storage.backoff import FIRST_SECONDS
-from workspaces.storage.errors import DatabaseUnreachable
-from workspaces.storage.outage import outage
-from workspaces.storage.patience import limit_for_process, patience
-from workspaces.storage.reader import THREADS, read, stop_reading
-from workspaces.storage.transaction import Transaction
 
 
 def paths(prefix: str, *, limit: int) -> list[str]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from django.db import DatabaseError, IntegrityError, connection, transaction
 
+from workspaces.log.commits import run_alone
+from workspaces.log.statements import statements
+from workspaces.log.transaction import Transaction
 from workspaces.models import Workspace
-from workspaces.storage.commits import run_alone
-from workspaces.storage.statements import statements
-from workspaces.storage.transaction import Transaction
 
 SET_PATH = "UPDATE workspaces_workspace SET path = %s WHERE id = %s"
 

@@ -25,14 +25,14 @@ from tests.integration.storage.writing import (
     other_session,
     start,
 )
+from workspaces.log.commits import run_alone
+from workspaces.log.errors import DatabaseLocked, DatabaseUnreachable, ShuttingDown
+from workspaces.log.outage import outage
+from workspaces.log.patience import patience
+from workspaces.log.reader import read
+from workspaces.log.transaction import Recorded, Transaction
+from workspaces.log.writer import Writer
 from workspaces.models import Workspace
-from workspaces.storage.commits import run_alone
-from workspaces.storage.errors import DatabaseLocked, DatabaseUnreachable, ShuttingDown
-from workspaces.storage.outage import outage
-from workspaces.storage.patience import patience
-from workspaces.storage.reader import read
-from workspaces.storage.transaction import Recorded, Transaction
-from workspaces.storage.writer import Writer
 
 QUICK_SECONDS = 8.0  # with the second that the first look at a locked row takes
 

@@ -9,9 +9,9 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from tests.integration.storage.writing import Gate, NewWriter, appending, in_thread, logged, start
-from workspaces.storage.errors import SessionUnknown, ShuttingDown, WorkspaceUnknown
-from workspaces.storage.transaction import Transaction
-from workspaces.storage.writer import BATCH_LIMIT
+from workspaces.log.errors import SessionUnknown, ShuttingDown, WorkspaceUnknown
+from workspaces.log.transaction import Transaction
+from workspaces.log.writer import BATCH_LIMIT
 
 
 async def test_stopping_commits_what_was_asked(

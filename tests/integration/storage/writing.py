@@ -12,9 +12,9 @@ from typing import Any
 import psycopg
 from django.db import connection
 
+from workspaces.log.transaction import Recorded, Transaction
+from workspaces.log.writer import Writer
 from workspaces.models import Event, Workspace
-from workspaces.storage.transaction import Recorded, Transaction
-from workspaces.storage.writer import Writer
 
 NewWriter = Callable[[], Writer]
 

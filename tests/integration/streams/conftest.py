@@ -13,16 +13,16 @@ from django.urls import path
 
 from crushsite.server.asgi_server import AsgiServer
 from workspaces.actions.workspaces import Opening, close_workspace, open_workspace
-from workspaces.events.hub import Hub
-from workspaces.events.types import Kind
+from workspaces.delivery.attachments import Attachments
+from workspaces.delivery.hub import Hub
+from workspaces.delivery.native_socket import NativeSocket
+from workspaces.delivery.native_sse import NativeSse
+from workspaces.delivery.v1_events import V1Events
+from workspaces.log.errors import BadField
+from workspaces.log.reader import read, stop_reading
+from workspaces.log.types import Kind
+from workspaces.log.writer import writer
 from workspaces.models import ClientClaim
-from workspaces.storage.errors import BadField
-from workspaces.storage.reader import read, stop_reading
-from workspaces.storage.writer import writer
-from workspaces.streams.attachments import Attachments
-from workspaces.streams.native_socket import NativeSocket
-from workspaces.streams.native_sse import NativeSse
-from workspaces.streams.v1_events import V1Events
 
 CLIENT = "11111111-1111-4111-8111-111111111111"
 OTHER = "22222222-2222-4222-8222-222222222222"

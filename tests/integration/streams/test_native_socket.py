@@ -10,7 +10,7 @@ from channels.testing import WebsocketCommunicator
 
 from tests.integration.streams.conftest import CLIENT, Site
 from workspaces.actions.claims import release_claim, retire_client
-from workspaces.storage.writer import writer
+from workspaces.log.writer import writer
 
 
 async def items_of(socket: aiohttp.ClientWebSocketResponse) -> list[Any]:

@@ -6,8 +6,8 @@ from agents.api.stream_commands import COMMANDS
 from agents.models import Run
 from tests.integration.streams.conftest import Site
 from workspaces.actions.sessions import create_session
-from workspaces.storage.errors import BadField, RunIdTaken, SessionUnknown
-from workspaces.storage.reader import read
+from workspaces.log.errors import BadField, RunIdTaken, SessionUnknown
+from workspaces.log.reader import read
 
 
 @pytest.fixture

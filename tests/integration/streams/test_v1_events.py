@@ -9,7 +9,7 @@ from tests.integration.streams.conftest import CLIENT, OTHER, Site
 from tests.integration.streams.reading import next_envelope, next_frame, rest_of
 from workspaces.actions.claims import release_claim, retire_client
 from workspaces.actions.sessions import create_session
-from workspaces.storage.writer import writer
+from workspaces.log.writer import writer
 
 
 async def test_its_head_comes_at_once_and_what_happens_next_follows(site: Site) -> None:

@@ -5,7 +5,7 @@ from django.db import OperationalError
 from django.http import HttpRequest, HttpResponse
 
 from crushsite.asgi.errors import OutageMiddleware
-from workspaces.storage.errors import StorageFull
+from workspaces.log.errors import StorageFull
 
 middleware = OutageMiddleware(lambda _: HttpResponse("page"))
 

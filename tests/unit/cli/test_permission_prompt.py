@@ -10,7 +10,7 @@ from io import StringIO
 import pytest
 from django.core.management.base import OutputWrapper
 
-from agents.actions.answer import Answer
+from agents.runs.answer import Answer
 from crushsite.cli.permission_prompt import Everybody, LeftOpen, Nobody, PermissionAnswer, Person
 from crushsite.cli.request_text import PermissionQuestion
 from crushsite.cli.terminal_output import CommandOutput

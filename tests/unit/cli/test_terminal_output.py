@@ -16,7 +16,7 @@ from crushsite.cli.terminal_output import (
     TerminalOutput,
     plain,
 )
-from workspaces.events.types import StreamOnly
+from workspaces.log.types import StreamOnly
 
 SESSION, RUN = "s-1", "r-1"
 

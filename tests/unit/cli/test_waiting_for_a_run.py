@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Any
 
-from agents.actions.answer import Answer
+from agents.runs.answer import Answer
 from crushsite.cli.permission_prompt import PermissionAnswer
 from crushsite.cli.prompt_run import PromptRun
 from crushsite.cli.question_prompt import NobodyToAsk

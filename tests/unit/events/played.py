@@ -7,11 +7,11 @@ from typing import Any
 
 import orjson
 
-from workspaces.events.live import LiveMessage
-from workspaces.events.readers import NativeReader, V1Reader, Wire
-from workspaces.events.room import Room
-from workspaces.events.types import Delta, Kind
-from workspaces.storage.transaction import Recorded
+from workspaces.delivery.live import LiveMessage
+from workspaces.delivery.readers import NativeReader, V1Reader, Wire
+from workspaces.delivery.room import Room
+from workspaces.log.transaction import Recorded
+from workspaces.log.types import Delta, Kind
 
 
 def event(number: int, kind: str = Kind.RUN_STARTED, **payload: Any) -> Recorded:

@@ -12,8 +12,8 @@ from channels.layers import get_channel_layer
 
 from tests.doubles.failing_layer import FAILING_LAYER, FailingLayer
 from tests.unit.events.test_relay import Process, event
-from workspaces.events.relay import group_of
-from workspaces.events.types import Delta, Output
+from workspaces.delivery.relay import group_of
+from workspaces.log.types import Delta, Output
 
 
 @pytest.fixture

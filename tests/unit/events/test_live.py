@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workspaces.events.live import Applied, LiveMessage, coalesced
-from workspaces.events.types import CLOSING, STARTING, Delta, Header, Kind, StreamOnly
+from workspaces.delivery.live import Applied, LiveMessage, coalesced
+from workspaces.log.types import CLOSING, STARTING, Delta, Header, Kind, StreamOnly
 
 NUMBER = 7
 CALL = {"type": "tool_call", "id": "c1", "name": "bash"}

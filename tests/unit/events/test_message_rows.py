@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from workspaces.events.message_rows import COLUMNS, message_of_row, message_wire
+from workspaces.log.message_rows import MESSAGE_COLUMNS, message_of_row, message_wire
 
 ROW = {
     "id": "m",
@@ -23,7 +23,7 @@ ROW = {
 def test_each_column_has_its_field_and_times_are_in_seconds(is_summary: bool) -> None:
     row = {**ROW, "is_summary": is_summary}
 
-    assert message_of_row([row[name] for name in COLUMNS.split(", ")]) == {
+    assert message_of_row([row[name] for name in MESSAGE_COLUMNS.split(", ")]) == {
         "id": "m",
         "session_id": "s",
         "role": "assistant",

@@ -8,11 +8,11 @@ import orjson
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workspaces.events import native_frames
-from workspaces.events.live import LiveMessage
-from workspaces.events.native_frames import Item
-from workspaces.events.types import Delta, Kind, StreamOnly
-from workspaces.storage.transaction import Recorded
+from workspaces.delivery import native_frames
+from workspaces.delivery.live import LiveMessage
+from workspaces.delivery.native_frames import Item
+from workspaces.log.transaction import Recorded
+from workspaces.log.types import Delta, Kind, StreamOnly
 
 CALL = {"type": "tool_call", "id": "c1", "name": "bash"}
 

@@ -8,9 +8,9 @@ from typing import Any
 import orjson
 
 from tests.unit.events.played import Played, event, message, started, words
-from workspaces.events.live import LiveMessage
-from workspaces.events.native_outbox import OUTPUT_SECONDS, WORDS_SECONDS
-from workspaces.events.readers import NativeReader, Wire
+from workspaces.delivery.live import LiveMessage
+from workspaces.delivery.native_outbox import OUTPUT_SECONDS, WORDS_SECONDS
+from workspaces.delivery.readers import NativeReader, Wire
 
 
 async def turns_of_the_loop(count: int = 5) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 
 from tests.unit.events.played import Played, event, message, numbers, started, words
-from workspaces.events.live import LiveMessage
-from workspaces.events.readers import NativeReader, Wire
+from workspaces.delivery.live import LiveMessage
+from workspaces.delivery.readers import NativeReader, Wire
 
 
 async def test_who_joins_is_given_the_open_messages_and_what_follows() -> None:

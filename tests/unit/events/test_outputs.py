@@ -8,9 +8,9 @@ from typing import Any
 import orjson
 
 from tests.unit.events.played import Played, event, message, started
-from workspaces.events import outputs
-from workspaces.events.readers import NativeReader, Wire
-from workspaces.events.types import Kind, Output
+from workspaces.delivery import tool_output
+from workspaces.delivery.readers import NativeReader, Wire
+from workspaces.log.types import Kind, Output
 
 
 def output(text: str, *, call: str = "c", message_id: str = "m") -> Output:
@@ -176,14 +176,14 @@ def test_telling_reaches_whoever_listens_and_nobody_else() -> None:
     def listen(workspace_id: str, told: Output) -> None:
         heard.append((workspace_id, told))
 
-    outputs.tell_output("w", output("before"))
-    outputs.listen_to_output(listen)
+    tool_output.tell_output("w", output("before"))
+    tool_output.listen_to_output(listen)
     try:
-        outputs.tell_output("w", output("now"))
+        tool_output.tell_output("w", output("now"))
     finally:
-        outputs.stop_listening_to_output(listen)
-        outputs.stop_listening_to_output(listen)
-    outputs.tell_output("w", output("after"))
+        tool_output.stop_listening_to_output(listen)
+        tool_output.stop_listening_to_output(listen)
+    tool_output.tell_output("w", output("after"))
     assert heard == [("w", output("now"))]
 
 

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 
-from workspaces.events.pace import Pace
+from workspaces.delivery.throttle import Pace
 
 
 class FakeHandle:

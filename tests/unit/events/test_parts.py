@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workspaces.events.parts import (
+from workspaces.log.parts import (
     Binary,
     Finish,
     FinishReason,

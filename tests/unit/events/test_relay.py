@@ -11,9 +11,9 @@ import pytest
 import pytest_asyncio
 
 from tests.doubles.joined_layer import JOINED_LAYER
-from workspaces.events.relay import MESSAGE_LIMIT, Relay
-from workspaces.events.types import Delta, Output
-from workspaces.storage.transaction import Recorded
+from workspaces.delivery.relay import MESSAGE_LIMIT, Relay
+from workspaces.log.transaction import Recorded
+from workspaces.log.types import Delta, Output
 
 
 class Process:

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.unit.events.played import Played, event, finished, message, numbers, started, words
-from workspaces.events import room as rooms
-from workspaces.events.live import LiveMessage
-from workspaces.events.types import Delta, Kind
+from workspaces.delivery import room as rooms
+from workspaces.delivery.live import LiveMessage
+from workspaces.log.types import Delta, Kind
 
 
 async def test_words_are_passed_on_as_they_come() -> None:

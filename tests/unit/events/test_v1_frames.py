@@ -7,10 +7,10 @@ from typing import Any
 import orjson
 import pytest
 
-from workspaces.events import v1_frames
-from workspaces.events.session_rows import without_empty
-from workspaces.events.types import Kind
-from workspaces.storage.transaction import Recorded
+from workspaces.delivery import v1_frames
+from workspaces.log.session_rows import without_empty
+from workspaces.log.transaction import Recorded
+from workspaces.log.types import Kind
 
 NO_MESSAGE = {
     "created_at": 0,

@@ -21,8 +21,8 @@ from tests.unit.events.played import (
     texts,
     words,
 )
-from workspaces.events.live import LiveMessage
-from workspaces.events.types import Kind
+from workspaces.delivery.live import LiveMessage
+from workspaces.log.types import Kind
 
 
 async def test_v1_keeps_every_final_event_and_the_newest_state_alone() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from agents.fleet.event_mapping import INPUT_CHARS, MOST_CALLS, RESULT_CHARS, CallsHeard
 from agents.llm.contract import ToolCallFinished, ToolCallStarted, ToolInputDelta
-from workspaces.events.parts import ToolResult
+from workspaces.log.parts import ToolResult
 
 
 def start(call_id: Any = "c1", name: Any = "view", **more: Any) -> dict[str, Any]:

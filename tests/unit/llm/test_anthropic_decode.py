@@ -20,7 +20,7 @@ from agents.llm.contract import (
 from agents.llm.errors import BrokenStream, ModelError, Overloaded
 from agents.llm.sse_lines import SseLines
 from agents.llm.wires.anthropic_decode import AnthropicDecoder
-from workspaces.events.parts import FinishReason
+from workspaces.log.parts import FinishReason
 
 
 def decoder() -> AnthropicDecoder:

@@ -11,7 +11,7 @@ from agents.llm.wires.anthropic_encode import encode
 from agents.turn.transcript import Message
 from tests.doubles.conversation import assistant, request, tool, user
 from tests.unit.llm.test_history import MESSAGES
-from workspaces.events.parts import Binary, ImageUrl, Reasoning, ToolCall, ToolResult
+from workspaces.log.parts import Binary, ImageUrl, Reasoning, ToolCall, ToolResult
 
 PNG = b64encode(b"\x89PNG..").decode()
 MARK = {"cache_control": {"type": "ephemeral"}}

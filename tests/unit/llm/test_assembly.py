@@ -15,7 +15,7 @@ from agents.llm.contract import (
     ToolInputDelta,
 )
 from agents.llm.errors import ReplyTooLarge
-from workspaces.events.parts import FinishReason, Reasoning, Text, ToolCall
+from workspaces.log.parts import FinishReason, Reasoning, Text, ToolCall
 
 
 def fold(*events: ModelEvent) -> tuple[ReplyAssembly, list[Delta | None]]:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from agents.llm.contract import Stopped, ToolCallStarted, ToolInputDelta, Usage
 from agents.llm.errors import BrokenStream
 from agents.llm.wires.gemini import GeminiDecoder
-from workspaces.events.parts import FinishReason
+from workspaces.log.parts import FinishReason
 
 
 def decode(*chunks: dict[str, Any]) -> list[Any]:

@@ -9,7 +9,7 @@ from agents.llm.addresses import gemini_url
 from agents.llm.reasoning_signatures import GEMINI, sealed
 from agents.llm.wires.gemini import ON_CALL, UNSIGNED, encode
 from tests.doubles.conversation import BLIND, MODEL, assistant, request, tool, user
-from workspaces.events.parts import Binary, Reasoning, ToolCall, ToolResult
+from workspaces.log.parts import Binary, Reasoning, ToolCall, ToolResult
 
 PNG = b64encode(b"\x89PNG..").decode()
 G3 = ModelInfo("gemini-3-pro", "Gemini", can_reason=True, supports_attachments=True)

@@ -17,7 +17,7 @@ from agents.llm.json_text import Encoded, dump
 from agents.llm.wires import anthropic_encode, gemini, openai, responses
 from agents.llm.wires.openai import Dialect
 from agents.turn.transcript import Message
-from workspaces.events.parts import Part, Reasoning, Role, Text, ToolCall, ToolResult
+from workspaces.log.parts import Part, Reasoning, Role, Text, ToolCall, ToolResult
 
 Encode = Callable[[ModelRequest], dict[str, Any]]
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from agents.llm.history import NO_RESULT, AssistantTurn, UserTurn, repaired, system_of
 from agents.turn.transcript import Message
 from tests.doubles.conversation import assistant, tool, user
-from workspaces.events.parts import (
+from workspaces.log.parts import (
     Finish,
     FinishReason,
     Reasoning,

@@ -13,7 +13,7 @@ from agents.llm.contract import (
 from agents.llm.wires.offline import OfflineModel
 from agents.turn.transcript import Message
 from tests.doubles.conversation import assistant, request, tool, user
-from workspaces.events.parts import FinishReason, ToolCall, ToolResult
+from workspaces.log.parts import FinishReason, ToolCall, ToolResult
 
 TOOLS = tuple(
     ToolSpec(name, name, {"type": "object"})

@@ -18,7 +18,7 @@ from agents.llm.wires.openai import (
 )
 from agents.llm.wires.reasoning_details import LIMIT, Details, details_of
 from tests.doubles.conversation import MODEL, assistant, request, tool, user
-from workspaces.events.parts import Reasoning, Text, ToolCall, ToolResult
+from workspaces.log.parts import Reasoning, Text, ToolCall, ToolResult
 
 MARK = {"type": "ephemeral"}
 CLAUDE = replace(MODEL, id="anthropic/claude-sonnet-5.5")

@@ -4,7 +4,7 @@ import orjson
 
 from agents.llm.wires.openai import NATIVE, PLAIN, dialect_at, encode
 from tests.doubles.conversation import BASH, BLIND, MODEL, assistant, request, tool, user
-from workspaces.events.parts import Binary, Reasoning, ToolCall, ToolResult
+from workspaces.log.parts import Binary, Reasoning, ToolCall, ToolResult
 
 PNG = b64encode(b"\x89PNG..").decode()
 

@@ -16,7 +16,7 @@ from agents.llm.contract import (
 )
 from agents.llm.errors import BrokenStream, ModelError, RateLimited
 from agents.llm.wires.responses import ResponsesDecoder
-from workspaces.events.parts import FinishReason
+from workspaces.log.parts import FinishReason
 
 CALL = {"type": "function_call", "call_id": "c", "name": "bash", "arguments": '{"a":1}'}
 

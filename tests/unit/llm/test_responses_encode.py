@@ -6,7 +6,7 @@ import orjson
 from agents.llm.reasoning_signatures import RESPONSES, sealed
 from agents.llm.wires.responses import encode
 from tests.doubles.conversation import BLIND, assistant, request, tool, user
-from workspaces.events.parts import Binary, Reasoning, ToolCall, ToolResult
+from workspaces.log.parts import Binary, Reasoning, ToolCall, ToolResult
 
 PNG = b64encode(b"\x89PNG..").decode()
 SEALED = sealed(RESPONSES, "gAAAA")

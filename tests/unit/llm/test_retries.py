@@ -6,7 +6,7 @@ from agents.llm.contract import ModelEvent, ModelRequest, Restarted, Stopped, Te
 from agents.llm.errors import BrokenStream, ModelError, Overloaded, RateLimited, WrongKey
 from agents.llm.retries import MOST_TRIES, delay_before_retry, stream_with_retries
 from tests.doubles.conversation import request, user
-from workspaces.events.parts import FinishReason
+from workspaces.log.parts import FinishReason
 
 DONE = Stopped(FinishReason.END_TURN)
 

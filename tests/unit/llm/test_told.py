@@ -4,7 +4,7 @@ import pytest
 
 from agents.llm.content_parts import FILE_LIMIT, Image, Told, told_result, told_user
 from agents.llm.history import UserTurn
-from workspaces.events.parts import Binary, ImageUrl, Part, ShellCommand, Text, ToolResult
+from workspaces.log.parts import Binary, ImageUrl, Part, ShellCommand, Text, ToolResult
 
 PNG = b64encode(b"\x89PNG....").decode()
 

@@ -1,6 +1,6 @@
 """Waits grow to a limit, and differ between processes."""
 
-from workspaces.storage.backoff import Backoff
+from workspaces.log.backoff import Backoff
 
 
 def test_each_wait_is_longer_until_the_limit() -> None:

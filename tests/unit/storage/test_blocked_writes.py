@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from workspaces.storage.backoff import FIRST_SECONDS, Backoff
-from workspaces.storage.blocked_writes import Blocked, BlockedWrites, Write
-from workspaces.storage.failures import Failure
-from workspaces.storage.outage import outage
-from workspaces.storage.patience import limit_for_process
+from workspaces.log.backoff import FIRST_SECONDS, Backoff
+from workspaces.log.blocked_writes import Blocked, BlockedWrites, Write
+from workspaces.log.failures import Failure
+from workspaces.log.outage import outage
+from workspaces.log.patience import limit_for_process
 
 
 @pytest.fixture(autouse=True)

@@ -2,8 +2,8 @@
 
 import pytest
 
-from workspaces.storage.client_ids import client_id_of
-from workspaces.storage.errors import BadField
+from workspaces.client_ids import client_id_of
+from workspaces.log.errors import BadField
 
 ID = "0b1c2d3e-4f50-4a61-8b72-9c83ad94be05"
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from workspaces.storage import errors
+from workspaces.log import errors
 
 STATUSES = {
     "bad_field": 400,

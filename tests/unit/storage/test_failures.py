@@ -6,7 +6,7 @@ import psycopg
 import pytest
 from django.db import DatabaseError, InterfaceError, OperationalError, connection
 
-from workspaces.storage.failures import Failure, failure_of, refusal_of
+from workspaces.log.failures import Failure, failure_of, refusal_of
 
 
 def wrapped(cause: BaseException, kind: type[Exception] = OperationalError) -> Exception:

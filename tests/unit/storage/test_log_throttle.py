@@ -1,6 +1,6 @@
 """One line a second about the same trouble."""
 
-from workspaces.storage.log_throttle import KEYS_LIMIT, LogThrottle
+from workspaces.log.log_throttle import KEYS_LIMIT, LogThrottle
 
 
 class Clock:

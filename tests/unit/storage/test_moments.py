@@ -2,7 +2,7 @@
 
 import time
 
-from workspaces.storage.moments import as_rfc3339, as_seconds, now_ms
+from workspaces.log.timestamps import as_rfc3339, as_seconds, now_ms
 
 
 def test_now_is_in_milliseconds_since_1970() -> None:

@@ -5,7 +5,7 @@ import logging
 import pytest
 
 from tests.unit.storage.test_log_throttle import Clock
-from workspaces.storage.outage import Outage, one_line
+from workspaces.log.outage import Outage, one_line
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from workspaces.storage.patience import (
+from workspaces.log.patience import (
     be_patient,
     deadline,
     is_over_for_process,

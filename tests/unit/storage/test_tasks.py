@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import Coroutine
 
-from workspaces.storage.tasks import cancel_within, wait_for_all
+from workspaces.tasks import cancel_within, wait_for_all
 
 
 async def started(coroutine: Coroutine[None, None, None]) -> asyncio.Task[None]:

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from workspaces.storage.blocked_writes import Write
-from workspaces.storage.errors import DatabaseUnreachable
-from workspaces.storage.waiting_requests import WaitingRequests
+from workspaces.log.blocked_writes import Write
+from workspaces.log.errors import DatabaseUnreachable
+from workspaces.log.waiting_requests import WaitingRequests
 
 
 def requests(*, hangs_seconds: float = 0.05) -> WaitingRequests:

@@ -9,8 +9,8 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any
 
-from workspaces.storage.transaction import Recorded
-from workspaces.storage.write_answers import AnyFuture, answer_all, answer_error
+from workspaces.log.transaction import Recorded
+from workspaces.log.write_answers import AnyFuture, answer_all, answer_error
 
 EVENT = Recorded("w", 1, "run.started", "s", {}, b"{}", 0)
 

@@ -28,7 +28,7 @@ from agents.turn.machine import advance
 from agents.turn.notes import REPEATED_NOTE
 from agents.turn.state import LOOP_REPEATS, REPLIES_BETWEEN_SUMMARIES, Call, Phase, Progress, Turn
 from tests.unit.turn.stored_turn import Store, check_rebuilt
-from workspaces.events.parts import FinishReason
+from workspaces.log.parts import FinishReason
 
 Open: TypeAlias = Literal["", "reply", "summary"]
 

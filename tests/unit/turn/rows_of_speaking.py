@@ -38,7 +38,7 @@ from tests.unit.turn.turns import (
     W,
     one,
 )
-from workspaces.events.parts import FinishReason
+from workspaces.log.parts import FinishReason
 
 SPEAKING: dict[str, Row] = {
     # -- nothing begun

@@ -38,7 +38,7 @@ from tests.unit.turn.turns import (
     one,
     tools,
 )
-from workspaces.events.parts import FinishReason
+from workspaces.log.parts import FinishReason
 
 SUMMARISING = Turn(phase=Phase.SUMMARISING, summary_step=0)
 ALONE = replace(SUMMARISING, only_summarises=True)

@@ -9,7 +9,7 @@ from agents.turn.effects import End
 from agents.turn.inputs import Asked
 from agents.turn.rebuilding import rebuild
 from agents.turn.state import LOOP_WINDOW, Call, Progress, Turn
-from workspaces.events.parts import FinishReason
+from workspaces.log.parts import FinishReason
 
 
 @dataclass

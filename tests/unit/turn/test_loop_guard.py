@@ -11,7 +11,7 @@ from agents.turn.notes import REPEATED_NOTE
 from agents.turn.rebuilding import rebuild
 from agents.turn.state import LOOP_REPEATS, LOOP_WINDOW, Phase
 from tests.unit.turn.turns import FRESH, play_step
-from workspaces.events.parts import FinishReason
+from workspaces.log.parts import FinishReason
 
 REPEATED = End(Outcome.COMPLETED, FinishReason.END_TURN, REPEATED_NOTE)
 

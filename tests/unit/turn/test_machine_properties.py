@@ -39,7 +39,7 @@ from agents.turn.inputs import (
 )
 from agents.turn.state import Phase, Progress
 from tests.unit.turn.checked_run import CheckedRun, calls
-from workspaces.events.parts import FinishReason
+from workspaces.log.parts import FinishReason
 
 REASONS = [
     FinishReason.END_TURN,

@@ -11,7 +11,7 @@ from agents.turn.notes import DENIED_RESULT, EARLIER_DENIED_RESULTS, SKIPPED_RES
 from agents.turn.rebuilding import rebuild
 from agents.turn.state import LOOP_WINDOW, Phase, Turn
 from tests.unit.turn.turns import CALLING, DENIED_END, FRESH, D, W, one, play_step
-from workspaces.events.parts import FinishReason
+from workspaces.log.parts import FinishReason
 
 
 def test_a_turn_without_messages_is_rebuilt_fresh() -> None:

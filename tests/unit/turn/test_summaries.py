@@ -16,7 +16,7 @@ from agents.turn.machine import advance
 from agents.turn.rebuilding import rebuild
 from agents.turn.state import LOOP_REPEATS, REPLIES_BETWEEN_SUMMARIES, Phase, Turn
 from tests.unit.turn.turns import FRESH, REPLIED_STOP, play_step
-from workspaces.events.parts import FinishReason
+from workspaces.log.parts import FinishReason
 
 EXHAUSTED = ReplyFailed("too long", is_exhausted=True)
 

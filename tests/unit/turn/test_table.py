@@ -26,7 +26,7 @@ from tests.unit.turn.rows_of_calls import CALLS
 from tests.unit.turn.rows_of_speaking import SPEAKING
 from tests.unit.turn.rows_of_summaries import SUMMARIES
 from tests.unit.turn.turns import CALLING, ENDED, REPLIED_STOP, R, Row, one, tools
-from workspaces.events.parts import FinishReason
+from workspaces.log.parts import FinishReason
 
 TABLE: dict[str, Row] = {**SPEAKING, **SUMMARIES, **CALLS}
 

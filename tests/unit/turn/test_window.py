@@ -18,7 +18,7 @@ from agents.turn.window import (
     is_nearly_full,
 )
 from tests.doubles.conversation import assistant, tool, user
-from workspaces.events.parts import (
+from workspaces.log.parts import (
     Binary,
     Finish,
     FinishReason,

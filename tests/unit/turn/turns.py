@@ -9,7 +9,7 @@ from agents.turn.inputs import Allowed, Asked, Input, Replied, ToolEnded
 from agents.turn.machine import advance
 from agents.turn.notes import CANCELLED_NOTE
 from agents.turn.state import Call, Phase, Progress, Turn
-from workspaces.events.parts import FinishReason
+from workspaces.log.parts import FinishReason
 
 W, J, A, R, D = (
     Progress.WAITING,

@@ -17,7 +17,7 @@ from agents.llm.contract import ModelRequest, ToolSpec
 from agents.llm.history import AssistantTurn, UserTurn, repaired
 from agents.llm.wires.offline_plans import plan_for
 from agents.turn.transcript import Message
-from workspaces.events.parts import Role, Text, ToolCall, plain_text
+from workspaces.log.parts import Role, Text, ToolCall, plain_text
 
 Json = dict[str, Any]
 

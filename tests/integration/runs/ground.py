@@ -1,0 +1,130 @@
+"""Drives actions and claims directly: one transaction a call, without a server or a runner."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import orjson
+
+from agents.models import Run, RunKind
+from agents.runs.accept import Prompt, accept_prompt
+from agents.runs.claim import Claimed, claim_runs
+from agents.runs.lease import Held
+from agents.runs.step import ReplyStart, ReplyWrite, Step, Written
+from agents.runs.steps import begin_run, write_step
+from agents.turn.effects import End, Outcome
+from workspaces.actions.sessions import create_session
+from workspaces.actions.workspaces import Opening, open_workspace
+from workspaces.log.commits import run_alone
+from workspaces.log.parts import FinishReason, Part, Text, ToolCall, ToolResult
+from workspaces.log.transaction import Transaction
+from workspaces.models import ClientClaim, Event, Message
+
+T = TypeVar("T")
+
+LEASE_MS = 60_000
+
+
+def write(job: Callable[[Transaction], T]) -> T:
+    return run_alone("", job)[0]
+
+
+@dataclass(frozen=True)
+class Ground:
+    """A workspace with one client and one session."""
+
+    workspace_id: str
+    session_id: str
+
+    def new_session(self, title: str = "another") -> str:
+        session = write(lambda tx: create_session(tx, self.workspace_id, title=title))
+        return str(session["id"])
+
+    def accept(
+        self,
+        text: str = "go",
+        *,
+        session_id: str = "",
+        kind: RunKind = RunKind.PROMPT,
+        client_id: str = "",
+        **more: Any,
+    ) -> int:
+        prompt = Prompt(session_id or self.session_id, text, **more)
+        return write(
+            lambda tx: accept_prompt(tx, self.workspace_id, prompt, kind=kind, client_id=client_id)
+        )
+
+    def start(self, text: str = "go", **more: Any) -> Held:
+        """A prompt that a worker has claimed and begun."""
+        key = self.accept(text, **more)
+        return begin(held_by(key, *claim()))
+
+    def events(self, kind: str) -> list[dict[str, Any]]:
+        rows = Event.objects.filter(workspace_id=self.workspace_id, kind=kind).order_by("number")
+        return [orjson.loads(row.payload) for row in rows]
+
+
+def open_ground(path: str = "/project") -> Ground:
+    workspace = write(lambda tx: open_workspace(tx, Opening(path, "/data")))
+    ClientClaim.objects.create(workspace_id=workspace.pk, client_id="c", expires_at=10**15)
+    session = write(lambda tx: create_session(tx, workspace.pk, title="The first"))
+    return Ground(workspace.pk, session["id"])
+
+
+def claim(worker: str = "worker", *, limit: int = 9, lease_ms: int = LEASE_MS) -> list[Claimed]:
+    return write(lambda tx: claim_runs(tx, worker=worker, lease_ms=lease_ms, limit=limit))
+
+
+def held_by(key: int, *claimed: Claimed) -> Held:
+    (run,) = (one for one in claimed if one.key == key)
+    return Held(run.key, run.fence, run.workspace_id, run.session_id)
+
+
+def begin(held: Held) -> Held:
+    write(lambda tx: begin_run(tx, held))
+    return held
+
+
+def step(held: Held, **effects: Any) -> Written:
+    return write(lambda tx: write_step(tx, held, Step(**effects)))
+
+
+def say(held: Held, words: str = "", calls: Sequence[str] = ()) -> str:
+    """The model's reply with these calls, stored whole; returns its message's id."""
+    step(held, start=ReplyStart("model", "provider"))
+    message = Message.objects.filter(run_key=held.key, role="assistant").latest("position")
+    parts: list[Part] = [Text(words)] if words else []
+    parts += [ToolCall(call_id, "bash", "{}", finished=True) for call_id in calls]
+    reason = FinishReason.TOOL_USE if calls else FinishReason.END_TURN
+    step(held, reply=ReplyWrite(message.pk, tuple(parts), reason))
+    return message.pk
+
+
+def result(call_id: str, content: str = "done") -> ToolResult:
+    return ToolResult(call_id, "bash", content)
+
+
+def end(held: Held, outcome: Outcome = Outcome.COMPLETED) -> Written:
+    return step(held, end=End(outcome))
+
+
+def run_of(key: int) -> Run:
+    return Run.objects.get(pk=key)
+
+
+def open_calls(key: int) -> list[str]:
+    return list(orjson.loads(run_of(key).open_calls))
+
+
+def results_of(held: Held) -> dict[str, tuple[str, bool]]:
+    """By call: the content of its result, and whether it is an error."""
+    found = {}
+    for message in Message.objects.filter(run_key=held.key, role="tool").order_by("position"):
+        for part in orjson.loads(message.parts):
+            if part["type"] == "tool_result":
+                data = part["data"]
+                assert data["tool_call_id"] not in found, "a call has two results"
+                found[data["tool_call_id"]] = (data["content"], data["is_error"])
+    return found

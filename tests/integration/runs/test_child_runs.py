@@ -1,0 +1,146 @@
+"""A run that another run's call waits for: begun once, paid for by its parent, ended with it."""
+
+from __future__ import annotations
+
+import pytest
+
+from agents.models import Run
+from agents.runs.cancel import cancel_session
+from agents.runs.delegations import TooDeep, begin_errand, errand_of
+from agents.runs.lease import Held
+from agents.runs.rescue import rescue_run
+from agents.runs.step import ReplyStart, ReplyWrite, Written
+from agents.tools.contract import ChildEnded, ChildTask
+from agents.turn.effects import End, Outcome
+from tests.integration.runs.ground import (
+    Ground,
+    begin,
+    claim,
+    end,
+    held_by,
+    run_of,
+    say,
+    step,
+    write,
+)
+from workspaces.log.parts import FinishReason, Text
+from workspaces.models import Message, Session
+
+FAR = 10**15
+TASK = ChildTask("agent", "the child", "do it")
+
+
+def send(held: Held, call_id: str = "c") -> int:
+    """Sends for a child run; its key."""
+    message_id = Message.objects.filter(run_key=held.key, role="assistant").latest("position").pk
+    write(lambda tx: begin_errand(tx, held, TASK, message_id=message_id, call_id=call_id))
+    return Run.objects.get(parent_id=held.key, parent_call_id=call_id).pk
+
+
+@pytest.fixture
+def parent(ground: Ground) -> Held:
+    held = ground.start()
+    say(held, calls=["c"])
+    return held
+
+
+def park(held: Held) -> Written:
+    return step(held, parks=True)
+
+
+def test_a_child_run_has_a_session_below_its_parents(ground: Ground, parent: Held) -> None:
+    key = send(parent)
+
+    child = run_of(key)
+    session = Session.objects.get(pk=child.session_id)
+    assert session.parent_session_id == ground.session_id
+    assert (session.title, child.prompt, child.kind) == ("the child", "do it", "agent")
+    assert write(lambda tx: errand_of(tx, parent, "c")) == (True, None)
+    assert write(lambda tx: errand_of(tx, parent, "another")) == (False, None)
+
+
+def test_the_parent_goes_on_when_its_child_has_ended_and_pays_for_it(
+    ground: Ground, parent: Held
+) -> None:
+    key = send(parent)
+    park(parent)
+    child = begin(held_by(key, *claim()))
+    step(child, start=ReplyStart("m", "p"))
+    message = Message.objects.get(run_key=key, role="assistant")
+    reply = ReplyWrite(
+        message.pk, (Text("the answer"),), FinishReason.END_TURN, prompt_tokens=3, cost=0.5
+    )
+    step(child, reply=reply, end=End(Outcome.COMPLETED))
+
+    assert run_of(parent.key).state == "ready"
+    assert Session.objects.get(pk=ground.session_id).cost == 0.5
+    ended = write(lambda tx: errand_of(tx, parent, "c"))
+    assert ended == (True, ChildEnded("completed", "the answer", ""))
+
+
+def test_a_child_that_ends_before_its_parent_parks_is_found_then(parent: Held) -> None:
+    key = send(parent)
+    child = begin(held_by(key, *claim()))
+    say(child, "words")
+    end(child)
+
+    assert park(parent) == Written(answered=("c",))
+    assert run_of(parent.key).state == "running"
+
+
+def test_a_child_that_runs_is_left_to_its_worker_when_its_parent_ends(
+    ground: Ground, parent: Held
+) -> None:
+    """It is cancelled, but its worker writes its end: nobody else may while that one runs it."""
+    key = send(parent)
+    child = begin(held_by(key, *claim("the child's worker")))
+    say(child, calls=["x"])
+    write(lambda tx: cancel_session(tx, ground.workspace_id, ground.session_id))
+    step(parent, end=End(Outcome.CANCELLED))
+
+    row = run_of(key)
+    assert (row.state, row.worker) == ("running", "the child's worker")
+    assert step(child, begins=["x"]) == Written(is_cancelled=True)
+
+    step(child, refusals={"x": "cancelled"}, end=End(Outcome.CANCELLED))
+    assert run_of(key).outcome == "cancelled"
+
+
+@pytest.mark.parametrize("state", ["accepted", "parked"])
+def test_a_child_that_nobody_runs_ends_with_its_parent(parent: Held, state: str) -> None:
+    key = send(parent)
+    if state == "parked":
+        child = begin(held_by(key, *claim()))
+        say(child, calls=["x"])
+        step(child, parks=True)
+    assert run_of(key).state == state
+
+    step(parent, end=End(Outcome.FAILED, error="no"))
+
+    assert run_of(key).outcome == "cancelled"
+    assert not Session.objects.get(pk=run_of(key).session_id).is_busy
+
+
+def test_the_end_of_a_child_whose_worker_died_lets_its_parent_go_on(parent: Held) -> None:
+    key = send(parent)
+    park(parent)
+    child = begin(held_by(key, *claim()))
+    step(child, start=ReplyStart("m", "p"))
+
+    assert write(lambda tx: rescue_run(tx, key, expired_before=FAR)) == "interrupted"
+
+    assert run_of(parent.key).state == "ready"
+    sent, ended = write(lambda tx: errand_of(tx, parent, "c"))
+    assert sent
+    assert isinstance(ended, ChildEnded)
+    assert ended.outcome == "interrupted"
+
+
+def test_sessions_are_nested_only_so_deep(parent: Held) -> None:
+    held = parent
+    for _ in range(3):
+        key = send(held)
+        held = begin(held_by(key, *claim()))
+        say(held, calls=["c"])
+    with pytest.raises(TooDeep):
+        send(held)

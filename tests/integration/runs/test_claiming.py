@@ -1,0 +1,243 @@
+"""Which runs a worker may claim, in which order, and how long they stay its own."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+from django.db import connection, transaction
+
+from agents.models import RunKind
+from agents.runs.claim import Claimed, claim_runs, renew_leases
+from agents.runs.lease import Held, LeaseLost, hold
+from agents.runs.queued import expired_runs, is_held
+from agents.runs.rescue import rescue_run
+from agents.runs.resume import let_go_on
+from tests.integration.runs.ground import (
+    LEASE_MS,
+    Ground,
+    begin,
+    claim,
+    end,
+    held_by,
+    open_ground,
+    run_of,
+    say,
+    step,
+    write,
+)
+from workspaces.actions.sessions import create_session
+from workspaces.log.commits import Attempt, Fate, commit, look_up_fate
+from workspaces.log.statements import statements
+from workspaces.log.timestamps import now_ms
+from workspaces.log.transaction import Counters, Transaction
+
+
+def keys(claimed: list[Claimed]) -> list[int]:
+    return sorted(run.key for run in claimed)
+
+
+def park(held: Held) -> None:
+    """The run waits for an answer to a call."""
+    say(held, calls=["c"])
+    step(held, parks=True)
+    assert run_of(held.key).state == "parked"
+
+
+def test_it_claims_the_first_run_of_each_session(ground: Ground) -> None:
+    first, second = ground.accept("first"), ground.accept("second")
+    other = ground.accept("other", session_id=ground.new_session())
+
+    assert keys(claim()) == [first, other]
+    assert keys(claim()) == []
+    assert run_of(second).state == "accepted"
+
+
+def test_a_sessions_next_run_is_claimed_when_the_first_has_ended(ground: Ground) -> None:
+    held = ground.start("first")
+    second = ground.accept("second", run_id="r")
+    assert claim() == []
+
+    end(held)
+
+    assert keys(claim()) == [second]
+
+
+def test_nothing_is_claimed_behind_a_parked_run_and_other_sessions_go_on(ground: Ground) -> None:
+    held = ground.start()
+    park(held)
+    behind = ground.accept("behind")
+    other = ground.accept("other", session_id=ground.new_session())
+
+    assert keys(claim()) == [other]
+    assert run_of(behind).state == "accepted"
+
+
+def test_a_parked_run_is_claimed_again_before_what_waits_behind_it(ground: Ground) -> None:
+    held = ground.start()
+    park(held)
+    behind = ground.accept("behind")
+
+    write(lambda tx: let_go_on(tx, held.key))
+
+    assert keys(claim()) == [held.key]
+    assert run_of(behind).state == "accepted"
+
+
+def test_nothing_is_claimed_behind_a_run_that_was_handed_over(ground: Ground) -> None:
+    held = ground.start()
+    step(held, releases=True)
+    behind = ground.accept("behind")
+    assert run_of(held.key).state == "ready"
+
+    assert keys(claim(limit=1)) == [held.key]
+    assert keys(claim()) == []
+    assert run_of(behind).state == "accepted"
+
+
+def test_it_claims_no_more_than_the_limit_the_oldest_first(ground: Ground) -> None:
+    accepted = [ground.accept(session_id=ground.new_session()) for _ in range(5)]
+
+    assert keys(claim(limit=2)) == accepted[:2]
+    assert keys(claim(limit=9)) == accepted[2:]
+
+
+def test_each_claim_has_a_fence_of_its_own(ground: Ground) -> None:
+    held = ground.start()
+    step(held, releases=True)
+
+    (again,) = claim("another worker")
+
+    assert again.key == held.key
+    assert again.fence > held.fence
+    assert not is_held(held.key, held.fence)
+    assert is_held(again.key, again.fence)
+    with pytest.raises(LeaseLost):
+        write(lambda tx: hold(tx, held))
+
+
+def test_a_claim_names_its_worker_and_what_the_run_needs(ground: Ground) -> None:
+    key = ground.accept("do it", run_id="r-1")
+    before = now_ms()
+
+    (claimed,) = claim("this worker")
+
+    row = run_of(key)
+    assert (row.state, row.worker, row.fence) == ("running", "this worker", claimed.fence)
+    assert before + LEASE_MS <= row.lease_expires_at <= now_ms() + LEASE_MS
+    assert claimed == Claimed(
+        key=key,
+        fence=1,
+        workspace_id=ground.workspace_id,
+        session_id=ground.session_id,
+        run_id="r-1",
+        accept_number=1,
+        kind=RunKind.PROMPT,
+        prompt="do it",
+        path="/project",
+        data_dir="/data",
+        is_top_level=True,
+        title="The first",
+        context_tokens=0,
+        parent=None,
+        errand="{}",
+    )
+
+
+def test_a_claim_tells_whether_its_session_is_below_another(ground: Ground) -> None:
+    child = write(
+        lambda tx: create_session(
+            tx, ground.workspace_id, title="child", parent_session_id=ground.session_id
+        )
+    )
+    ground.accept(session_id=child["id"])
+    (claimed,) = claim()
+    assert not claimed.is_top_level
+
+
+def test_a_worker_renews_its_own_leases_and_no_others(ground: Ground) -> None:
+    mine, lost = ground.accept(), ground.accept(session_id=ground.new_session())
+    claim("mine", limit=1, lease_ms=-1)
+    claim("a dead worker", lease_ms=-1)
+
+    write(lambda tx: renew_leases(tx, worker="mine", lease_ms=LEASE_MS))
+
+    assert expired_runs(now_ms()) == [(lost, ground.workspace_id)]
+    assert run_of(mine).lease_expires_at > now_ms()
+    assert write(lambda tx: rescue_run(tx, mine, expired_before=now_ms())) == ""
+    assert write(lambda tx: rescue_run(tx, lost, expired_before=now_ms())) == "ready"
+
+
+def test_a_lease_is_renewed_only_while_the_run_is_running(ground: Ground) -> None:
+    held = ground.start()
+    end(held)
+    write(lambda tx: renew_leases(tx, worker="worker", lease_ms=LEASE_MS))
+    assert run_of(held.key).lease_expires_at == 0
+
+
+def test_two_workers_that_claim_at_the_same_time_share_the_runs(database: str) -> None:
+    if database == "sqlite":
+        pytest.skip("SQLite has one writer at a time")
+    grounds = [open_ground(f"/project/{number}") for number in range(4)]
+    accepted = [ground.accept() for ground in grounds]
+
+    with claimed_elsewhere(limit=2) as elsewhere:
+        here = keys(claim("here"))  # does not wait for the other's locks
+
+    assert sorted(elsewhere) == accepted[:2]
+    assert here == accepted[2:]
+    for key in accepted:
+        held_by_one = run_of(key)
+        assert (held_by_one.state, held_by_one.fence) == ("running", 1)
+
+
+@contextmanager
+def claimed_elsewhere(*, limit: int) -> Iterator[list[int]]:
+    """Runs that another connection has claimed in a transaction that is still open."""
+
+    found: list[int] = []
+    claimed, may_commit = threading.Event(), threading.Event()
+
+    def work() -> None:
+        try:
+            with transaction.atomic(), statements() as cursor:
+                tx = Transaction(cursor, Counters(connection.vendor))
+                runs = claim_runs(tx, worker="elsewhere", lease_ms=LEASE_MS, limit=limit)
+                found.extend(keys(runs))
+                claimed.set()
+                may_commit.wait(20)
+        finally:
+            claimed.set()
+            connection.close()
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    assert claimed.wait(20)
+    try:
+        yield found
+    finally:
+        may_commit.set()
+        thread.join()
+
+
+def test_a_run_that_starts_is_told_and_stores_its_prompt(ground: Ground) -> None:
+    key = ground.accept("hello", run_id="r")
+    begin(held_by(key, *claim()))
+
+    (started,) = ground.events("run.started")
+    assert started["run"]["key"] == key
+    assert run_of(key).started_at is not None
+    (message,) = ground.events("message.created")
+    assert message["message"]["role"] == "user"
+
+
+def test_a_claim_whose_commit_is_in_doubt_can_be_looked_up(ground: Ground, database: str) -> None:
+    ground.accept()
+    attempt = Attempt()
+    commit([("", lambda tx: claim_runs(tx, worker="w", lease_ms=LEASE_MS, limit=9))], attempt)
+    # A claim that is carried out twice would lose the runs of the first one.
+    assert attempt.is_in_doubt is (database == "postgresql")  # SQLite's commits never are
+    if attempt.is_in_doubt:
+        assert look_up_fate(attempt) is Fate.COMMITTED

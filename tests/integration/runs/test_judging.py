@@ -1,0 +1,189 @@
+"""A call is allowed for exactly what the person was shown."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from agents.runs.answer import Answer, resolve
+from agents.runs.calls.permission_check import QuestionChanged, Verdict, judge_call
+from agents.runs.lease import Held
+from agents.tools.contract import Question
+from permissions.models import PermissionRequest
+from tests.integration.runs.ground import Ground, end, open_ground, run_of, say, step, write
+from workspaces.actions.workspaces import set_permission_mode
+from workspaces.delivery.v1_frames import permission_frames
+from workspaces.models.workspace import PermissionMode
+
+QUESTION = Question(
+    "write",
+    "write",
+    "/project",
+    "Create file a",
+    {"file_path": "/project/a", "new_content": "x\x00", "old_content": ""},
+)
+
+
+@pytest.fixture
+def held(ground: Ground) -> Held:
+    held = ground.start()
+    say(held, calls=["c", "d"])
+    return held
+
+
+def judge(held: Held, question: Question = QUESTION, call_id: str = "c") -> Verdict:
+    return write(
+        lambda tx: judge_call(tx, held, question, call_id=call_id, allowed_tools=frozenset())
+    )
+
+
+def answer(ground: Ground, given: Answer, call_id: str = "c") -> bool:
+    return write(
+        lambda tx: resolve(
+            tx, ground.workspace_id, request_id="", tool_call_id=call_id, answer=given, folder=""
+        )
+    )
+
+
+def test_a_call_is_asked_for_once(ground: Ground, held: Held) -> None:
+    assert judge(held) is Verdict.ASKED
+    assert judge(held) is Verdict.ASKED
+    assert len(ground.events("permission.requested")) == 1
+
+
+def test_a_call_that_was_allowed_may_run(ground: Ground, held: Held) -> None:
+    judge(held)
+    assert answer(ground, Answer.ALLOW)
+    assert judge(held) is Verdict.ALLOWED
+
+
+def test_a_call_that_was_denied_may_not_run(ground: Ground, held: Held) -> None:
+    judge(held)
+    assert answer(ground, Answer.DENY)
+    assert judge(held) is Verdict.DENIED
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        replace(QUESTION, params={**QUESTION.params, "file_path": "/etc/a"}),
+        replace(QUESTION, params={**QUESTION.params, "new_content": "y"}),
+        replace(QUESTION, params={}),
+        replace(QUESTION, path="/etc"),
+        replace(QUESTION, action="execute"),
+        replace(QUESTION, tool_name="bash"),
+    ],
+)
+def test_a_call_that_would_do_something_else_now_is_not_allowed(
+    ground: Ground, held: Held, changed: Question
+) -> None:
+    judge(held)
+    assert answer(ground, Answer.ALLOW)
+    with pytest.raises(QuestionChanged):
+        judge(held, changed)
+
+
+def test_a_changed_question_does_not_change_what_is_open_or_denied(
+    ground: Ground, held: Held
+) -> None:
+    changed = replace(QUESTION, path="/etc")
+    judge(held)
+    assert judge(held, changed) is Verdict.ASKED
+    answer(ground, Answer.DENY)
+    assert judge(held, changed) is Verdict.DENIED
+
+
+def test_the_mode_of_another_workspace_is_not_this_ones(ground: Ground, held: Held) -> None:
+    other = open_ground("/other")
+    write(lambda tx: set_permission_mode(tx, other.workspace_id, mode=PermissionMode.YOLO))
+    assert judge(held) is Verdict.ASKED
+
+
+def test_an_answer_is_for_one_call(ground: Ground, held: Held) -> None:
+    judge(held)
+    judge(held, call_id="d")
+    answer(ground, Answer.ALLOW, "d")
+    assert judge(held) is Verdict.ASKED
+    assert judge(held, call_id="d") is Verdict.ALLOWED
+
+
+def test_the_first_answer_wins(ground: Ground, held: Held) -> None:
+    judge(held)
+    assert answer(ground, Answer.DENY)
+    assert answer(ground, Answer.ALLOW) is False
+    assert judge(held) is Verdict.DENIED
+
+
+def test_an_answer_lets_a_parked_run_go_on(ground: Ground, held: Held) -> None:
+    judge(held)
+    step(held, parks=True)
+    assert answer(ground, Answer.ALLOW)
+    assert run_of(held.key).state == "ready"
+
+
+def test_the_end_of_a_run_takes_its_open_question_with_it(ground: Ground, held: Held) -> None:
+    judge(held)
+    end(held)
+    assert PermissionRequest.objects.get().state == "withdrawn"
+    assert not answer(ground, Answer.ALLOW)
+    (resolved,) = ground.events("permission.resolved")
+    assert resolved["denied"] is True
+
+
+@pytest.mark.parametrize("mode", [PermissionMode.YOLO, PermissionMode.SYSADMIN])
+@pytest.mark.parametrize("question", [QUESTION, replace(QUESTION, always_asks=True)])
+def test_a_mode_that_asks_for_nothing_lets_everything_run(
+    ground: Ground, held: Held, mode: PermissionMode, question: Question
+) -> None:
+    write(lambda tx: set_permission_mode(tx, ground.workspace_id, mode=mode))
+    assert judge(held, question) is Verdict.ALLOWED
+    write(lambda tx: set_permission_mode(tx, ground.workspace_id, mode=PermissionMode.NORMAL))
+    assert judge(held, question) is Verdict.ASKED
+
+
+def test_a_request_for_a_file_that_programs_obey_is_marked_as_dangerous(
+    ground: Ground, held: Held
+) -> None:
+    judge(held)
+    judge(held, replace(QUESTION, always_asks=True), "d")
+    ordinary, dangerous = (event["request"] for event in ground.events("permission.requested"))
+    assert "dangerous" not in ordinary
+    assert dangerous["dangerous"] is True
+    assert b'"dangerous":true' in permission_frames(dangerous)
+
+
+def test_a_request_of_another_workspace_is_not_answered_from_here(
+    ground: Ground, held: Held
+) -> None:
+    judge(held)
+    other = open_ground("/other")
+    pk = PermissionRequest.objects.get().pk
+    for by in ({"request_id": pk, "tool_call_id": ""}, {"request_id": "", "tool_call_id": "c"}):
+        assert not write(
+            lambda tx, by=by: resolve(tx, other.workspace_id, answer=Answer.ALLOW, **by)
+        )
+    assert judge(held) is Verdict.ASKED
+
+
+def test_a_call_id_that_a_later_run_uses_again_is_answered_there(
+    ground: Ground, held: Held
+) -> None:
+    judge(held)
+    answer(ground, Answer.DENY)
+    end(held)
+    later = ground.start("again")
+    say(later, calls=["c"])
+    judge(later)
+    assert answer(ground, Answer.ALLOW)
+    assert judge(later) is Verdict.ALLOWED
+
+
+def test_a_request_is_answered_by_its_id(ground: Ground, held: Held) -> None:
+    judge(held)
+    judge(held, call_id="d")
+    pk = PermissionRequest.objects.get(tool_call_id="d").pk
+    given = {"request_id": pk, "tool_call_id": "c", "answer": Answer.ALLOW}
+    assert write(lambda tx: resolve(tx, ground.workspace_id, **given))
+    assert judge(held) is Verdict.ASKED
+    assert judge(held, call_id="d") is Verdict.ALLOWED

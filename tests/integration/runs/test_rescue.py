@@ -1,0 +1,187 @@
+"""What becomes of a run whose worker died, or only seemed to."""
+
+from __future__ import annotations
+
+import orjson
+import pytest
+
+from agents.runs.cancel import cancel_session
+from agents.runs.claim import renew_leases
+from agents.runs.open_reply import Checkpoint, save_checkpoints
+from agents.runs.queued import expired_runs
+from agents.runs.rescue import expire_all_leases, rescue_run
+from agents.runs.step import ReplyStart
+from tests.integration.runs.ground import (
+    LEASE_MS,
+    Ground,
+    begin,
+    claim,
+    end,
+    held_by,
+    result,
+    results_of,
+    run_of,
+    say,
+    step,
+    write,
+)
+from workspaces.actions.messages import start_command_message
+from workspaces.log.parts import ShellCommand, Text, ToolCall
+from workspaces.log.timestamps import now_ms
+from workspaces.models import Event, Message, Session
+
+FAR = 10**15
+
+
+def rescue(key: int, *, expired_before: int = FAR) -> str:
+    return write(lambda tx: rescue_run(tx, key, expired_before=expired_before))
+
+
+def test_a_run_between_two_steps_goes_on_with_another_worker(ground: Ground) -> None:
+    held = ground.start()
+    say(held, calls=["a"])
+
+    other = ground.start(session_id=ground.new_session())
+
+    assert rescue(held.key) == "ready"
+
+    assert run_of(other.key).state == "running"
+    row = run_of(held.key)
+    assert (row.state, row.worker, row.lease_expires_at) == ("ready", "", 0)
+    assert row.fence > held.fence
+    assert [run.key for run in claim()] == [held.key]
+
+
+def test_a_run_that_was_found_but_renewed_since_is_left_alone(ground: Ground) -> None:
+    """Between the search and the rescue its worker, which was only slow, renews its lease."""
+    key = ground.accept()
+    held = begin(held_by(key, *claim("slow", lease_ms=-1)))
+    found_at = now_ms()
+    assert expired_runs(found_at) == [(key, ground.workspace_id)]
+    write(lambda tx: renew_leases(tx, worker="slow", lease_ms=LEASE_MS))
+    before = Event.objects.count()
+
+    assert rescue(key, expired_before=found_at) == ""
+
+    assert Event.objects.count() == before
+    row = run_of(key)
+    assert (row.state, row.worker, row.fence) == ("running", "slow", held.fence)
+
+
+@pytest.mark.parametrize("state", ["parked", "ready", "finished"])
+def test_only_a_running_run_is_rescued(ground: Ground, state: str) -> None:
+    held = ground.start()
+    if state == "parked":
+        say(held, calls=["a"])
+        step(held, parks=True)
+    elif state == "ready":
+        step(held, releases=True)
+    else:
+        end(held)
+    assert run_of(held.key).state == state
+    assert rescue(held.key) == ""
+    assert expired_runs(FAR) == []
+    assert run_of(held.key).state == state
+
+
+def test_a_run_inside_a_tool_is_interrupted_and_the_next_goes_on(ground: Ground) -> None:
+    held = ground.start(run_id="first")
+    say(held, calls=["a", "b"])
+    step(held, begins=["a"])
+    behind = ground.accept("behind", run_id="second")
+
+    assert rescue(held.key) == "interrupted"
+
+    row = run_of(held.key)
+    assert (row.state, row.outcome, row.open_calls) == ("finished", "interrupted", "[]")
+    assert all(is_error for _, is_error in results_of(held).values())
+    assert sorted(results_of(held)) == ["a", "b"]
+    (finished,) = ground.events("run.finished")
+    assert (finished["run"]["run_id"], finished["run"]["outcome"]) == ("first", "interrupted")
+    (failed,) = ground.events("agent.failed")
+    assert failed["run_id"] == "first"
+    assert [run.key for run in claim()] == [behind]
+
+
+def test_a_run_inside_a_reply_is_interrupted(ground: Ground) -> None:
+    held = ground.start()
+    step(held, start=ReplyStart("m", "p"))
+
+    assert rescue(held.key) == "interrupted"
+
+    reply = Message.objects.get(run_key=held.key, role="assistant")
+    assert reply.is_finished
+    assert '"Interrupted"' in reply.parts
+    assert not Session.objects.get(pk=ground.session_id).is_busy
+
+
+def test_a_run_with_all_its_results_goes_on(ground: Ground) -> None:
+    held = ground.start()
+    say(held, calls=["a"])
+    step(held, begins=["a"])
+    step(held, results=[result("a")])
+    assert rescue(held.key) == "ready"
+
+
+def test_a_cancelled_run_is_cancelled_and_not_interrupted(ground: Ground) -> None:
+    held = ground.start()
+    say(held, calls=["a"])
+    step(held, begins=["a"])
+    write(lambda tx: cancel_session(tx, ground.workspace_id, ground.session_id))
+
+    assert rescue(held.key) == "cancelled"
+
+    assert run_of(held.key).outcome == "cancelled"
+    assert results_of(held)["a"][1]
+    assert ground.events("agent.failed") == []
+    assert not Session.objects.get(pk=ground.session_id).is_busy
+
+
+def test_at_the_start_of_a_server_alone_every_lease_has_expired(ground: Ground) -> None:
+    running = ground.start()
+    parked = ground.accept(session_id=ground.new_session())
+    write(expire_all_leases)
+    assert expired_runs(now_ms()) == [(running.key, ground.workspace_id)]
+    assert run_of(parked).state == "accepted"
+
+
+def test_a_reply_that_was_cut_keeps_its_words_and_its_whole_calls(ground: Ground) -> None:
+    held = ground.start()
+    step(held, start=ReplyStart("m", "p"))
+    message = Message.objects.get(run_key=held.key, role="assistant")
+    parts = (
+        Text("words"),
+        ToolCall("whole", "bash", "{}", finished=True),
+        ToolCall("cut", "bash", '{"comm'),
+    )
+    given = Checkpoint(held, message.pk, message.stream_number, parts)
+    write(lambda tx: save_checkpoints(tx, [given]))
+
+    assert rescue(held.key) == "interrupted"
+
+    kept = orjson.loads(Message.objects.get(pk=message.pk).parts)
+    assert [part["type"] for part in kept] == ["text", "tool_call", "finish"]
+    assert kept[1]["data"]["id"] == "whole"
+    assert list(results_of(held)) == ["whole"]
+
+
+def test_a_lease_ends_behind_its_last_millisecond(ground: Ground) -> None:
+    held = ground.start()
+    expires_at = run_of(held.key).lease_expires_at
+    assert expired_runs(expires_at) == []
+    assert rescue(held.key, expired_before=expires_at) == ""
+    assert expired_runs(expires_at + 1) == [(held.key, ground.workspace_id)]
+    assert rescue(held.key, expired_before=expires_at + 1) == "ready"
+
+
+def test_a_users_command_that_runs_in_the_session_does_not_interrupt_its_run(
+    ground: Ground,
+) -> None:
+    held = ground.start()
+    command = ShellCommand("make", "", 0)
+    write(
+        lambda tx: start_command_message(
+            tx, ground.workspace_id, ground.session_id, command=command
+        )
+    )
+    assert rescue(held.key) == "ready"

@@ -1,0 +1,166 @@
+"""A response that goes on: its head, its chunks, and every way in which it may end.
+
+A plain ASGI application, not a Channels consumer: that one would take a channel
+of its own from the channel layer, pass through a thread for each message, and
+its handler would never learn that the client left.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable, MutableMapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+import orjson
+
+from workspaces.delivery.attachments import Attachment, Attachments
+from workspaces.delivery.pushing import push_of
+from workspaces.log.errors import Refusal, WorkspaceUnknown
+from workspaces.log.patience import REQUEST_SECONDS, be_patient, patience
+
+Scope = MutableMapping[str, Any]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+Application = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+HEADERS = (
+    (b"content-type", b"text/event-stream"),
+    (b"cache-control", b"no-cache"),
+    (b"x-accel-buffering", b"no"),  # a proxy in between must not gather
+)
+SLICE = 64 * 1024  # of one write: what a slow client must be able to take in its patience
+PATIENCE_SECONDS = 60.0
+
+
+class HttpStream(ABC):
+    """One request's stream. A subclass says what it asks for and where the chunks come from."""
+
+    headers: tuple[tuple[bytes, bytes], ...] = HEADERS
+
+    def __init__(self, *, attachments: Attachments) -> None:
+        self._attachments = attachments
+        self._attachment: Attachment | None = None
+        self._has_begun = False
+        self._is_stuck = False
+        self._sending_since: float | None = None
+
+    @classmethod
+    def as_asgi(cls, **options: Any) -> Application:
+        async def application(scope: Scope, receive: Receive, send: Send) -> None:
+            await cls(**options).respond(scope, receive, send)
+
+        return application
+
+    @abstractmethod
+    async def stream(self, scope: Scope) -> None:
+        """Checks what is asked, calls ``begin`` and ``write``, and returns when it is over.
+
+        A ``Refusal`` before ``begin`` is the answer. May be cancelled at any time.
+        """
+
+    # -- for subclasses
+
+    async def attach(self, workspace_id: str, client_id: str) -> None:
+        """The client holds the workspace while this streams."""
+        self._attachment = await self._attachments.attach(
+            workspace_id, client_id, close=self._close
+        )
+
+    def _close(self) -> None:
+        self._pump.cancel()
+
+    async def begin(self) -> None:
+        """Flushes the head."""
+        self._has_begun = True
+        be_patient()  # the client has its answer: what follows may wait for the database
+        await self._send({"type": "http.response.start", "status": 200, "headers": [*self.headers]})
+        await self.write(b"")
+
+    async def write(self, chunk: bytes) -> None:
+        """Returns when the client has room for more."""
+        clock = self._loop.time
+        for start in range(0, len(chunk) or 1, SLICE):
+            self._sending_since = clock()
+            body = chunk if len(chunk) <= SLICE else chunk[start : start + SLICE]
+            await self._send({"type": "http.response.body", "body": body, "more_body": True})
+            self._sending_since = None
+
+    def push(self, chunk: bytes) -> bool:
+        """As ``write``, right now; ``False`` where that cannot be. Only between two writes."""
+        return self._has_begun and len(chunk) <= SLICE and self._push(chunk)
+
+    # -- its life
+
+    async def respond(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["method"] != "GET":
+            await _answer(send, 405, "only GET is allowed here")
+            return
+        self._push = push_of(scope)
+        self._send = send
+        self._loop = asyncio.get_running_loop()
+        with patience(REQUEST_SECONDS):
+            self._pump = asyncio.create_task(self.stream(scope), name="stream")
+        left = asyncio.create_task(_left(receive), name="stream-left")
+        self._timer = self._loop.call_later(PATIENCE_SECONDS, self._look)
+        try:
+            await asyncio.wait({self._pump, left}, return_when=asyncio.FIRST_COMPLETED)
+            self._pump.cancel()
+            # Cancelled: the client left, or was released.
+            with suppress(asyncio.CancelledError):
+                await self._pump
+            await self._end(send)
+        except Refusal as refusal:
+            if self._has_begun:
+                raise
+            await _refuse(send, refusal)
+        finally:
+            self._timer.cancel()
+            self._pump.cancel()
+            left.cancel()
+            if self._attachment is not None:
+                self._attachments.detach(self._attachment)
+
+    async def _end(self, send: Send) -> None:
+        if self._is_stuck:
+            return  # without an end: the server closes the connection
+        if not self._has_begun:
+            raise WorkspaceUnknown  # released or closed while it was being opened
+        # Also when the client seems to have left: a stopping server says the same.
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    def _look(self) -> None:
+        """Servers other than ours wait for ever for a client that takes nothing."""
+        since = self._sending_since
+        now = self._loop.time()
+        if since is not None and now - since >= PATIENCE_SECONDS:
+            self._is_stuck = True
+            self._pump.cancel()
+            return
+        self._timer = self._loop.call_at(
+            (now if since is None else since) + PATIENCE_SECONDS, self._look
+        )
+
+
+async def _left(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+async def _refuse(send: Send, refusal: Refusal) -> None:
+    await _answer(send, refusal.status, refusal.sentence, refusal.headers)
+
+
+async def _answer(
+    send: Send, status: int, sentence: str, more: Sequence[tuple[bytes, bytes]] = ()
+) -> None:
+    body = orjson.dumps({"message": sentence})
+    headers = [
+        (b"content-type", b"application/json"),
+        (b"content-length", b"%d" % len(body)),
+        *more,
+    ]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body, "more_body": False})

@@ -1,0 +1,248 @@
+"""Fan-out of one process: rooms for the workspaces that somebody here reads.
+
+Owns the rooms, their priming and repair from the database, and the relay to
+other processes. Lives in one event loop. Nothing that matters rests on it: the
+log is the truth, the hub is only quick.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Coroutine, Sequence
+from typing import Any
+
+from workspaces.delivery import event_log
+from workspaces.delivery.live import Applied, LiveMessage
+from workspaces.delivery.readers import NativeReader, V1Reader
+from workspaces.delivery.relay import Relay
+from workspaces.delivery.room import PROMPT_SECONDS, UNREAD_SECONDS, Room
+from workspaces.log.reader import read
+from workspaces.log.transaction import Recorded
+from workspaces.log.types import Delta, Output
+
+logger = logging.getLogger(__name__)
+
+HEARTBEAT_SECONDS = 10.0
+POLL_SECONDS = 1.0  # in the scaled shape: finds events whose message was lost
+REPAIR_SECONDS = 0.1
+LINGER_SECONDS = 5.0  # an empty room stays for a reader that comes back
+EVENTS, LEAVING = 0, -1  # work on a room in the place of a message's number
+
+
+class Hub:
+    def __init__(
+        self,
+        *,
+        poll_seconds: float = POLL_SECONDS,
+        heartbeat_seconds: float = HEARTBEAT_SECONDS,
+        linger_seconds: float = LINGER_SECONDS,
+    ) -> None:
+        self._poll_seconds = poll_seconds
+        self._heartbeat_seconds = heartbeat_seconds
+        self._linger_seconds = linger_seconds
+        self._rooms: dict[str, Room] = {}
+        self._priming: dict[str, asyncio.Task[Room]] = {}
+        self._producers: dict[str, dict[int, LiveMessage]] = {}
+        self._repairs: dict[tuple[str, int], asyncio.Task[None]] = {}
+        self._relay = Relay(
+            on_event=self._publish_here,
+            on_delta=self._stream_here,
+            on_output=self._output_here,
+        )
+        self._tasks: list[asyncio.Task[None]] = []
+
+    async def start(self) -> None:
+        await self._relay.start()
+        self._tasks = [asyncio.create_task(self._beat(), name="hub-heartbeat")]
+        if self._relay.is_needed:
+            self._tasks.append(asyncio.create_task(self._poll(), name="hub-poll"))
+
+    async def stop(self) -> None:
+        tasks = [*self._tasks, *self._repairs.values(), *self._priming.values()]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        for room in self._rooms.values():
+            room.close()
+        self._rooms.clear()
+        await self._relay.stop()
+
+    # -- producers
+
+    def publish(self, recorded: Sequence[Recorded]) -> None:
+        """Tells of committed events, here and in the other processes."""
+        for event in recorded:
+            self._publish_here(event)
+            self._relay.put(event.workspace_id, event)
+
+    def begin(self, workspace_id: str, live: LiveMessage) -> None:
+        """This process writes the message from now on; its words come by ``stream``."""
+        self._producers.setdefault(workspace_id, {})[live.number] = live
+        room = self._rooms.get(workspace_id)
+        if room is not None:
+            room.live.adopt(live)
+
+    def stream(self, workspace_id: str, delta: Delta) -> None:
+        """Passes on words of a message that was begun here."""
+        live = self._producers[workspace_id][delta.number]
+        outcome, _ = live.apply(delta)
+        if outcome is not Applied.NEW:
+            raise AssertionError(f"a producer streams in order, not {outcome}: {delta.offset}")
+        room = self._rooms.get(workspace_id)
+        if room is not None:
+            room.passed(delta)
+        if self._relay.is_needed:
+            self._relay.put(workspace_id, delta)
+
+    def patience(self) -> float:
+        """For how many seconds new words may wait until they are told: as long as they wait
+        for the next write to those who read them."""
+        if self._relay.is_needed:
+            return PROMPT_SECONDS  # readers are in other processes
+        return min([room.patience() for room in self._rooms.values()], default=UNREAD_SECONDS)
+
+    def end(self, workspace_id: str, number: int) -> None:
+        """The message is finished or given up. Callable twice."""
+        ours = self._producers.get(workspace_id)
+        if ours is not None:
+            ours.pop(number, None)
+            if workspace_id not in self._rooms:  # a room shares this very dict
+                self._forget(workspace_id)
+
+    def output(self, workspace_id: str, output: Output) -> None:
+        """What a tool or a user's command here has printed so far; nothing rests on it."""
+        self._output_here(workspace_id, output)
+        self._relay.put(workspace_id, output)
+
+    # -- readers
+
+    async def room(self, workspace_id: str) -> Room:
+        """The workspace's room, primed. Raises ``WorkspaceUnknown``."""
+        room = self._rooms.get(workspace_id)
+        if room is not None and room.primed:
+            return room
+        task = self._priming.get(workspace_id)
+        if task is None:
+            task = asyncio.create_task(self._prime(workspace_id), name="hub-prime")
+            self._priming[workspace_id] = task
+            task.add_done_callback(lambda _: self._priming.pop(workspace_id, None))
+        return await asyncio.shield(task)
+
+    async def catch_up(self, room: Room, number: int) -> None:
+        """Returns when the room has passed on this event of the log."""
+        while room.last_number < number:
+            self._ask_events(room)
+            await room.wait_for_next()
+
+    def leave(self, room: Room, reader: NativeReader | V1Reader) -> None:
+        room.leave(reader)
+        if room.is_empty:
+            asyncio.get_running_loop().call_later(self._linger_seconds, self._drop_if_empty, room)
+
+    async def _prime(self, workspace_id: str) -> Room:
+        room = Room(
+            workspace_id,
+            producers=self._producers.setdefault(workspace_id, {}),
+            ask_events=self._ask_events,
+            ask_message=self._ask_message,
+        )
+        # Listed before the log is read: what is published meanwhile waits in the room.
+        self._rooms[workspace_id] = room
+        try:
+            await self._relay.join(workspace_id)
+            snapshot = await read(event_log.read_snapshot, workspace_id)
+        except BaseException:
+            self._forget(workspace_id)
+            await self._relay.leave(workspace_id)
+            raise
+        room.prime(snapshot.last_number, snapshot.live)
+        return room
+
+    def _drop_if_empty(self, room: Room) -> None:
+        if room.is_empty and self._rooms.get(room.workspace_id) is room:
+            self._forget(room.workspace_id)
+            room.close()
+            if self._relay.is_needed:
+                self._in_background(
+                    (room.workspace_id, LEAVING), self._relay.leave(room.workspace_id)
+                )
+
+    def _forget(self, workspace_id: str) -> None:
+        """Drops the room, and the list of those who write there unless somebody does."""
+        self._rooms.pop(workspace_id, None)
+        if not self._producers.get(workspace_id):
+            self._producers.pop(workspace_id, None)
+
+    # -- repair
+
+    def _publish_here(self, event: Recorded) -> None:
+        room = self._rooms.get(event.workspace_id)
+        if room is not None:
+            room.publish(event)
+
+    def _stream_here(self, workspace_id: str, delta: Delta) -> None:
+        room = self._rooms.get(workspace_id)
+        if room is not None:
+            room.stream(delta)
+
+    def _output_here(self, workspace_id: str, output: Output) -> None:
+        room = self._rooms.get(workspace_id)
+        if room is not None:
+            room.output(output)
+
+    def _ask_events(self, room: Room) -> None:
+        self._repair(room, EVENTS)
+
+    def _ask_message(self, room: Room, number: int) -> None:
+        self._repair(room, number)
+
+    def _repair(self, room: Room, number: int) -> None:
+        key = (room.workspace_id, number)
+        if key in self._repairs:
+            return
+        work = self._read_events(room) if number == EVENTS else self._read_message(room, number)
+        self._in_background(key, work)
+
+    def _in_background(self, key: tuple[str, int], work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work, name="hub-repair")
+        self._repairs[key] = task
+        task.add_done_callback(lambda _: self._repairs.pop(key, None))
+
+    async def _read_events(self, room: Room) -> None:
+        while True:
+            page = await read(event_log.read_events, room.workspace_id, after=room.last_number)
+            for event in page:
+                room.publish(event_log.with_payload(event))
+            if len(page) < event_log.PAGE:
+                return
+
+    async def _read_message(self, room: Room, number: int) -> None:
+        # The row lags behind the words by up to a checkpoint: read it until it has caught up.
+        while number in room.live and not room.is_empty:
+            row = await read(event_log.read_open_message, room.workspace_id, number)
+            if row is None:
+                return
+            room.repair(row)
+            if not room.waits_for(number):
+                return
+            await asyncio.sleep(REPAIR_SECONDS)
+
+    async def _beat(self) -> None:
+        while True:
+            await asyncio.sleep(self._heartbeat_seconds)
+            for room in list(self._rooms.values()):
+                for reader in room.readers():
+                    reader.beat()
+
+    async def _poll(self) -> None:
+        while True:
+            await asyncio.sleep(self._poll_seconds)
+            for room in list(self._rooms.values()):
+                try:
+                    if not room.is_empty and room.primed:
+                        head = await read(event_log.read_head, room.workspace_id)
+                        if head > room.last_number:
+                            self._ask_events(room)
+                except Exception as error:  # noqa: BLE001  the next round tries again
+                    logger.warning("could not look for lost events: %s", error)

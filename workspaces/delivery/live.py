@@ -1,0 +1,189 @@
+"""An open message in memory: the row's parts plus the words since.
+
+Pure. Applying a delta twice changes nothing, a delta that skips words is
+refused: offsets make the stream exact whatever was lost or repeated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from enum import Enum
+from typing import Any
+
+import orjson
+from typing_extensions import override
+
+from workspaces.log.types import Delta, Header
+
+
+class Applied(Enum):
+    NEW = "new"
+    KNOWN = "known"
+    GAP = "gap"
+
+
+class LivePart:
+    __slots__ = ("_chunks", "_json", "_rest", "header", "length")
+
+    def __init__(
+        self, header: Header, text: str = "", *, rest: Mapping[str, Any] | None = None
+    ) -> None:
+        self.header = header
+        self._chunks = [text] if text else []
+        self._rest = rest  # of a stored part: its other fields
+        self._json: bytes | None = None
+        self.length = len(text)
+
+    def grow(self, text: str, length: int) -> None:
+        self._chunks.append(text)
+        self.length += length
+        self._json = None
+
+    def text(self) -> str:
+        if len(self._chunks) != 1:
+            self._chunks = ["".join(self._chunks)]
+        return self._chunks[0]
+
+    def to_wire(self) -> dict[str, Any]:
+        if self.header == "reasoning":
+            rest = self._rest or {"signature": ""}
+            return {"type": "reasoning", "data": {**rest, "thinking": self.text()}}
+        if isinstance(self.header, Mapping):
+            rest = self._rest or {"id": self.header["id"], "name": self.header["name"]}
+            return {"type": "tool_call", "data": {**rest, "input": self.text()}}
+        return {"type": "text", "data": {"text": self.text()}}
+
+    def json(self) -> bytes:
+        """``to_wire`` as JSON; of a part that grows no more it is kept."""
+        if self._json is None:
+            if self.header == "text":
+                self._json = b'{"type":"text","data":{"text":%b}}' % orjson.dumps(self.text())
+            else:
+                self._json = orjson.dumps(self.to_wire())
+        return self._json
+
+
+class StoredPart(LivePart):
+    """A part that does not grow by words: it stays as it was stored."""
+
+    __slots__ = ("_wire",)
+
+    def __init__(self, wire: Mapping[str, Any]) -> None:
+        super().__init__(None)
+        self._wire = wire
+
+    @override
+    def to_wire(self) -> dict[str, Any]:
+        return dict(self._wire)
+
+
+class LiveMessage:
+    __slots__ = ("_head", "encoded", "message", "number", "parts", "size")
+
+    def __init__(self, number: int, message: Mapping[str, Any]) -> None:
+        self.number = number
+        self.message = message
+        self.parts = [_part_from_wire(part) for part in message.get("parts", ())]
+        self.size = sum(part.length for part in self.parts)
+        self.encoded: bytes | None = None  # a wire's cache, forgotten at each change
+        self._head: bytes | None = None
+
+    def follow(self, delta: Delta) -> bool:
+        """``apply`` for words that go on where a part stands, as almost all do; else nothing."""
+        _, index, offset, text, header = delta
+        if header is not None or index >= len(self.parts) or not text:
+            return False
+        part = self.parts[index]
+        if part.length != offset:
+            return False
+        length = len(text)
+        part.grow(text, length)
+        self.size += length
+        self.encoded = None
+        return True
+
+    def apply(self, delta: Delta) -> tuple[Applied, Delta]:
+        """Adds what is new of the delta and returns just that part of it."""
+        if self.follow(delta):
+            return Applied.NEW, delta
+        index = delta.part
+        opens = index == len(self.parts) and delta.offset == 0
+        if opens:
+            self.parts.append(LivePart(delta.header if delta.header is not None else "text"))
+        elif index >= len(self.parts):
+            return Applied.GAP, delta
+        part = self.parts[index]
+        known = part.length - delta.offset
+        if known < 0:
+            return Applied.GAP, delta
+        if not opens:
+            if known >= len(delta.text):
+                return Applied.KNOWN, delta
+            if known or delta.header is not None:
+                delta = Delta(delta.number, index, part.length, delta.text[known:])
+        part.grow(delta.text, len(delta.text))
+        self.size += len(delta.text)
+        self.encoded = None
+        return Applied.NEW, delta
+
+    def show_output(self, text: str) -> None:
+        """What this user's command has printed so far."""
+        for index, part in enumerate(self.parts):
+            wire = part.to_wire()
+            if wire["type"] == "shell_command":
+                data = {**wire["data"], "output": text}
+                self.parts[index] = StoredPart({"type": "shell_command", "data": data})
+                self.size = len(text)
+                self.encoded = None
+
+    def covers(self, other: LiveMessage) -> bool:
+        """Whether this one has every word of the other."""
+        return len(self.parts) >= len(other.parts) and all(
+            mine.length >= theirs.length
+            for mine, theirs in zip(self.parts, other.parts, strict=False)
+        )
+
+    def to_wire(self) -> dict[str, Any]:
+        return {**self.message, "parts": [part.to_wire() for part in self.parts]}
+
+    def json(self) -> bytes:
+        """``to_wire`` as JSON, of which only what has grown is encoded anew."""
+        if self._head is None:
+            rest = {key: value for key, value in self.message.items() if key != "parts"}
+            self._head = orjson.dumps({**rest, "parts": []})[:-2]  # without the closing brackets
+        parts = b",".join([part.json() for part in self.parts])
+        return b"%b%b]}" % (self._head, parts)
+
+
+def _part_from_wire(raw: Mapping[str, Any]) -> LivePart:
+    data = raw["data"]
+    match raw["type"]:
+        case "text":
+            return LivePart("text", data.get("text", ""))
+        case "reasoning":
+            return LivePart("reasoning", data.get("thinking", ""), rest=data)
+        case "tool_call":
+            header = {"type": "tool_call", "id": data["id"], "name": data["name"]}
+            return LivePart(header, data.get("input", ""), rest=data)
+        case _:
+            return StoredPart(raw)
+
+
+def coalesced(items: Iterable[Delta]) -> list[Delta]:
+    """Neighbours of one part joined: fewer, longer deltas that say the same."""
+    joined: list[Delta] = []
+    for delta in items:
+        last = joined[-1] if joined else None
+        if (
+            last is not None
+            and last.number == delta.number
+            and last.part == delta.part
+            and last.offset + len(last.text) == delta.offset
+            and delta.header is None
+        ):
+            joined[-1] = Delta(
+                last.number, last.part, last.offset, last.text + delta.text, last.header
+            )
+        else:
+            joined.append(delta)
+    return joined

@@ -1,0 +1,126 @@
+"""Events and deltas as the native streams send them: SSE text, WebSocket arrays.
+
+Pure. An event is ``{"number", "type", "data"}``; a delta is
+the array ``[number, part, offset, text]``, with a fifth item, the part's header,
+when it opens a part. A WebSocket message is an array of such items in order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import groupby
+from typing import Any
+
+import orjson
+
+from workspaces.delivery.live import LiveMessage, coalesced
+from workspaces.delivery.sse_lines import escape_line_breaks
+from workspaces.log.transaction import Recorded
+from workspaces.log.types import Delta, Output, StreamOnly
+
+HEARTBEAT_SSE = b":\n\n"
+HEARTBEAT_WS = "[]"
+
+Item = Recorded | Delta
+
+# Where the words of a part that grows stand.
+WORDS = {"text": "text", "reasoning": "thinking", "tool_call": "input"}
+
+
+def event_json(event: Recorded) -> bytes:
+    return b'{"number":%d,"type":"%s","data":%s}' % (
+        event.number,
+        event.kind.encode(),
+        event.payload_json,
+    )
+
+
+def without_known_words(event: Recorded, live: LiveMessage) -> Recorded:
+    """The end of a message for readers that have had its words as deltas.
+
+    A part that stands as they have it comes with its ``length`` in place of its words.
+    """
+    message = event.payload["message"]
+    parts = [
+        _without_words(part, live.parts[index].length) if index < len(live.parts) else part
+        for index, part in enumerate(message["parts"])
+    ]
+    payload = {**event.payload, "message": {**message, "parts": parts}}
+    return replace(event, payload=payload, payload_json=orjson.dumps(payload))
+
+
+def _without_words(part: Mapping[str, Any], known: int) -> Mapping[str, Any]:
+    field = WORDS.get(part["type"])
+    data = part["data"]
+    if field is None or not known or len(data[field]) != known:
+        return part
+    rest = {name: value for name, value in data.items() if name != field}
+    return {"type": part["type"], "data": {**rest, "length": known}}
+
+
+def stream_only_json(kind: str, data: dict[str, Any]) -> bytes:
+    return orjson.dumps({"type": kind, "data": data})
+
+
+def delta_json(delta: Delta) -> bytes:
+    row: list[Any] = [delta.number, delta.part, delta.offset, delta.text]
+    if delta.header is not None:
+        row.append(delta.header)
+    return orjson.dumps(row)
+
+
+def sse_event(event: Recorded) -> bytes:
+    return b"id: %d\nevent: %s\ndata: %s\n\n" % (
+        event.number,
+        event.kind.encode(),
+        escape_line_breaks(event_json(event)),
+    )
+
+
+def sse_stream_only(kind: str, data: dict[str, Any], *, number: int | None = None) -> bytes:
+    head = b"" if number is None else b"id: %d\n" % number
+    body = escape_line_breaks(stream_only_json(kind, data))
+    return head + b"event: %s\ndata: %s\n\n" % (kind.encode(), body)
+
+
+def sse_batch(items: Sequence[Item]) -> bytes:
+    chunks: list[bytes] = []
+    for are_deltas, group in groupby(items, key=lambda item: isinstance(item, Delta)):
+        if are_deltas:
+            rows = b",".join(delta_json(delta) for delta in coalesced(group))  # type: ignore[arg-type]  # grouped by type
+            chunks.append(b"event: deltas\ndata: [%s]\n\n" % escape_line_breaks(rows))
+        else:
+            chunks += [sse_event(event) for event in group if isinstance(event, Recorded)]
+    return b"".join(chunks)
+
+
+def ws_batch(items: Sequence[Item]) -> bytes:
+    chunks: list[bytes] = []
+    for are_deltas, group in groupby(items, key=lambda item: isinstance(item, Delta)):
+        if are_deltas:
+            chunks += [delta_json(delta) for delta in coalesced(group)]  # type: ignore[arg-type]  # grouped by type
+        else:
+            chunks += [event_json(event) for event in group if isinstance(event, Recorded)]
+    return b"[%s]" % b",".join(chunks)
+
+
+def output_data(output: Output) -> dict[str, Any]:
+    return {
+        "session_id": output.session_id,
+        "message_id": output.message_id,
+        "tool_call_id": output.call_id,
+        "text": output.text,
+    }
+
+
+def sse_output(output: Output) -> bytes:
+    return sse_stream_only(StreamOnly.OUTPUT, output_data(output))
+
+
+def ws_output(output: Output) -> bytes:
+    return ws_one(stream_only_json(StreamOnly.OUTPUT, output_data(output)))
+
+
+def ws_one(body: bytes) -> bytes:
+    return b"[%s]" % body

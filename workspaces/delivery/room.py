@@ -1,0 +1,202 @@
+"""One workspace's readers in this process, fed in log order.
+
+Events arrive with gap-free numbers, deltas with offsets; the room passes on
+only what follows what it passed on before, and asks for a repair from the
+database where something is missing. When it goes out is each outbox's matter.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from workspaces.delivery import native_frames
+from workspaces.delivery.live import Applied, LiveMessage
+from workspaces.delivery.native_outbox import NativeOutbox, progress_of
+from workspaces.delivery.open_messages import OpenMessages
+from workspaces.delivery.readers import NativeReader, V1Reader
+from workspaces.delivery.v1_outbox import V1Outbox
+from workspaces.log.transaction import Recorded
+from workspaces.log.types import CLOSING, Delta, Kind, Output
+
+# How long words may wait before they are told, so that they come together: with native readers,
+# with others, with none. A little longer than between two writes (``WORDS_SECONDS``).
+PROMPT_SECONDS = 0.002
+V1_PATIENCE_SECONDS = 0.009
+UNREAD_SECONDS = 0.05
+HELD_LIMIT = 10_000  # deltas kept while a gap is repaired; more, and they are read anew
+
+
+class Room:
+    def __init__(
+        self,
+        workspace_id: str,
+        *,
+        producers: Mapping[int, LiveMessage],
+        ask_events: Callable[[Room], None],
+        ask_message: Callable[[Room, int], None],
+    ) -> None:
+        self.workspace_id = workspace_id
+        self.primed = False
+        self.last_number = 0
+        self.live = OpenMessages(producers)
+        self.native = NativeOutbox()
+        self.v1 = V1Outbox(self.live)
+        self._early: dict[int, Recorded] = {}  # events that came before their predecessors
+        self._held: list[Delta] = []  # deltas that wait for an event or a repair
+        self._waiters: list[asyncio.Future[None]] = []
+        self._ask_events = ask_events
+        self._ask_message = ask_message
+
+    # -- words
+
+    def passed(self, delta: Delta) -> None:
+        """Passes on a delta that its open message has taken in."""
+        live = self.live.get(delta.number)
+        if live is None:
+            return
+        if self.native.readers:
+            self.native.add_words(delta)
+        if self.v1.readers:
+            self.v1.add_change(delta.number, live.size)
+
+    def stream(self, delta: Delta) -> None:
+        """A delta of another process: it may be lost, late or repeated."""
+        if not self.primed or delta.number > self.last_number:
+            self._hold(delta)
+            return
+        live = self.live.get(delta.number)
+        if live is None:
+            return  # its message has finished
+        outcome, new = live.apply(delta)
+        if outcome is Applied.NEW:
+            self.passed(new)
+        elif outcome is Applied.GAP:
+            self._hold(delta)
+            self._ask_message(self, delta.number)
+
+    def repair(self, row: LiveMessage) -> None:
+        """The open message as its row has it, after words went missing on the way here."""
+        have = self.live.get(row.number)
+        if have is None or not row.covers(have):
+            return
+        self.live[row.number] = row
+        if self.native.readers:
+            self.native.tell_progress(row)
+        if self.v1.readers:
+            self.v1.add_repaired(row.number)
+        self._stream_held()
+
+    def waits_for(self, number: int) -> bool:
+        return any(delta.number == number for delta in self._held)
+
+    def output(self, output: Output) -> None:
+        """What a tool or a user's command has printed so far."""
+        if not self.primed:
+            return
+        if not output.call_id:
+            number = self.live.number_of(output.message_id)
+            if number is None:
+                return  # it has ended, or its start is still on its way
+            live = self.live[number]
+            live.show_output(output.text)
+            if self.v1.readers:
+                self.v1.add_change(number, live.size)
+        if self.native.readers:
+            self.native.add_output(output)
+
+    def _hold(self, delta: Delta) -> None:
+        if len(self._held) < HELD_LIMIT:
+            self._held.append(delta)
+
+    def _stream_held(self) -> None:
+        held, self._held = self._held, []
+        for delta in held:
+            self.stream(delta)
+
+    # -- events
+
+    def prime(self, last_number: int, live: Mapping[int, LiveMessage]) -> None:
+        """Begins at this state of the log; what arrived meanwhile is judged against it."""
+        self.last_number = last_number
+        self.live.begin(live)
+        self.primed = True
+        self._drain()
+
+    def publish(self, event: Recorded) -> None:
+        if event.number <= self.last_number and self.primed:
+            return
+        self._early[event.number] = event
+        if self.primed:
+            self._drain()
+
+    async def wait_for_next(self) -> None:
+        """Returns after the next event, or after a moment."""
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiters.append(waiter)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(0.2):
+                await waiter
+
+    def _drain(self) -> None:
+        while (event := self._early.pop(self.last_number + 1, None)) is not None:
+            self._apply(event)
+        for number in [number for number in self._early if number <= self.last_number]:
+            del self._early[number]
+        self._stream_held()
+        if self._early:
+            self._ask_events(self)
+
+    def _apply(self, event: Recorded) -> None:
+        self.last_number = event.number
+        self._wake_waiters()
+        closed = self.live.follow(event)
+        if event.kind == Kind.MESSAGE_CREATED or event.kind in CLOSING:
+            self.native.end_outputs(event.payload["message"])
+        if self.native.readers:
+            known = native_frames.without_known_words
+            self.native.add_event(event if closed is None else known(event, closed))
+        if self.v1.readers:
+            self.v1.add_event(event)
+
+    def _wake_waiters(self) -> None:
+        waiters, self._waiters = self._waiters, []
+        for waiter in waiters:
+            if not waiter.done():
+                waiter.set_result(None)
+
+    # -- who listens
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.native.readers and not self.v1.readers
+
+    def readers(self) -> list[NativeReader | V1Reader]:
+        return [*self.native.readers, *self.v1.readers]
+
+    def patience(self) -> float:
+        """For how many seconds new words may wait until they are told."""
+        if self.native.readers:
+            return PROMPT_SECONDS
+        return V1_PATIENCE_SECONDS if self.v1.readers else UNREAD_SECONDS
+
+    def join_native(self, reader: NativeReader) -> list[dict[str, Any]]:
+        """From now on the reader gets what follows ``last_number``; returns the open messages."""
+        self.native.join(reader)
+        return [progress_of(live) for live in self.live.values()]
+
+    def join_v1(self, reader: V1Reader) -> None:
+        self.v1.join(reader)
+
+    def leave(self, reader: NativeReader | V1Reader) -> None:
+        reader.close()
+        if isinstance(reader, NativeReader):
+            self.native.leave(reader)
+        else:
+            self.v1.leave(reader)
+
+    def close(self) -> None:
+        for reader in self.readers():
+            self.leave(reader)

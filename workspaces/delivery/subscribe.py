@@ -1,0 +1,120 @@
+"""A reader's way through a workspace's log: replay from its cursor, then live.
+
+Both native transports are skins on ``stream_native``; ``/v1`` has no cursor and
+begins live. Each is an async iterator of chunks; closing it leaves the room.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
+
+from workspaces.delivery import event_log, native_frames
+from workspaces.delivery.hub import Hub
+from workspaces.delivery.readers import NativeReader, V1Reader, Wire
+from workspaces.log.errors import CursorAhead
+from workspaces.log.reader import read
+from workspaces.log.transaction import Recorded
+from workspaces.log.types import StreamOnly
+
+
+async def stream_native(
+    hub: Hub, workspace_id: str, *, after: int | None, wire: Wire
+) -> AsyncIterator[bytes]:
+    """Every event after the cursor once and in order; without a cursor, from now on.
+
+    Ends after a ``stream.resume`` when the reader was too slow. Raises
+    ``WorkspaceUnknown`` or ``CursorAhead`` before its first chunk.
+    """
+    room = await hub.room(workspace_id)
+    reader = NativeReader(wire)
+    try:
+        sent = room.last_number if after is None else after
+        if sent > room.last_number:
+            if sent > await read(event_log.read_head, workspace_id):
+                raise CursorAhead
+            await hub.catch_up(room, sent)
+        async for chunk, number in _replay(workspace_id, sent, None, wire):
+            yield chunk
+            sent = number
+        await hub.catch_up(room, sent)
+        open_messages = room.join_native(reader)
+        joined = room.last_number
+        async for chunk, number in _replay(workspace_id, sent, joined, wire):
+            yield chunk
+            sent = number
+        sent = joined
+        yield _opening(wire, joined, open_messages)
+        chunk, open_messages = b"", []
+        while True:
+            for chunk, number in await reader.take():
+                yield chunk
+                sent = number or sent
+            chunk = b""  # a large one is not held until the next one comes
+            if reader.overflowed:
+                yield _one(wire, StreamOnly.RESUME, {"after": sent})
+                return
+            if reader.closed:
+                return
+    finally:
+        hub.leave(room, reader)
+
+
+async def _replay(
+    workspace_id: str, after: int, until: int | None, wire: Wire
+) -> AsyncIterator[tuple[bytes, int]]:
+    while until is None or after < until:
+        limit = event_log.PAGE if until is None else min(event_log.PAGE, until - after)
+        page = await read(event_log.read_events, workspace_id, after=after, limit=limit)
+        if page:
+            after = page[-1].number
+            yield _batch(wire, page), after
+        if len(page) < limit:
+            return
+
+
+def _batch(wire: Wire, page: list[Recorded]) -> bytes:
+    if wire is Wire.SSE:
+        return b"".join(native_frames.sse_event(event) for event in page)
+    return native_frames.ws_batch(page)
+
+
+def _opening(wire: Wire, number: int, open_messages: list[dict[str, Any]]) -> bytes:
+    if wire is Wire.SSE:
+        chunks = [native_frames.sse_stream_only(StreamOnly.PROGRESS, m) for m in open_messages]
+        opened = native_frames.sse_stream_only(StreamOnly.OPENED, {"number": number}, number=number)
+        return b"".join([*chunks, opened])
+    bodies = [native_frames.stream_only_json(StreamOnly.PROGRESS, m) for m in open_messages]
+    bodies.append(native_frames.stream_only_json(StreamOnly.OPENED, {"number": number}))
+    return b"[%s]" % b",".join(bodies)
+
+
+def _one(wire: Wire, kind: str, data: dict[str, Any]) -> bytes:
+    if wire is Wire.SSE:
+        return native_frames.sse_stream_only(kind, data)
+    return native_frames.ws_one(native_frames.stream_only_json(kind, data))
+
+
+async def stream_v1(
+    hub: Hub,
+    workspace_id: str,
+    *,
+    replay: Callable[[str], Awaitable[bytes]],
+    push: Callable[[bytes], bool] | None = None,
+) -> AsyncIterator[bytes]:
+    """What is pending (``replay``), the open messages, then every envelope from now on.
+
+    While a chunk is awaited, ``push`` may be called with one instead: it takes it or not.
+    """
+    room = await hub.room(workspace_id)
+    reader = V1Reader(push)
+    try:
+        room.join_v1(reader)
+        pending = await replay(workspace_id)
+        if pending:
+            yield pending
+        while chunk := await reader.take(room.v1):
+            yield chunk
+            del chunk  # a large one is not held until the next one comes
+    finally:
+        hub.leave(room, reader)

@@ -1,0 +1,177 @@
+"""The log as the ``/v1`` stream tells it: whole messages in their envelopes.
+
+Pure. A view of the native events: some become several envelopes, some none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+
+from workspaces.delivery.sse_lines import escape_line_breaks
+from workspaces.log.session_rows import for_v1
+from workspaces.log.transaction import Recorded
+from workspaces.log.types import Kind
+
+HEARTBEAT = b"\n"
+
+_NO_MESSAGE: Mapping[str, Any] = {
+    "created_at": 0,
+    "id": "",
+    "model": "",
+    "parts": [],
+    "provider": "",
+    "role": "",
+    "session_id": "",
+    "updated_at": 0,
+}
+
+
+def frame(kind: str, change: str, payload: Mapping[str, Any]) -> bytes:
+    body = orjson.dumps({"type": kind, "payload": {"type": change, "payload": payload}})
+    return b"data: " + escape_line_breaks(body) + b"\n\n"
+
+
+def open_message_frame(message: bytes) -> bytes:
+    """An open message, as JSON, as it stands now."""
+    body = escape_line_breaks(message)
+    return b'data: {"type":"message","payload":{"type":"updated","payload":%b}}\n\n' % body
+
+
+def frames_of(event: Recorded, *, reply: Mapping[str, Any] | None = None) -> bytes:
+    """The envelopes of an event, ready to be sent; empty where ``/v1`` has none.
+
+    ``reply``: for the end of a run, the assistant's message that came before it.
+    """
+    data = event.payload
+    change = _SESSION_CHANGES.get(event.kind)
+    if change is not None:
+        return frame("session", change, for_v1(data["session"]))
+    plain = _PLAIN.get(event.kind)
+    if plain is not None:
+        envelope, change, key = plain
+        chunk = frame(envelope, change, data[key] if key else data)
+        return chunk + _retry(data) if event.kind == Kind.MESSAGE_RESTARTED else chunk
+    match event.kind:
+        case Kind.RUN_FINISHED:
+            return _run_finished(data["run"], reply)
+        case Kind.AGENT_FAILED:
+            return _agent_failed(data)
+        case Kind.PERMISSION_REQUESTED:
+            return permission_frames(data["request"])
+        case Kind.PERMISSION_RESOLVED:
+            told = {key: data[key] for key in ("tool_call_id", "granted", "denied")}
+            return frame("permission_notification", "created", told)
+        case Kind.QUESTION_RESOLVED:
+            told = {"batch_id": data["batch_id"]}
+            return frame("question_batch_notification", "created", told)
+        case Kind.WORKSPACE_UPDATED:
+            mode = data["workspace"].get("permission_mode")  # missing in older events
+            return frame("permission_mode_changed", "updated", {"mode": mode}) if mode else b""
+        case Kind.MCP_AWAITED:
+            told = {"type": "mcp_awaited", "message": _NO_MESSAGE, **data}
+            return frame("agent_event", "created", told)
+        case Kind.SUMMARY_PROGRESSED:
+            told = {"type": "summarize", "message": _NO_MESSAGE, **data}
+            return frame("agent_event", "created", told)
+        case _:
+            return b""
+
+
+_SESSION_CHANGES: Mapping[str, str] = {
+    Kind.SESSION_CREATED: "created",
+    Kind.SESSION_UPDATED: "updated",
+    Kind.SESSION_DELETED: "deleted",
+}
+
+# Envelopes that hold what the event holds: their type, their change, the event's field.
+_PLAIN: Mapping[str, tuple[str, str, str]] = {
+    Kind.MESSAGE_CREATED: ("message", "created", "message"),
+    Kind.MESSAGE_STARTED: ("message", "created", "message"),
+    Kind.MESSAGE_FINISHED: ("message", "updated", "message"),
+    Kind.MESSAGE_UPDATED: ("message", "updated", "message"),
+    Kind.MESSAGE_RESTARTED: ("message", "updated", "message"),
+    Kind.QUESTION_ASKED: ("question_batch_request", "created", "batch"),
+    Kind.MCP_CHANGED: ("mcp_event", "updated", "mcp"),
+    Kind.LSP_CHANGED: ("lsp_event", "updated", "lsp"),
+    Kind.SKILLS_CHANGED: ("skills_event", "updated", ""),
+    Kind.FILE_VERSIONED: ("file", "created", "file"),
+    Kind.CONFIG_CHANGED: ("config_changed", "updated", ""),
+}
+
+
+def _retry(data: Mapping[str, Any]) -> bytes:
+    """Clients ignore types that they do not know, and show the message without its words."""
+    if "retry" not in data:  # stored before restarts carried a reason
+        return b""
+    told = {
+        "type": "retry",
+        "message": _NO_MESSAGE,
+        "session_id": data["message"]["session_id"],
+        "retry": data["retry"],
+    }
+    return frame("agent_event", "created", told)
+
+
+def _agent_failed(data: Mapping[str, Any]) -> bytes:
+    if "kind" in data:
+        return b""
+    failed = {
+        "error": data["error"],
+        "message": _NO_MESSAGE,
+        "session_id": data["session_id"],
+        "type": "error",
+    }
+    if data.get("run_id"):
+        failed["run_id"] = data["run_id"]
+    return frame("agent_event", "created", failed)
+
+
+_NATIVE_ONLY = {"files", "always_asks"}
+
+
+def permission_frames(request: Mapping[str, Any]) -> bytes:
+    """The notification that precedes a question, and the question."""
+    request = {key: value for key, value in request.items() if key not in _NATIVE_ONLY}
+    opening = {"tool_call_id": request["tool_call_id"], "granted": False, "denied": False}
+    return frame("permission_notification", "created", opening) + frame(
+        "permission_request", "created", request
+    )
+
+
+def question_frame(batch: Mapping[str, Any]) -> bytes:
+    return frame("question_batch_request", "created", batch)
+
+
+def _run_finished(run: Mapping[str, Any], reply: Mapping[str, Any] | None) -> bytes:
+    if "kind" in run:  # no prompt of a client's: nobody waits for its end
+        return b""
+    complete: dict[str, Any] = {"session_id": run["session_id"], "message_id": run["message_id"]}
+    if run.get("run_id"):
+        complete["run_id"] = run["run_id"]
+    text = _text_of(reply) if reply is not None and reply["id"] == run["message_id"] else ""
+    if text:
+        complete["text"] = text
+    if run["outcome"] == "cancelled":
+        complete["cancelled"] = True
+    elif run.get("error"):
+        complete["error"] = run["error"]
+    chunks = frame("run_complete", "updated", complete)
+    if run["outcome"] == "completed":
+        chunks += frame(
+            "agent_event",
+            "created",
+            {
+                "message": _NO_MESSAGE,
+                "session_id": run["session_id"],
+                "session_title": run.get("session_title", ""),
+                "type": "agent_finished",
+            },
+        )
+    return chunks
+
+
+def _text_of(message: Mapping[str, Any]) -> str:
+    return "".join(part["data"]["text"] for part in message["parts"] if part["type"] == "text")

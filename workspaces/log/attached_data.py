@@ -1,0 +1,62 @@
+"""The content of files that users attach, stored once.
+
+A prompt's run, its message and the event of it all show the same megabytes. Their rows hold a
+reference in place of the content, an object where the wire has a string, and whoever reads
+them gets the wire form back. Rows that were stored with their content are read as they are.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import orjson
+
+from workspaces.log.statements import Statements
+
+# Smaller ones are cheaper where they are.
+SMALLEST_CHARS = 1_000
+_FIELD = b'"Data":'
+# Within a string of the document the quotes would be escaped: this matches a reference alone.
+_REFERENCE = re.compile(_FIELD + rb'\{"attachment":"([0-9a-f]{64})"\}')
+_MARK = _FIELD.decode() + '{"attachment":'
+
+
+def store_attached(
+    cursor: Statements, workspace_id: str, parts: Sequence[Mapping[str, Any]], *, now: int
+) -> list[Mapping[str, Any]]:
+    """The parts in their stored form; what they hold is in the table when this returns."""
+    return [_stored(cursor, workspace_id, part, now) for part in parts]
+
+
+def _stored(
+    cursor: Statements, workspace_id: str, part: Mapping[str, Any], now: int
+) -> Mapping[str, Any]:
+    content = part["data"].get("Data") if part["type"] == "binary" else None
+    if not isinstance(content, str) or len(content) < SMALLEST_CHARS:
+        return part
+    # Of the workspace too: a reference never leads to what belongs to another one.
+    key = hashlib.sha256(f"{workspace_id}\0{content}".encode()).hexdigest()
+    cursor.execute("SELECT 1 FROM workspaces_attachment WHERE id = %s", [key])
+    if cursor.fetchone() is None:
+        cursor.execute(
+            "INSERT INTO workspaces_attachment (id, workspace_id, content, created_at)"
+            " VALUES (%s, %s, %s, %s) ON CONFLICT (id) DO NOTHING",
+            [key, workspace_id, content, now],
+        )
+    return {**part, "data": {**part["data"], "Data": {"attachment": key}}}
+
+
+def load_attached(cursor: Statements, stored: str) -> str:
+    """Stored JSON in its wire form: each reference is replaced by the content."""
+    if _MARK not in stored:
+        return stored
+    return _REFERENCE.sub(lambda found: _content(cursor, found[1]), stored.encode()).decode()
+
+
+def _content(cursor: Statements, key: bytes) -> bytes:
+    cursor.execute("SELECT content FROM workspaces_attachment WHERE id = %s", [key.decode()])
+    row = cursor.fetchone()
+    return _FIELD + orjson.dumps(row[0] if row is not None else "")

@@ -1,0 +1,100 @@
+"""Sorts database errors by what helps: waiting, trying again, freeing disk space, or nothing.
+
+Knows both databases' error codes, so that nobody else has to.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+from collections.abc import Mapping
+from enum import Enum
+from pathlib import Path
+
+from django.db import Error, connection
+
+from workspaces.log.errors import DatabaseLocked, DatabaseUnreachable, Refusal, StorageFull
+
+
+class Failure(Enum):
+    UNREACHABLE = "unreachable"  # no connection, or the server ended it
+    LOCKED = "locked"  # another transaction holds the rows
+    FULL = "full"  # no space left on the disk
+    OTHER = "other"  # a mistake in the statement or the data
+
+
+_UNREACHABLE_STATES = {
+    "25006",  # read-only: a standby that is about to be promoted
+    "25P03",  # the transaction was idle for too long
+    "53300",  # too many connections
+    "57P01",  # ended by an administrator
+    "57P02",  # crash
+    "57P03",  # starting or stopping
+    "57P04",  # the database was dropped
+    "57P05",  # the session was idle for too long
+}
+_LOCKED_STATES = {"55P03", "40P01", "40001"}  # lock timeout, deadlock, serialization
+_FULL_STATES = {"53100"}
+
+_SQLITE_BUSY, _SQLITE_LOCKED, _SQLITE_IOERR, _SQLITE_FULL, _SQLITE_CANTOPEN = 5, 6, 10, 13, 14
+# Below this, SQLite reports an input/output error when its side files cannot grow.
+_FREE_BYTES_NEEDED = 1_048_576
+
+
+# What waiting or free space can cure: the client may try again.
+REFUSALS: Mapping[Failure, type[Refusal]] = {
+    Failure.UNREACHABLE: DatabaseUnreachable,
+    Failure.LOCKED: DatabaseLocked,
+    Failure.FULL: StorageFull,
+}
+
+
+def failure_of(error: BaseException) -> Failure:
+    if not isinstance(error, Error):
+        return Failure.OTHER
+    cause = error.__cause__
+    if isinstance(cause, sqlite3.Error):
+        return _of_sqlite(cause)
+    if type(cause).__module__.startswith("psycopg"):
+        return _of_postgres(cause)
+    return Failure.LOCKED if "database is locked" in str(error) else Failure.OTHER
+
+
+def refusal_of(failure: Failure) -> Refusal | None:
+    """What a client is answered; ``None`` where the failure is the server's own mistake."""
+    kind = REFUSALS.get(failure)
+    return None if kind is None else kind()
+
+
+def _of_postgres(cause: object) -> Failure:
+    state: str | None = getattr(cause, "sqlstate", None)
+    if state is None:
+        # Without a state the server has not answered: psycopg's own error about the connection.
+        is_connection = type(cause).__name__ in {"OperationalError", "InterfaceError"}
+        return Failure.UNREACHABLE if is_connection or _is_timeout(cause) else Failure.OTHER
+    if state in _UNREACHABLE_STATES or state.startswith("08"):
+        return Failure.UNREACHABLE
+    if state in _LOCKED_STATES:
+        return Failure.LOCKED
+    return Failure.FULL if state in _FULL_STATES else Failure.OTHER
+
+
+def _is_timeout(cause: object) -> bool:
+    return type(cause).__name__ == "ConnectionTimeout"
+
+
+def _of_sqlite(cause: sqlite3.Error) -> Failure:
+    code = getattr(cause, "sqlite_errorcode", 0) & 0xFF  # the upper bits are details
+    if code in {_SQLITE_BUSY, _SQLITE_LOCKED}:
+        return Failure.LOCKED
+    if code == _SQLITE_FULL or (code == _SQLITE_IOERR and _is_disk_full()):
+        return Failure.FULL
+    return Failure.UNREACHABLE if code == _SQLITE_CANTOPEN else Failure.OTHER
+
+
+def _is_disk_full() -> bool:
+    folder = Path(str(connection.settings_dict["NAME"])).parent
+    try:
+        return shutil.disk_usage(folder).free < _FREE_BYTES_NEEDED
+    except OSError:
+        return False

@@ -1,0 +1,70 @@
+"""Since when this process cannot reach its database, or cannot write to it.
+
+The writer and the reading threads report here; one log line a second says so.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+
+from workspaces.log.log_throttle import LogThrottle
+
+logger = logging.getLogger(__name__)
+
+LONG_SECONDS = 1.0  # a restart is shorter: requests wait for its end
+
+
+class Outage:
+    """Callable from any thread."""
+
+    def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._lock = threading.Lock()
+        self.throttle = LogThrottle(clock=clock)
+        self._ended_at: float | None = None
+        self.since: float | None = None
+
+    def report(self, error: BaseException) -> None:
+        """The database failed in a way that waiting may cure."""
+        with self._lock:
+            if self.since is None:
+                self.since = self._clock()
+            seconds = self._clock() - self.since
+        if self.throttle.admit("outage") is not None:
+            since = f" since {seconds:.1f} s" if seconds >= LONG_SECONDS else ""
+            logger.warning("the database cannot be used%s: %s", since, one_line(error))
+
+    def report_end(self) -> None:
+        """It answered. Cheap to skip: look at ``since`` first."""
+        with self._lock:
+            if self.since is None:
+                return
+            seconds = self._clock() - self.since
+            self.since, self._ended_at = None, self._clock()
+        level = logging.WARNING if seconds >= LONG_SECONDS else logging.DEBUG
+        logger.log(level, "the database can be used again after %.1f s", seconds)
+
+    @property
+    def is_long(self) -> bool:
+        """Whether requests should be refused at once instead of waiting, too."""
+        since = self.since
+        return since is not None and self._clock() - since > LONG_SECONDS
+
+    def is_recent(self, seconds: float) -> bool:
+        """Whether it lasts, or ended less than so many seconds ago: other processes had no time
+        yet to renew what lapsed meanwhile."""
+        ended_at = self._ended_at
+        return self.since is not None or (
+            ended_at is not None and self._clock() - ended_at < seconds
+        )
+
+
+def one_line(error: BaseException) -> str:
+    """An error's own words in one line, without what a person typed."""
+    return " ".join(str(error).split())[:300] or type(error).__name__
+
+
+outage = Outage()

@@ -1,0 +1,93 @@
+"""Reads off the event loop, in a few threads that keep their connections.
+
+Django's own way would give each request a thread and, with it, a new
+connection; here a read costs one hop. Reads see every commit that was answered
+before they began.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import ParamSpec, TypeVar
+
+from django.db import DEFAULT_DB_ALIAS, Error, connection, connections
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+from workspaces.log.backoff import Backoff
+from workspaces.log.errors import DatabaseUnreachable
+from workspaces.log.failures import Failure, failure_of
+from workspaces.log.outage import outage
+from workspaces.log.patience import deadline, is_over_for_process
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+THREADS = 4
+
+_pool: ThreadPoolExecutor | None = None
+_connections: list[BaseDatabaseWrapper] = []  # one of each thread of the pool
+
+
+async def read(query: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Runs the query function in a reading thread. It must not write.
+
+    Waits for a database that cannot be reached, and raises ``DatabaseUnreachable`` at the
+    caller's deadline (``patience``).
+    """
+    loop = asyncio.get_running_loop()
+    until: float | None = None
+    backoff: Backoff | None = None
+    while True:
+        try:
+            found = await loop.run_in_executor(_threads(), _run, lambda: query(*args, **kwargs))
+        except Error as error:
+            if failure_of(error) is not Failure.UNREACHABLE:
+                raise
+            outage.report(error)
+            if backoff is None:
+                until, backoff = deadline(), Backoff()
+            is_overdue = until is not None and (outage.is_long or time.monotonic() >= until)
+            if is_overdue or is_over_for_process():
+                raise DatabaseUnreachable from error
+            await asyncio.sleep(backoff.next_seconds())
+        else:
+            if outage.since is not None:
+                outage.report_end()
+            return found
+
+
+def _run(query: Callable[[], T]) -> T:
+    try:
+        return query()
+    except Error:
+        # A connection that the database dropped: once more on a new one.
+        connection.close()
+        return query()
+
+
+def _threads() -> ThreadPoolExecutor:
+    global _pool
+    if _pool is None:
+        _pool = ThreadPoolExecutor(
+            THREADS, thread_name_prefix="reader", initializer=_remember_connection
+        )
+    return _pool
+
+
+def _remember_connection() -> None:
+    own = connections[DEFAULT_DB_ALIAS]
+    own.inc_thread_sharing()  # closed by the thread that ends the pool
+    _connections.append(own)
+
+
+def stop_reading() -> None:
+    """Ends the threads and their connections. Reading again starts new ones."""
+    global _pool
+    if _pool is not None:
+        _pool.shutdown(wait=True)
+        _pool = None
+    while _connections:
+        _connections.pop().close()

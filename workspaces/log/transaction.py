@@ -1,0 +1,145 @@
+"""One atomic change: what a job sees while the writer runs it.
+
+Owns the event numbers. A job that touches a workspace first locks that
+workspace's row (on PostgreSQL; SQLite has one writer anyway), so all changes of
+a workspace happen one after another, log order is commit order, and numbers
+have no gaps. Knows no loop and no subscriber: what was recorded is handed on
+after the commit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from workspaces.log.errors import WorkspaceUnknown
+from workspaces.log.statements import Statements
+from workspaces.log.timestamps import now_ms
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """An event as it stands in the log."""
+
+    workspace_id: str
+    number: int
+    kind: str
+    session_id: str
+    payload: Mapping[str, Any]
+    payload_json: bytes
+    created_at: int
+    stored_json: bytes | None = None  # where the row holds less than readers get
+
+
+# The id is read together with a row that is locked anyway: no round trip, and no id of its own.
+_LOCK_POSTGRESQL = (
+    "SELECT last_event, pg_current_xact_id()::text FROM workspaces_workspace WHERE id = %s"
+    " FOR UPDATE"
+)
+# SQLite has one writer anyway, and its COMMIT fails or succeeds in this process.
+_LOCK_SQLITE = "SELECT last_event, NULL FROM workspaces_workspace WHERE id = %s"
+
+
+class Counters:
+    """Event numbers of the workspaces that a batch has locked, and its transaction's id."""
+
+    def __init__(self, vendor: str) -> None:
+        self.is_postgresql = vendor == "postgresql"
+        self.last: dict[str, int] = {}
+        self.transaction_id: str | None = None  # PostgreSQL's, once it is known
+
+    def lock(self, cursor: Statements, workspace_id: str) -> None:
+        if workspace_id in self.last:
+            return
+        cursor.execute(_LOCK_POSTGRESQL if self.is_postgresql else _LOCK_SQLITE, [workspace_id])
+        row = cursor.fetchone()
+        if row is None:
+            raise WorkspaceUnknown
+        self.last[workspace_id] = row[0]
+        self.transaction_id = row[1]
+
+
+class Transaction:
+    """Handed to a job; valid until the job returns."""
+
+    def __init__(self, cursor: Statements, counters: Counters) -> None:
+        self.cursor = cursor
+        self.now = now_ms()
+        self.recorded: list[Recorded] = []
+        self._counters = counters
+
+    def lock(self, workspace_id: str) -> None:
+        """Takes the workspace for the rest of the batch. Raises ``WorkspaceUnknown``."""
+        self._counters.lock(self.cursor, workspace_id)
+
+    def next_number(self, workspace_id: str) -> int:
+        """The number that the next event will get, for rows that are ordered by it."""
+        self.lock(workspace_id)
+        return self._counters.last[workspace_id] + 1
+
+    def append(
+        self,
+        workspace_id: str,
+        kind: str,
+        payload: Mapping[str, Any],
+        *,
+        session_id: str = "",
+        stored: Mapping[str, Any] | None = None,
+    ) -> int:
+        """Adds an event to the workspace's log and returns its number.
+
+        ``stored``: the payload for the row, with references to attached data.
+        """
+        number = self.next_number(workspace_id)
+        self._counters.last[workspace_id] = number
+        self.recorded.append(
+            Recorded(
+                workspace_id,
+                number,
+                kind,
+                session_id,
+                payload,
+                orjson.dumps(payload),
+                self.now,
+                None if stored is None else orjson.dumps(stored),
+            )
+        )
+        return number
+
+    def execute(self, sql: str, params: Sequence[Any]) -> int:
+        """Runs a statement and returns how many rows it touched."""
+        self.cursor.execute(sql, params)
+        return int(self.cursor.rowcount)
+
+    def fetch(self, sql: str, params: Sequence[Any]) -> list[tuple[Any, ...]]:
+        self.cursor.execute(sql, params)
+        return list(self.cursor.fetchall())
+
+
+def store_events(cursor: Statements, recorded: Sequence[Recorded]) -> None:
+    """Writes a batch's events and counters, just before its commit."""
+    if not recorded:
+        return
+    cursor.executemany(
+        "INSERT INTO workspaces_event (workspace_id, number, kind, session_id, payload, created_at)"
+        " VALUES (%s, %s, %s, %s, %s, %s)",
+        [
+            (
+                e.workspace_id,
+                e.number,
+                e.kind,
+                e.session_id,
+                (e.payload_json if e.stored_json is None else e.stored_json).decode(),
+                e.created_at,
+            )
+            for e in recorded
+        ],
+    )
+    newest = {event.workspace_id: event.number for event in recorded}
+    cursor.executemany(
+        "UPDATE workspaces_workspace SET last_event = %s WHERE id = %s",
+        [(number, workspace_id) for workspace_id, number in newest.items()],
+    )

@@ -1,0 +1,347 @@
+"""The one writer of a process: commits whatever has gathered, then publishes it.
+
+A thread of its own with a connection of its own. While one commit runs, the
+next batch gathers; there is no timer. A job is a function of a ``Transaction``
+and must be repeatable: when one job of a batch fails, the batch is rolled back
+and its halves run again, down to the failing job alone: only that one fails.
+
+What waiting can cure is no failure of a job: locked rows, an unreachable
+database and a full disk keep the job until its deadline (``patience``).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import logging
+import queue
+import threading
+import time
+from collections.abc import Hashable
+from concurrent.futures import Future
+from typing import Any, TypeVar
+
+from django.db import DatabaseError, Error, connection
+
+from workspaces.log.blocked_writes import Blocked, BlockedWrites, Doubt, Write
+from workspaces.log.commits import (
+    BEFORE_ALL_JOBS,
+    RETRIES,
+    Attempt,
+    Fate,
+    Job,
+    commit,
+    look_up_fate,
+    run_alone,
+)
+from workspaces.log.errors import (
+    DatabaseUnreachable,
+    OutcomeUnknown,
+    Overtaken,
+    Refusal,
+    ShuttingDown,
+)
+from workspaces.log.failures import REFUSALS, Failure, failure_of
+from workspaces.log.outage import outage
+from workspaces.log.patience import REQUEST_SECONDS, deadline
+from workspaces.log.waiting_requests import HANGS_SECONDS, WaitingRequests
+from workspaces.log.write_answers import Publish, answer_all, answer_error, as_exception
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+BATCH_LIMIT = 256
+# A row that another process holds is not waited for a second time: the writer has other jobs.
+PROBE_LOCK_MS = 20
+# A job that breaks the connection again and again is tried alone, then refused.
+LOSSES_ALONE, LOSSES_LIMIT = 5, 10
+STOPPING_SECONDS = 2.0  # for writes that are blocked when the writer is stopped
+
+
+class Writer:
+    def __init__(self, *, hangs_seconds: float = HANGS_SECONDS) -> None:
+        self._queue: queue.SimpleQueue[Write[Any] | None] = queue.SimpleQueue()
+        self._thread: threading.Thread | None = None
+        self._publish: Publish | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._closed = False
+        self._gate = threading.Lock()  # nothing is asked behind the mark that ends the thread
+        self._requests = WaitingRequests(self._gate, hangs_seconds=hangs_seconds)
+        # Of the thread alone:
+        self._blocked: BlockedWrites = BlockedWrites()
+        self._doubt: Doubt | None = None
+
+    def start(
+        self, *, publish: Publish | None = None, loop: asyncio.AbstractEventLoop | None = None
+    ) -> None:
+        """``publish`` is called in ``loop`` with each commit's events, in log order."""
+        if self._thread is not None:
+            raise RuntimeError("the writer runs already")
+        self._publish, self._loop = publish, loop
+        self._requests.begin(loop)
+        self._closed = False
+        self._thread = threading.Thread(target=self._work, name="writer", daemon=True)
+        self._thread.start()
+
+    @property
+    def is_running(self) -> bool:
+        return self._thread is not None and not self._closed
+
+    def stop(self) -> None:
+        """Commits what was asked before, then ends the thread. Callable twice.
+
+        What the database does not take within ``STOPPING_SECONDS`` is refused.
+        """
+        with self._gate:
+            thread = self._thread
+            if thread is None:
+                return
+            if not self._closed:
+                self._closed = True
+                self._queue.put(None)
+        thread.join()
+        self._thread = None
+
+    async def write(self, workspace_id: str, job: Job[T]) -> T:
+        """Runs the job and returns its value after the commit.
+
+        When the caller is cancelled meanwhile, the job is carried out all the same. Raises
+        ``DatabaseUnreachable``, ``DatabaseLocked`` or ``StorageFull`` at the caller's deadline.
+        """
+        loop = asyncio.get_running_loop()
+        answer: asyncio.Future[T] = loop.create_future()
+        write = Write(workspace_id, job, loop, answer, deadline())
+        if not self._ask(write):
+            raise ShuttingDown
+        if write.until is None or loop is not self._loop:
+            return await answer
+        self._requests.add(write)
+        try:
+            return await answer
+        finally:
+            self._requests.discard(write)
+
+    def write_and_wait(self, workspace_id: str, job: Job[T]) -> T:
+        """The same for a thread outside the loop; without a running writer, right here."""
+        answer: Future[T] = Future()
+        until = deadline() or time.monotonic() + REQUEST_SECONDS
+        if not self._ask(Write(workspace_id, job, None, answer, until)):
+            return run_alone(workspace_id, job)[0]
+        return answer.result()
+
+    def _ask(self, asked: Write[Any]) -> bool:
+        with self._gate:
+            if not self.is_running:
+                return False
+            self._queue.put(asked)
+            return True
+
+    # -- the thread
+
+    def _work(self) -> None:
+        try:
+            is_ended = False
+            while not is_ended:
+                fresh, is_ended = self._gather()
+                self._settle(fresh)
+                self._try_blocked()
+            self._end_blocked()
+        finally:
+            connection.close()
+
+    def _gather(self) -> tuple[list[Write[Any]], bool]:
+        """Waits for a write, but no longer than until a blocked one is due."""
+        batch: list[Write[Any]] = []
+        timeout = self._blocked.seconds_until_due() if self._blocked else None
+        try:
+            write = self._queue.get(timeout=timeout)
+            while write is not None:
+                batch.append(write)
+                if len(batch) == BATCH_LIMIT:
+                    return batch, False
+                write = self._queue.get_nowait()
+        except queue.Empty:
+            return batch, False
+        return batch, True
+
+    def _settle(self, batch: list[Write[Any]], *, lock_timeout_ms: int | None = None) -> None:
+        if self._blocked:  # perhaps only since an earlier part of the same batch
+            batch = [write for write in batch if not self._blocked.takes(write)]
+        batch = self._begun(batch)
+        if not batch:
+            return
+        # One order of locks in every process, so that no two batches wait for each other:
+        # workspaces by id, then the rows of runs, which claims and leases lock.
+        if len(batch) > 1:
+            batch.sort(key=lambda write: (not write.workspace_id, write.workspace_id))
+        for tries in itertools.count(1):
+            attempt = Attempt()
+            try:
+                commit(
+                    [(write.workspace_id, write.job) for write in batch],
+                    attempt,
+                    lock_timeout_ms=lock_timeout_ms,
+                )
+            except BaseException as error:  # noqa: BLE001  sorted below; the thread must live
+                if self._is_worth_a_try(error, batch, tries):
+                    continue
+                self._failed(batch, attempt, error)
+            else:
+                self._committed(batch, attempt)
+            return
+
+    def _begun(self, batch: list[Write[Any]]) -> list[Write[Any]]:
+        """The batch without those whose asker has been answered; nobody is from here on."""
+        with self._gate:
+            for write in batch:
+                write.is_begun = True
+            return [write for write in batch if not write.is_withdrawn]
+
+    @staticmethod
+    def _is_worth_a_try(error: BaseException, batch: list[Write[Any]], tries: int) -> bool:
+        return (
+            len(batch) == 1
+            and tries < RETRIES
+            and isinstance(error, DatabaseError)
+            and failure_of(error) is Failure.OTHER
+        )
+
+    def _committed(self, batch: list[Write[Any]], attempt: Attempt) -> None:
+        if outage.since is not None:
+            outage.report_end()
+        answer_all(
+            list(zip(batch, attempt.values, strict=True)),
+            attempt.recorded,
+            publish=self._publish,
+            loop=self._loop,
+        )
+
+    def _failed(self, batch: list[Write[Any]], attempt: Attempt, error: BaseException) -> None:
+        failure = failure_of(error)
+        is_begin = attempt.position == BEFORE_ALL_JOBS
+        if failure is Failure.UNREACHABLE or (failure is Failure.LOCKED and is_begin):
+            self._lost(batch, attempt, error, failure)
+        elif failure is Failure.LOCKED and attempt.position < len(batch):
+            self._locked(batch, batch[attempt.position].lane)
+        elif len(batch) > 1:
+            logger.debug("a batch of %d jobs is run in halves: %s", len(batch), error)
+            middle = len(batch) // 2
+            self._settle(batch[:middle])
+            self._settle(batch[middle:])
+        elif failure is Failure.OTHER:
+            if not isinstance(error, Refusal | Overtaken):
+                logger.error("a write failed", exc_info=error)
+            answer_error(batch[0], as_exception(error))
+        else:
+            self._wait_alone(batch[0], failure, error)
+
+    def _lost(
+        self, batch: list[Write[Any]], attempt: Attempt, error: BaseException, failure: Failure
+    ) -> None:
+        """The connection broke, or there is none: everything waits."""
+        connection.close()
+        outage.report(error)
+        if attempt.is_in_doubt:
+            self._doubt = Doubt(batch, attempt)
+            self._blocked.block_all([], failure)
+            return
+        if attempt.position != BEFORE_ALL_JOBS:
+            for write in batch:
+                write.losses += 1
+        for write in [write for write in batch if write.losses >= LOSSES_LIMIT]:
+            batch.remove(write)
+            logger.error("a write broke its connection every time", exc_info=error)
+            answer_error(write, DatabaseUnreachable())
+        self._blocked.block_all(batch, failure)
+
+    def _locked(self, batch: list[Write[Any]], lane: Hashable) -> None:
+        """Another process holds rows of one workspace: only its writes wait."""
+        held = [write for write in batch if write.lane == lane]
+        self._blocked.block_lane(lane, held, Failure.LOCKED)
+        # It may hold more of the batch, and each lock would be waited for in turn.
+        self._settle(
+            [write for write in batch if write.lane != lane], lock_timeout_ms=PROBE_LOCK_MS
+        )
+
+    def _wait_alone(self, write: Write[Any], failure: Failure, error: BaseException) -> None:
+        if failure is Failure.FULL:
+            outage.report(error)
+            if write.until is not None:  # room is not made within a request's patience
+                answer_error(write, REFUSALS[failure]())
+                return
+        self._blocked.block_lane(write.lane, [write], failure)
+
+    # -- blocked writes
+
+    def _try_blocked(self) -> None:
+        if not self._blocked:
+            return
+        for group in self._blocked.due():
+            writes, group.writes = group.writes, []
+            writes = self._without_overdue(group, writes)
+            if group is self._blocked.everything:
+                self._try_all(group, writes)
+            else:
+                self._settle(writes, lock_timeout_ms=PROBE_LOCK_MS)
+
+    def _try_all(self, group: Blocked, writes: list[Write[Any]]) -> None:
+        if self._doubt is not None and not self._settle_doubt():
+            self._blocked.block_all(writes, group.failure)
+            return
+        writes = group.writes + writes  # after an aborted COMMIT its jobs come first
+        self._blocked.unblock_all()
+        while writes:
+            size = 1 if writes[0].losses >= LOSSES_ALONE else BATCH_LIMIT
+            self._settle(writes[:size])
+            writes = writes[size:]
+            if self._blocked.everything is not None:
+                self._blocked.keep_behind(writes, group.backoff)
+                return
+
+    def _settle_doubt(self) -> bool:
+        """Whether the fate of the COMMIT that got no answer is known now."""
+        doubt = self._doubt
+        assert doubt is not None  # noqa: S101  the caller has looked
+        try:
+            fate = look_up_fate(doubt.attempt)
+        except Error as error:
+            connection.close()
+            outage.report(error)
+            return False
+        if fate is Fate.IN_PROGRESS:
+            return False
+        self._doubt = None
+        logger.info("a commit whose answer was lost: %s", fate.value)
+        if fate is Fate.COMMITTED:
+            self._committed(doubt.writes, doubt.attempt)
+        else:
+            self._blocked.block_all(doubt.writes, Failure.UNREACHABLE)
+        return True
+
+    def _without_overdue(self, group: Blocked, writes: list[Write[Any]]) -> list[Write[Any]]:
+        kept = []
+        for write in writes:
+            if write.is_overdue:
+                answer_error(write, REFUSALS[group.failure]())
+            else:
+                kept.append(write)
+        return kept
+
+    def _end_blocked(self) -> None:
+        """The writer stops: one last while for what is blocked, then it is refused."""
+        ends_at = time.monotonic() + STOPPING_SECONDS
+        while self._blocked and time.monotonic() < ends_at:
+            time.sleep(self._blocked.seconds_until_due() or 0)
+            self._try_blocked()
+        if self._doubt is not None:
+            for write in self._doubt.writes:
+                answer_error(write, OutcomeUnknown())
+            self._doubt = None
+        for group in self._blocked.groups():
+            for write in group.writes:
+                answer_error(write, ShuttingDown())
+        self._blocked = BlockedWrites()
+
+
+writer = Writer()
