@@ -15,7 +15,7 @@ from django.http import HttpRequest
 
 from agents import admin_services
 from agents.models import Run, SubAgent
-from agents.runs.blocking import cancel_and_wait, release_all_and_wait
+from agents.runs.teardown import cancel_and_wait, release_all_and_wait
 from workspaces.admin import SessionPages, WorkspacePages
 from workspaces.admin_pages import (
     NOTHING,

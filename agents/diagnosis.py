@@ -23,7 +23,7 @@ from agents.config.settings import ModelChoice, Settings
 from agents.config.trust.decision import TrustAnswers, TrustMode
 from agents.llm.errors import ModelError
 from agents.models import LanguageServer, McpServer
-from agents.runs.brief import model_for
+from agents.runs.setup import model_for
 from agents.runs.tool_servers.own_environment import server_env
 from agents.tools.lsp.states import State
 from agents.turn.transcript import Message

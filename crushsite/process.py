@@ -24,12 +24,12 @@ from agents.llm.read_batching import let_readers_set_the_pace
 from agents.llm.shutdown import end_connections
 from agents.runs import nudges, teardown
 from agents.runs.accept import refuse_prompts
-from agents.runs.brief import Brief, brief_of
 from agents.runs.children.host import fleet_host
 from agents.runs.claim import Claimed
 from agents.runs.pool import PoolSettings, RunPool
 from agents.runs.rescue import expire_all_leases
-from agents.runs.tool_servers.languages import language_host, settle_left
+from agents.runs.setup import Brief, brief_of
+from agents.runs.tool_servers.language_servers import language_host, settle_left
 from agents.runs.tool_servers.mcp_servers import forget_last_servers, mcp_host
 from agents.services import Services
 from agents.skills.watch import skill_watch
@@ -43,8 +43,8 @@ from workspaces.delivery.tool_output import listen_to_output, stop_listening_to_
 from workspaces.log.errors import BadField, ShuttingDown, StillInUse
 from workspaces.log.ids import new_id
 from workspaces.log.outage import outage
-from workspaces.log.patience import REQUEST_SECONDS, limit_for_process, patience
 from workspaces.log.reader import read, stop_reading
+from workspaces.log.retries import REQUEST_SECONDS, limit_for_process, patience
 from workspaces.log.transaction import Recorded, Transaction
 from workspaces.log.types import Kind
 from workspaces.log.writer import writer

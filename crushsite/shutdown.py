@@ -15,7 +15,7 @@ import sys
 import threading
 from collections.abc import Sequence
 
-from workspaces.log import patience
+from workspaces.log import retries
 
 logger = logging.getLogger(__name__)
 
@@ -57,7 +57,7 @@ class StopRequest:
 
     def begin_end(self) -> None:
         """The waiting is over: from here on nothing may hold the process up for long."""
-        patience.limit_for_process(DATABASE_SECONDS)
+        retries.limit_for_process(DATABASE_SECONDS)
         seconds = HURRIED_SECONDS if self.hurried.is_set() else STOPPING_SECONDS
         # A thread: it must work when the event loop does not.
         self._timer = threading.Timer(seconds, _end_hard, [seconds])

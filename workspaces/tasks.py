@@ -37,3 +37,13 @@ async def wait_for_all(
     finally:
         for future in waited:
             future.cancel()
+
+
+async def wait_until_set(event: asyncio.Event, *, seconds: float | None) -> bool:
+    """Returns whether the event was set within ``seconds``. ``None`` waits without a limit."""
+    try:
+        async with asyncio.timeout(seconds):
+            await event.wait()
+    except TimeoutError:
+        return False
+    return True

@@ -14,7 +14,7 @@ from typing import Any
 from django.http import HttpResponse
 
 from agents.models import LanguageServer
-from agents.runs.tool_servers.languages import language_host
+from agents.runs.tool_servers.language_servers import language_host
 from agents.tools.lsp.diagnostics import Diagnostic
 from agents.tools.lsp.positions import address_of
 from workspaces.api.answers import empty_answer, json_answer

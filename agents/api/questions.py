@@ -8,7 +8,7 @@ from typing import Any
 from django.http import HttpResponse
 from rest_framework import serializers
 
-from agents.runs.questions import answer_questions, dismiss_questions
+from agents.runs.answer import answer_questions, dismiss_questions
 from workspaces.api.answers import json_answer
 from workspaces.api.api_view import ApiView
 from workspaces.api.bodies import Form

@@ -6,9 +6,8 @@ from django.http import HttpResponse
 
 from agents.api.prompts import queue_limits
 from agents.runs.accept import summarize
-from agents.runs.cancel import cancel, clear_queue
-from agents.runs.deletion import delete_session
-from agents.runs.queued import queued_prompts
+from agents.runs.cancel import cancel, clear_queue, delete_session
+from agents.runs.claim import queued_prompts
 from workspaces.api import sessions
 from workspaces.api.answers import empty_answer, json_answer
 from workspaces.api.api_view import ApiView

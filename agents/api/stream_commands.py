@@ -12,10 +12,9 @@ from typing import Any
 from agents.api.prompts import PromptForm, prompt_of, queue_limits
 from agents.api.questions import AnswersForm, DismissForm, given
 from agents.runs.accept import accept
-from agents.runs.answer import Answer
+from agents.runs.answer import Answer, answer_questions, dismiss_questions
 from agents.runs.answer import answer as answer_request
 from agents.runs.cancel import cancel as cancel_session
-from agents.runs.questions import answer_questions, dismiss_questions
 from workspaces.api.bodies import Form, checked
 from workspaces.api.fields import Text
 from workspaces.log.errors import BadField

@@ -14,7 +14,7 @@ from agents.config.providers.models import shown_model
 from agents.config.public import shown_choice
 from agents.config.settings import ModelChoice
 from agents.runs.accept import accept
-from agents.runs.queued import busy_sessions
+from agents.runs.claim import busy_sessions
 from workspaces.api.answers import empty_answer, json_answer
 from workspaces.api.api_view import ApiView
 from workspaces.api.bodies import Form

@@ -22,7 +22,7 @@ from agents.config.problem import Problem
 from agents.config.trust.decision import TrustAnswers, TrustMode
 from workspaces.log.errors import WorkspaceUnknown
 from workspaces.log.reader import read
-from workspaces.log.secret_box import box
+from workspaces.log.secrets import box
 from workspaces.log.statements import statements
 
 logger = logging.getLogger(__name__)

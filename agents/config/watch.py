@@ -22,7 +22,7 @@ from agents.config.edits.changes import announce, open_ids
 from agents.config.edits.trust_requests import keep_trust_request
 from workspaces.log.errors import ShuttingDown, WorkspaceUnknown
 from workspaces.log.reader import read
-from workspaces.waiting import wait_until_set
+from workspaces.tasks import wait_until_set
 
 if TYPE_CHECKING:
     from watchfiles._rust_notify import RustNotify

@@ -25,7 +25,7 @@ from agents.tools.shell.pumped import Pump, run
 from agents.tools.shell.reaper import PROCESS_MARK
 from agents.tools.shell.watched import BoundedOutput
 from workspaces.log.ids import new_id
-from workspaces.waiting import wait_until_set
+from workspaces.tasks import wait_until_set
 
 logger = logging.getLogger(__name__)
 

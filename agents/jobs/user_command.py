@@ -12,8 +12,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from agents.jobs.host import job_host
-from agents.jobs.hosted import Hosted
+from agents.jobs.host import Hosted, job_host
 from agents.jobs.rows import JobRow
 from agents.jobs.shell_command import finish_command, keep_output, start_command
 from agents.tools import limits

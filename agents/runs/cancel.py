@@ -9,14 +9,16 @@ from agents.jobs.host import job_host
 from agents.jobs.rows import kill_users_commands
 from agents.models import RunOutcome, RunState
 from agents.runs import nudges
-from agents.runs.finish import close_session_work, end_run, settle_cancelled
+from agents.runs.finish import close_session_work, end_run, erase_if_marked, settle_cancelled
 from agents.runs.rows import read_runs, unfinished_runs
+from workspaces.actions.sessions import read_session
 from workspaces.log.errors import Refusal, SessionUnknown, StorageFull
-from workspaces.log.patience import patience
 from workspaces.log.reader import read
+from workspaces.log.retries import patience
 from workspaces.log.statements import statements
 from workspaces.log.transaction import Transaction
 from workspaces.log.writer import writer
+from workspaces.models import Session
 
 logger = logging.getLogger(__name__)
 
@@ -146,3 +148,19 @@ def clear_queued(tx: Transaction, workspace_id: str, session_id: str) -> int:
     if queued:
         close_session_work(tx, workspace_id, session_id)
     return len(queued)
+
+
+async def delete_session(workspace_id: str, session_id: str) -> None:
+    """Gone for every client at once; its rows go when its last run has ended."""
+    up_to = await writer.write(workspace_id, lambda tx: mark_deleted(tx, workspace_id, session_id))
+    if up_to is not None:
+        await nudges.nudge_cancelled(session_id, up_to=up_to)
+
+
+def mark_deleted(tx: Transaction, workspace_id: str, session_id: str) -> int | None:
+    read_session(tx, workspace_id, session_id)
+    Session.objects.filter(pk=session_id).update(is_deleting=True)
+    up_to = cancel_session(tx, workspace_id, session_id)
+    if up_to is None:
+        erase_if_marked(tx, workspace_id, session_id)
+    return up_to

@@ -7,24 +7,76 @@ holds, and by the rescue for runs whose holder died.
 from __future__ import annotations
 
 from agents.models import RunKind, RunOutcome, RunState, SubAgentState
-from agents.runs.erasing import erase_if_marked
+from agents.runs.messages import finish_reply, give_results, open_call_ids, store_prompt
 from agents.runs.resume import let_go_on
 from agents.runs.rows import RunRow, read_runs, run_wire, unfinished_runs
-from agents.runs.run_messages import finish_reply, give_results, open_call_ids
-from agents.runs.run_prompts import store_prompt
-from agents.runs.teardown_rule import close_if_left
 from agents.turn.error_text import split_error
 from agents.turn.notes import CANCELLED_NOTE, CANCELLED_RESULT
 from permissions.actions.questions import withdraw_batches
-from permissions.actions.requests import withdraw_requests
-from workspaces.actions.sessions import add_usage, tell_session
+from permissions.actions.requests import forget_session_permissions, withdraw_requests
+from workspaces.actions.sessions import add_usage, erase_session, tell_session
+from workspaces.actions.workspaces import close_workspace
 from workspaces.log.parts import (
     Finish,
     FinishReason,
 )
+from workspaces.log.rows import SESSION_COLUMNS as SESSION_COLUMNS
+from workspaces.log.rows import session_of_row
 from workspaces.log.timestamps import as_seconds
 from workspaces.log.transaction import Transaction
 from workspaces.log.types import Kind
+
+
+def close_if_left(tx: Transaction, workspace_id: str) -> bool:
+    """Closes the workspace if it may close. Parked runs hold nothing: they return with it."""
+    tx.lock(workspace_id)
+    # Asked at the end of every run: one statement, answered by two indexes.
+    closable = tx.fetch(
+        "SELECT 1 FROM workspaces_workspace w WHERE w.id = %s AND w.is_open = %s"
+        " AND NOT EXISTS (SELECT 1 FROM workspaces_clientclaim c WHERE c.workspace_id = w.id)"
+        " AND NOT EXISTS (SELECT 1 FROM agents_run r WHERE r.workspace_id = w.id"
+        " AND r.state IN ('accepted', 'running', 'ready'))",
+        [workspace_id, True],
+    )
+    if not closable:
+        return False
+    close_workspace(tx, workspace_id)
+    return True
+
+
+def erase_if_marked(tx: Transaction, workspace_id: str, session_id: str) -> None:
+    """A session that was deleted while it ran goes when its last run has ended."""
+    rows = tx.fetch(
+        f"SELECT {SESSION_COLUMNS} FROM workspaces_session WHERE id = %s AND is_deleting = %s",
+        [session_id, True],
+    )
+    if rows:
+        forget_session_permissions(tx, session_id)
+        tx.execute(
+            "UPDATE agents_run SET parent_id = NULL WHERE parent_id IN"
+            " (SELECT id FROM agents_run WHERE session_id = %s)",
+            [session_id],
+        )
+        tx.execute(
+            "DELETE FROM agents_subagent WHERE run_id IN"
+            " (SELECT id FROM agents_run WHERE session_id = %s)",
+            [session_id],
+        )
+        tx.execute("DELETE FROM agents_run WHERE session_id = %s", [session_id])
+        erase_session(tx, workspace_id, session_of_row(rows[0]))
+        _erase_below(tx, workspace_id, session_id)
+
+
+def _erase_below(tx: Transaction, workspace_id: str, session_id: str) -> None:
+    """What the session's calls sent for goes with it; what still runs goes at its end."""
+    children = tx.fetch(
+        "SELECT id FROM workspaces_session WHERE parent_session_id = %s", [session_id]
+    )
+    for (child_id,) in children:
+        tx.execute("UPDATE workspaces_session SET is_deleting = %s WHERE id = %s", [True, child_id])
+        if not unfinished_runs(tx, child_id):
+            erase_if_marked(tx, workspace_id, child_id)
+
 
 INTERRUPTED = "interrupted: the server stopped in the middle of this step; send the prompt again"
 

@@ -5,27 +5,55 @@ What came of a reply is told as an input of the turn machine; when it is written
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from agents.llm.contract import ModelRequest
 from agents.llm.errors import ContextExhausted, ModelError
 from agents.llm.usage import cost_of
-from agents.runs.brief import Brief
-from agents.runs.briefing import Briefing
+from agents.prompts.template import summary_prompt
 from agents.runs.calls.file_tracker import DatabaseTodos
-from agents.runs.checkpoints import Checkpoints
-from agents.runs.conversation import Conversation
+from agents.runs.conversation import Conversation, read_transcript
 from agents.runs.lease import Held
-from agents.runs.reply import Reply
-from agents.runs.run_messages import whole_calls
-from agents.runs.step import ReplyWrite, Written
-from agents.runs.summary import summary_request
-from agents.runs.transcript_rows import read_transcript
+from agents.runs.messages import whole_calls
+from agents.runs.reply import Checkpoints, Reply
+from agents.runs.setup import Brief, Briefing
+from agents.runs.steps import ReplyWrite, Written
+from agents.tools.contract import Todo
 from agents.turn.inputs import Asked, Input, Replied, ReplyFailed
 from agents.turn.transcript import Message
+from agents.turn.window import fitted
 from workspaces.delivery.hub import Hub
-from workspaces.log.parts import FinishReason, Role, ToolCall, plain_text, tool_calls
+from workspaces.log.parts import FinishReason, Role, Text, ToolCall, plain_text, tool_calls
 from workspaces.log.reader import read
+
+LONGEST_WORDS = 8_000  # tokens
+# Of the window, for the conversation: the rest is for the prompt and the summary's words.
+PART_OF_WINDOW = 0.8
+PART_WHEN_EXHAUSTED = 0.5  # its size in tokens was underestimated before
+ASK = "Write the summary of this conversation now, as you were told."
+
+
+def summary_request(
+    brief: Brief,
+    messages: Sequence[Message],
+    todos: Sequence[Todo],
+    *,
+    session_id: str,
+    was_exhausted: bool,
+) -> ModelRequest:
+    """The conversation as it is where it fits, else with its oldest parts cut."""
+    window = brief.model.info.context_window
+    part = PART_WHEN_EXHAUSTED if was_exhausted else PART_OF_WINDOW
+    told = fitted(messages, tokens=int(window * part)) if window > 0 else tuple(messages)
+    return brief.model.request(
+        summary_prompt(todos),
+        (*told, Message("", Role.USER, (Text(ASK),))),
+        {},
+        session_id=session_id,
+        working_dir=brief.working_dir,
+        max_tokens=LONGEST_WORDS,
+    )
+
 
 NO_SUMMARY = "The model gave no summary of the conversation; try again, or begin a new session."
 

@@ -13,16 +13,18 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from channels.consumer import AsyncConsumer
+
 from agents.models import RunKind
-from agents.runs import queued
-from agents.runs.brief import Brief, brief_of
-from agents.runs.checkpoints import Checkpoints
+from agents.runs import claim
 from agents.runs.children.child_run import FleetRun
 from agents.runs.claim import Claimed, claim_runs, renew_leases
 from agents.runs.finish import close_session_work, settle_failed
 from agents.runs.lease import Held, LeaseLost, hold
+from agents.runs.reply import Checkpoints
 from agents.runs.rescue import rescue_run
 from agents.runs.run import RunTask
+from agents.runs.setup import Brief, brief_of
 from workspaces.delivery.hub import Hub
 from workspaces.log.errors import Refusal, ShuttingDown
 from workspaces.log.outage import outage
@@ -30,8 +32,7 @@ from workspaces.log.reader import read
 from workspaces.log.timestamps import now_ms
 from workspaces.log.transaction import Transaction
 from workspaces.log.writer import writer
-from workspaces.tasks import wait_for_all
-from workspaces.waiting import wait_until_set
+from workspaces.tasks import wait_for_all, wait_until_set
 
 logger = logging.getLogger(__name__)
 
@@ -232,7 +233,7 @@ class RunPool:
                 await writer.write(
                     "", lambda tx: renew_leases(tx, worker=self.worker, lease_ms=self._lease_ms)
                 )
-                for key, fence in await read(queued.cancelled_running, self.worker):
+                for key, fence in await read(claim.cancelled_running, self.worker):
                     run = self._runs.get(key)
                     if run is not None and run.held.fence == fence:
                         run.cancel()
@@ -244,7 +245,7 @@ class RunPool:
     async def _rescue_loop(self) -> None:
         while not self._draining:
             try:
-                for key, workspace_id in await read(queued.expired_runs, now_ms()):
+                for key, workspace_id in await read(claim.expired_runs, now_ms()):
                     if self._may_rescue(key):
                         await self._rescue(key, workspace_id, expired_before=now_ms())
             except ShuttingDown:
@@ -274,3 +275,14 @@ def _is_meant(claimed: Claimed, message: Mapping[str, Any]) -> bool:
         return claimed.key in message["keys"]
     is_there = claimed.session_id == message["session_id"]
     return bool(is_there and claimed.accept_number <= message["up_to"])
+
+
+class NudgeConsumer(AsyncConsumer):
+    def __init__(self, *, pool: RunPool) -> None:
+        self.pool = pool
+
+    async def run_accepted(self, message: dict[str, Any]) -> None:
+        self.pool.hear(message)
+
+    async def run_cancelled(self, message: dict[str, Any]) -> None:
+        self.pool.hear(message)

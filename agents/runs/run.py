@@ -8,26 +8,25 @@ put what happened into the inbox.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Coroutine
+from functools import partial
+from pathlib import Path
 from typing import Any
 
+from django.conf import settings
+
 from agents.models import RunKind
-from agents.runs.brief import Brief
-from agents.runs.briefing import Briefing
 from agents.runs.calls.run_calls import RunCalls
-from agents.runs.checkpoints import Checkpoints
 from agents.runs.claim import Claimed
-from agents.runs.conversation import Conversation
-from agents.runs.gates import pass_gate
+from agents.runs.conversation import Conversation, read_transcript, steps_of
 from agents.runs.lease import Held
 from agents.runs.model_reply import Speaker
-from agents.runs.step import Step, Written
-from agents.runs.stepping import step_of
-from agents.runs.steps import begin_run, write_step
+from agents.runs.reply import Checkpoints
+from agents.runs.setup import Brief, Briefing
+from agents.runs.steps import Step, Written, begin_run, step_of, write_step
 from agents.runs.title import FirstTitle, Side
-from agents.runs.tool_servers.mcp_states import record_late_servers
-from agents.runs.transcript_rows import read_transcript, steps_of
-from agents.runs.work import Work
+from agents.runs.tool_servers.mcp_servers import record_late_servers
 from agents.turn.effects import (
     AbortWork,
     CallModel,
@@ -45,6 +44,64 @@ from agents.turn.state import Phase, Turn
 from workspaces.delivery.hub import Hub
 from workspaces.log.reader import read
 from workspaces.log.writer import writer
+
+LOOK_SECONDS = 0.005
+LONGEST_SECONDS = 60.0
+
+
+async def pass_gate(name: str) -> None:
+    """Leaves ``NAME.reached`` and waits until ``NAME.hold`` is gone."""
+    if not settings.CRUSH_GATES:
+        return
+    folder = Path(settings.CRUSH_GATES)
+    hold = folder / f"{name}.hold"
+    if not hold.exists():
+        return
+    (folder / f"{name}.reached").touch()
+    loop = asyncio.get_running_loop()
+    until = loop.time() + LONGEST_SECONDS
+    while hold.exists() and loop.time() < until:  # noqa: ASYNC110  another process opens the gate
+        await asyncio.sleep(LOOK_SECONDS)
+
+
+logger = logging.getLogger(__name__)
+
+
+class Work:
+    def __init__(self, run_key: int) -> None:
+        self._run_key = run_key
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+
+    def begin(
+        self, name: str, work: Coroutine[Any, Any, None], *, on_broken: Callable[[str], None]
+    ) -> None:
+        """``on_broken`` gets the name of work that failed by a mistake of ours.
+
+        Only the task keeps it: a run that were held by its own work would stay in memory, with
+        its conversation, until a rare full collection (40 prompts with a picture kept 8 GB).
+        """
+        task = asyncio.create_task(work, name=f"run-{self._run_key}-{name}")
+        self._tasks[name] = task
+        task.add_done_callback(partial(self._ended, on_broken))
+
+    async def abort(self) -> None:
+        """Closes the model's stream and ends running tools; returns when they are gone."""
+        tasks = list(self._tasks.values())
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _ended(self, on_broken: Callable[[str], None], task: asyncio.Task[None]) -> None:
+        names = [name for name, other in self._tasks.items() if other is task]
+        for name in names:
+            del self._tasks[name]
+        if task.cancelled() or (error := task.exception()) is None:
+            return
+        logger.error("a step of a run broke", exc_info=error)
+        for name in names:
+            on_broken(name)
+
 
 MODEL = ""  # the name of the model's task among those of calls, which have the calls' ids
 BROKEN = "internal error: the server's log has the details"

@@ -7,25 +7,41 @@ says so, and the runner then ends the run as cancelled: no cancel is ever late.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 import orjson
 
+from agents.config.settings import ModelChoice
 from agents.models import RunKind, RunOutcome, RunState
 from agents.runs.finish import close_session_work, end_run, settle_cancelled
 from agents.runs.lease import Held, hold
-from agents.runs.resume import answered_calls
-from agents.runs.rows import RunRow, run_wire
-from agents.runs.run_messages import (
+from agents.runs.messages import (
     finish_reply,
+    fold_prompts,
     give_results,
     last_words,
     open_call_ids,
+    store_prompt,
     store_result,
 )
-from agents.runs.run_prompts import fold_prompts, store_prompt
-from agents.runs.step import ReplyStart, ReplyWrite, Step, Written
-from agents.turn.effects import End, Outcome
+from agents.runs.resume import answered_calls
+from agents.runs.rows import RunRow, run_wire
+from agents.tools.contract import FileMark
+from agents.turn.effects import (
+    CallModel,
+    Effect,
+    End,
+    GiveResult,
+    Outcome,
+    Park,
+    Release,
+    RunTool,
+    SaveReply,
+    SaveResult,
+    Summarise,
+)
 from agents.turn.error_text import split_error
 from agents.turn.notes import CANCELLED_RESULT
 from workspaces.actions import messages
@@ -35,11 +51,62 @@ from workspaces.log.parts import (
     Finish,
     FinishReason,
     Parts,
+    ToolResult,
     tool_calls,
 )
 from workspaces.log.timestamps import as_seconds
 from workspaces.log.transaction import Transaction
 from workspaces.log.types import Kind
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyWrite:
+    """The model's reply, whole. Without an id no reply was begun yet."""
+
+    message_id: str
+    parts: Parts
+    reason: FinishReason
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cost: float = 0.0
+    context_tokens: int = 0  # what the conversation takes of the window with it
+    is_summary: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyStart:
+    model: str
+    provider: str
+    fold: bool = False
+    is_summary: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """The durable effects of one advance of the turn."""
+
+    reply: ReplyWrite | None = None
+    results: Sequence[ToolResult] = ()
+    refusals: Mapping[str, str] = field(default_factory=dict)  # call id → why it has no result
+    begins: Sequence[str] = ()  # calls whose tools start after this
+    start: ReplyStart | None = None
+    parks: bool = False
+    releases: bool = False
+    end: End | None = None
+    reads: Mapping[str, FileMark] = field(default_factory=dict)  # files, by the results' tools
+    model: str = ""  # for a reply that is made only to hold the end
+    provider: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What a step's transaction says back."""
+
+    is_cancelled: bool = False  # nothing was written: the cancel mark covers the run
+    stream_number: int = 0
+    message: Mapping[str, Any] | None = None  # the reply that was begun
+    folded: bool = False  # prompts were taken in: the transcript has more messages
+    answered: tuple[str, ...] = ()  # calls whose answers came before parking: not parked
 
 
 def begin_run(tx: Transaction, held: Held) -> RunRow | None:
@@ -217,3 +284,72 @@ def _start_reply(tx: Transaction, run: RunRow, start: ReplyStart) -> Written:
     if start.is_summary:
         _tell_summary(tx, run, "Summarizing the session", done=False)
     return Written(stream_number=number, message=message, folded=folded)
+
+
+def step_of(  # noqa: C901  a case an effect
+    effects: Iterable[Effect],
+    *,
+    choice: ModelChoice | None,
+    results: Mapping[str, ToolResult],
+    reads: Mapping[str, Mapping[str, FileMark]],
+    only_reading: Container[str],
+    reply_write: Callable[[FinishReason], ReplyWrite | None],
+) -> Step | None:
+    """``None`` where nothing is to be written. ``choice``: the model, if one can be had.
+
+    ``reads``: the files that calls have read. ``only_reading``: calls that may be begun
+    again after a crash, so nothing is written when they begin.
+    """
+    reply: ReplyWrite | None = None
+    given: list[ToolResult] = []
+    refusals: dict[str, str] = {}
+    begins: list[str] = []
+    start: ReplyStart | None = None
+    end: End | None = None
+    parks = releases = False
+    for effect in effects:
+        match effect:
+            case SaveReply():
+                reply = reply_write(effect.reason)
+            case SaveResult():
+                given.append(results[effect.call_id])
+            case GiveResult(call_id, content):
+                known = results.get(call_id)
+                if known is not None:  # it came to its end just before the cancel
+                    given.append(known)
+                else:
+                    refusals[call_id] = content
+            case RunTool(call_id):
+                if call_id not in only_reading:
+                    begins.append(call_id)
+            case CallModel() if choice is not None:
+                start = ReplyStart(choice.model, choice.provider, fold=effect.fold)
+            case Summarise() if choice is not None:
+                start = ReplyStart(choice.model, choice.provider, is_summary=True)
+            case Park():
+                parks = True
+            case Release():
+                releases = True
+            case End():
+                end = effect
+            case _:
+                pass
+    if not any((reply, given, refusals, begins, start, parks, releases, end)):
+        return None
+    return Step(
+        reply,
+        given,
+        refusals,
+        begins,
+        start,
+        parks=parks,
+        releases=releases,
+        end=end,
+        model=choice.model if choice is not None else "",
+        provider=choice.provider if choice is not None else "",
+        reads={
+            path: mark
+            for result in given
+            for path, mark in reads.get(result.tool_call_id, {}).items()
+        },
+    )

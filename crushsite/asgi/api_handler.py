@@ -22,7 +22,7 @@ from django.http import HttpResponse
 from django.urls import get_resolver
 
 from crushsite.asgi.errors import answer_to
-from workspaces.log.patience import REQUEST_SECONDS, patience
+from workspaces.log.retries import REQUEST_SECONDS, patience
 
 READING = frozenset({"GET", "HEAD"})
 

@@ -25,9 +25,8 @@ from agents.config.cache import configs
 from agents.config.edits.trust_requests import keep_trust_request
 from agents.jobs.host import job_host
 from agents.runs import accept, cancel, teardown
-from agents.runs.answer import Answer
+from agents.runs.answer import Answer, answer_questions, dismiss_questions
 from agents.runs.answer import answer as answer_request
-from agents.runs.questions import answer_questions, dismiss_questions
 from crushsite.asgi.routing import Router, guarded
 from crushsite.cli.session import FeedBroken, Item, Pending, PromptRefused, jobs_held_by
 from crushsite.data_folder import remove_server_file, write_server_file

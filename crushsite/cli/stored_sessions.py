@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from django.conf import settings
 from django.core.management.base import CommandError
 
-from agents.runs.blocking import cancel_and_wait
+from agents.runs.teardown import cancel_and_wait
 from crushsite.program_name import command_line
 from crushsite.server_client import (
     RunningServer,

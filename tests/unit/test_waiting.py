@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from workspaces.waiting import wait_until_set
+from workspaces.tasks import wait_until_set
 
 
 async def test_it_returns_true_when_the_event_is_set() -> None:

@@ -10,8 +10,8 @@ import orjson
 
 from workspaces.log.attached_data import store_attached
 from workspaces.log.ids import new_id
-from workspaces.log.message_rows import MESSAGE_COLUMNS, message_of_row, message_wire
 from workspaces.log.parts import Parts, Role, ShellCommand, parts_to_wire
+from workspaces.log.rows import MESSAGE_COLUMNS, message_of_row, message_wire
 from workspaces.log.transaction import Transaction
 from workspaces.log.types import Kind
 

@@ -9,7 +9,7 @@ import orjson
 
 from workspaces.log.errors import SessionUnknown
 from workspaces.log.ids import new_id
-from workspaces.log.session_rows import SESSION_COLUMNS, session_of_row, without_empty
+from workspaces.log.rows import SESSION_COLUMNS, session_of_row, without_empty
 from workspaces.log.transaction import Transaction
 from workspaces.log.types import Kind
 

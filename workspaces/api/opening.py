@@ -18,7 +18,7 @@ from workspaces.api.fields import Flag, Text, Texts
 from workspaces.api.paths import PATH_LIMIT, resolved_folder
 from workspaces.client_ids import client_id_of
 from workspaces.log.errors import BadField
-from workspaces.log.secret_box import box
+from workspaces.log.secrets import box
 from workspaces.log.transaction import Transaction
 from workspaces.log.writer import writer
 from workspaces.models.workspace import PermissionMode

@@ -16,7 +16,7 @@ from workspaces.api.fields import Text
 from workspaces.api.writing import write_in_open
 from workspaces.client_ids import client_id_of
 from workspaces.log.reader import read
-from workspaces.log.session_rows import for_v1
+from workspaces.log.rows import for_v1
 from workspaces.queries.sessions import list_children, list_sessions, read_session
 
 TITLE_LIMIT = 500

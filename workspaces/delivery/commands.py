@@ -15,7 +15,7 @@ import orjson
 
 from workspaces.bounded_json import parse
 from workspaces.log.errors import BadField, Refusal
-from workspaces.log.patience import REQUEST_SECONDS, patience
+from workspaces.log.retries import REQUEST_SECONDS, patience
 
 logger = logging.getLogger(__name__)
 

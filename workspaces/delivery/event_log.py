@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import orjson
 
-from workspaces.delivery.live import LiveMessage
+from workspaces.delivery.open_message import LiveMessage
 from workspaces.log.attached_data import load_attached
 from workspaces.log.errors import WorkspaceUnknown
-from workspaces.log.message_rows import MESSAGE_COLUMNS, message_of_row
+from workspaces.log.rows import MESSAGE_COLUMNS, message_of_row
 from workspaces.log.statements import statements
 from workspaces.log.transaction import Recorded
 from workspaces.log.types import Kind

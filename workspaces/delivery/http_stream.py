@@ -18,7 +18,7 @@ import orjson
 from workspaces.delivery.attachments import Attachment, Attachments
 from workspaces.delivery.pushing import push_of
 from workspaces.log.errors import Refusal, WorkspaceUnknown
-from workspaces.log.patience import REQUEST_SECONDS, be_patient, patience
+from workspaces.log.retries import REQUEST_SECONDS, be_patient, patience
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]

@@ -13,7 +13,7 @@ from collections.abc import Coroutine, Sequence
 from typing import Any
 
 from workspaces.delivery import event_log
-from workspaces.delivery.live import Applied, LiveMessage
+from workspaces.delivery.open_message import Applied, LiveMessage
 from workspaces.delivery.readers import NativeReader, V1Reader
 from workspaces.delivery.relay import Relay
 from workspaces.delivery.room import PROMPT_SECONDS, UNREAD_SECONDS, Room

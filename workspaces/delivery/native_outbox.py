@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from workspaces.delivery import native_frames
-from workspaces.delivery.live import LiveMessage
 from workspaces.delivery.native_frames import Item
+from workspaces.delivery.open_message import LiveMessage
 from workspaces.delivery.readers import NativeReader, Wire
 from workspaces.delivery.throttle import Pace
 from workspaces.delivery.tool_output import ended_by

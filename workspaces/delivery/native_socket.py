@@ -25,8 +25,8 @@ from workspaces.delivery.readers import Wire
 from workspaces.delivery.request_params import client_of, cursor_of, query_of, workspace_of
 from workspaces.delivery.subscribe import stream_native
 from workspaces.log.errors import BadField, Refusal, ShuttingDown
-from workspaces.log.patience import REQUEST_SECONDS, patience
 from workspaces.log.reader import read
+from workspaces.log.retries import REQUEST_SECONDS, patience
 from workspaces.log.types import StreamOnly
 from workspaces.queries.workspaces import require_open
 

@@ -15,10 +15,10 @@ from typing import Any
 import orjson
 from channels.layers import BaseChannelLayer, InMemoryChannelLayer, get_channel_layer
 
-from workspaces.delivery.live import coalesced
-from workspaces.log.backoff import Backoff
+from workspaces.delivery.open_message import coalesced
 from workspaces.log.ids import new_id
 from workspaces.log.log_throttle import LogThrottle
+from workspaces.log.retries import Backoff
 from workspaces.log.transaction import Recorded
 from workspaces.log.types import Delta, Output
 from workspaces.tasks import cancel_within

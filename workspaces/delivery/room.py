@@ -13,9 +13,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from workspaces.delivery import native_frames
-from workspaces.delivery.live import Applied, LiveMessage
 from workspaces.delivery.native_outbox import NativeOutbox, progress_of
-from workspaces.delivery.open_messages import OpenMessages
+from workspaces.delivery.open_message import Applied, LiveMessage, OpenMessages
 from workspaces.delivery.readers import NativeReader, V1Reader
 from workspaces.delivery.v1_outbox import V1Outbox
 from workspaces.log.transaction import Recorded

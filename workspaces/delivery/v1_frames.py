@@ -10,8 +10,8 @@ from typing import Any
 
 import orjson
 
-from workspaces.delivery.sse_lines import escape_line_breaks
-from workspaces.log.session_rows import for_v1
+from workspaces.delivery.native_frames import escape_line_breaks
+from workspaces.log.rows import for_v1
 from workspaces.log.transaction import Recorded
 from workspaces.log.types import Kind
 

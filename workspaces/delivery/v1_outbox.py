@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from workspaces.delivery import v1_frames
-from workspaces.delivery.open_messages import OpenMessages
+from workspaces.delivery.open_message import OpenMessages
 from workspaces.delivery.readers import V1Reader
 from workspaces.delivery.throttle import Pace
 from workspaces.log.transaction import Recorded

@@ -13,11 +13,10 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
-from workspaces.log.backoff import Backoff
 from workspaces.log.commits import Attempt, Job
 from workspaces.log.failures import Failure
 from workspaces.log.outage import outage
-from workspaces.log.patience import is_over_for_process
+from workspaces.log.retries import Backoff, is_over_for_process
 
 T = TypeVar("T")
 

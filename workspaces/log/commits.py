@@ -15,10 +15,9 @@ from typing import Any, TypeVar
 
 from django.db import DatabaseError, DataError, Error, connection, transaction
 
-from workspaces.log.backoff import Backoff
 from workspaces.log.errors import OutcomeUnknown
 from workspaces.log.failures import Failure, failure_of
-from workspaces.log.patience import REQUEST_SECONDS
+from workspaces.log.retries import REQUEST_SECONDS, Backoff
 from workspaces.log.statements import Statements, statements
 from workspaces.log.transaction import (
     Counters,

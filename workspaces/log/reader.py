@@ -16,11 +16,10 @@ from typing import ParamSpec, TypeVar
 from django.db import DEFAULT_DB_ALIAS, Error, connection, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from workspaces.log.backoff import Backoff
 from workspaces.log.errors import DatabaseUnreachable
 from workspaces.log.failures import Failure, failure_of
 from workspaces.log.outage import outage
-from workspaces.log.patience import deadline, is_over_for_process
+from workspaces.log.retries import Backoff, deadline, is_over_for_process
 
 P = ParamSpec("P")
 T = TypeVar("T")

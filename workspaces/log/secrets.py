@@ -12,13 +12,17 @@ import os
 import secrets
 import stat
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from django.conf import settings
 
 from workspaces.log.errors import Refusal
 
 if TYPE_CHECKING:
     from cryptography.fernet import Fernet
+
 
 _MAX_KEY_BYTES = 1_024
 
@@ -159,3 +163,8 @@ def _sync_folder(folder: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+@cache
+def box() -> SecretBox:
+    return SecretBox(settings.DATA_DIR / "secret.key")

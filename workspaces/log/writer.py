@@ -43,9 +43,15 @@ from workspaces.log.errors import (
 )
 from workspaces.log.failures import REFUSALS, Failure, failure_of
 from workspaces.log.outage import outage
-from workspaces.log.patience import REQUEST_SECONDS, deadline
-from workspaces.log.waiting_requests import HANGS_SECONDS, WaitingRequests
-from workspaces.log.write_answers import Publish, answer_all, answer_error, as_exception
+from workspaces.log.retries import REQUEST_SECONDS, deadline
+from workspaces.log.write_answers import (
+    HANGS_SECONDS,
+    Publish,
+    WaitingRequests,
+    answer_all,
+    answer_error,
+    as_exception,
+)
 
 logger = logging.getLogger(__name__)
 

@@ -11,8 +11,8 @@ from typing import Any
 import orjson
 
 from workspaces.log.attached_data import load_attached
-from workspaces.log.message_rows import MESSAGE_COLUMNS, message_wire
 from workspaces.log.parts import Role
+from workspaces.log.rows import MESSAGE_COLUMNS, message_wire
 from workspaces.log.statements import Statements, statements
 from workspaces.queries.sessions import require_session
 from workspaces.queries.workspaces import require_open

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from workspaces.log.errors import SessionUnknown
-from workspaces.log.session_rows import SESSION_COLUMNS, session_of_row
+from workspaces.log.rows import SESSION_COLUMNS, session_of_row
 from workspaces.log.statements import statements
 from workspaces.queries.workspaces import require_open
 

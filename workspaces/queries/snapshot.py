@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from workspaces.log.session_rows import SESSION_COLUMNS, session_of_row, without_empty
+from workspaces.log.rows import SESSION_COLUMNS, session_of_row, without_empty
 from workspaces.log.statements import statements
 from workspaces.queries.messages import messages_of_session
 from workspaces.queries.moment import one_moment

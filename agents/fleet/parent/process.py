@@ -17,7 +17,7 @@ from typing_extensions import override
 
 from agents.fleet.parent.errors import SpawnFailed
 from agents.tools.shell.identity import started
-from workspaces.waiting import wait_until_set
+from workspaces.tasks import wait_until_set
 
 TERM_SECONDS = 4.0  # a run that is deaf is aborted after three
 _MOST_STDERR = 8 * 1024

@@ -15,12 +15,12 @@ from agents.config.settings import HookSettings
 from agents.jobs.workspace_jobs import WorkspaceJobs
 from agents.runs import nudges
 from agents.runs.calls.file_tracker import DatabaseLedger, DatabaseTodos
-from agents.runs.calls.hooking import Hooked, HookMemory
+from agents.runs.calls.hooked_calls import Hooked, HookMemory
 from agents.runs.calls.permission_check import QuestionChanged, Verdict, judge_call
-from agents.runs.calls.progress import progress_of
 from agents.runs.delegations import TooDeep, begin_errand, errand_of
 from agents.runs.lease import Held, LeaseLost
 from agents.skills.skill import Skill
+from agents.tools import limits
 from agents.tools.contract import (
     BadArguments,
     ErrandTool,
@@ -35,9 +35,24 @@ from agents.tools.contract import (
 from agents.tools.diffs import unified
 from agents.tools.shell.reaper import SERVER_MARK
 from agents.turn.notes import DENIED_RESULT
+from workspaces.delivery.tool_output import tell_output
 from workspaces.log.ids import new_id
 from workspaces.log.parts import ToolCall, ToolResult
+from workspaces.log.types import Output
 from workspaces.log.writer import writer
+
+
+def progress_of(
+    workspace_id: str, *, session_id: str, message_id: str, call_id: str
+) -> Callable[[str], None]:
+    """Takes all of the call's output so far. Cheap, also when it is called often; in the loop."""
+
+    def progress(text: str) -> None:
+        told = limits.cut_middle(text, limits.LIVE_OUTPUT_BYTES)
+        tell_output(workspace_id, Output(session_id, message_id, call_id, told))
+
+    return progress
+
 
 logger = logging.getLogger(__name__)
 

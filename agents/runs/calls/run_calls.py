@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from agents.runs.briefing import Briefing
 from agents.runs.calls import calls
-from agents.runs.calls.hooking import HookMemory
+from agents.runs.calls.hooked_calls import HookMemory
 from agents.runs.calls.permission_check import Verdict
 from agents.runs.conversation import Conversation
 from agents.runs.lease import Held
+from agents.runs.setup import Briefing
 from agents.turn.inputs import Allowed, AnswerNeeded, Denied, Input, ToolEnded
 from workspaces.log.parts import ToolResult
 

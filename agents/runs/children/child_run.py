@@ -26,22 +26,93 @@ from agents.fleet.parent.outcome import Outcome as Ended
 from agents.fleet.provisioning import BadSpec
 from agents.llm.errors import ReplyTooLarge
 from agents.models import SubAgentState
-from agents.runs.checkpoints import Checkpoints
-from agents.runs.children.fleet_end import write_end
-from agents.runs.children.fleet_notes import FleetNotes
 from agents.runs.children.host import fleet_host
 from agents.runs.children.questions import Questions
-from agents.runs.children.rows import begin_sub_agent, take_prompts
-from agents.runs.claim import Claimed
+from agents.runs.children.rows import begin_sub_agent, end_sub_agent, note_sub_agent, take_prompts
+from agents.runs.claim import Claimed, has_waiting_prompts, is_held
 from agents.runs.lease import Held, LeaseLost
-from agents.runs.queued import has_waiting_prompts, is_held
-from agents.runs.reply import Reply
-from agents.runs.step import ReplyStart, Step
-from agents.runs.steps import begin_run, write_step
+from agents.runs.reply import Checkpoints, Reply
+from agents.runs.steps import ReplyStart, ReplyWrite, Step, Written, begin_run, write_step
+from agents.tools.limits import MAX_AGENT_ANSWER, cut_middle
+from agents.turn.effects import End, Outcome
+from agents.turn.notes import CANCELLED_NOTE
 from workspaces.delivery.hub import Hub
 from workspaces.log.errors import ShuttingDown
+from workspaces.log.parts import FinishReason
 from workspaces.log.reader import read
+from workspaces.log.timestamps import now_ms
+from workspaces.log.transaction import Transaction
 from workspaces.log.writer import writer
+
+TELL_MS = 5_000
+
+
+class FleetNotes:
+    def __init__(self, held: Held) -> None:
+        self._held = held
+        self._last_event, self._events = "", 0
+        self._told_event, self._told_events, self._told_at = "", 0, 0
+
+    def count(self, event: str) -> None:
+        """An event of this kind was heard; empty where it has none."""
+        self._last_event = event or self._last_event
+        self._events += 1
+
+    async def tell_events(self) -> None:
+        """At once for an event of another kind, else now and then: there may be thousands."""
+        now = now_ms()
+        is_new = self._last_event != self._told_event
+        if self._events == self._told_events or not (is_new or now >= self._told_at + TELL_MS):
+            return
+        self._told_event, self._told_events, self._told_at = self._last_event, self._events, now
+        await self.tell(last_event=self._last_event, last_event_at=now, events=self._events)
+
+    async def tell_waiting(self, waits: bool) -> None:
+        await self.tell(state=SubAgentState.WAITING if waits else SubAgentState.RUNNING)
+
+    async def tell(self, **facts: object) -> None:
+        def job(tx: Transaction) -> None:
+            note_sub_agent(tx, self._held, **facts)
+
+        await writer.write(self._held.workspace_id, job)
+
+
+async def write_end(held: Held, reply: Reply | None, ended: Ended) -> None:
+    """As cancelled where the mark came before. Raises ``LeaseLost``."""
+    written = await _write(held, reply, ended)
+    if written.is_cancelled:
+        await _write(held, reply, Ended(Ending.CANCELLED, events=ended.events))
+
+
+async def _write(held: Held, reply: Reply | None, ended: Ended) -> Written:
+    step = _last_step(reply, ended)
+    answer = cut_middle(ended.result or "", MAX_AGENT_ANSWER)
+    return await writer.write(
+        held.workspace_id,
+        lambda tx: end_sub_agent(
+            tx,
+            held,
+            step,
+            ending=ended.ending.value,
+            answer=answer,
+            events=ended.events,
+        ),
+    )
+
+
+def _last_step(reply: Reply | None, ended: Ended) -> Step:
+    match ended.ending:
+        case Ending.COMPLETED:
+            reason, end = FinishReason.END_TURN, End(Outcome.COMPLETED)
+        case Ending.CANCELLED:
+            reason = FinishReason.CANCELED
+            end = End(Outcome.CANCELLED, reason, CANCELLED_NOTE)
+        case _:
+            reason = FinishReason.ERROR
+            end = End(Outcome.FAILED, reason, ended.error, ended.error)
+    said = ReplyWrite(reply.message_id, reply.parts(), reason) if reply is not None else None
+    return Step(reply=said, end=end)
+
 
 logger = logging.getLogger(__name__)
 

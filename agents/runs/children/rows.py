@@ -7,9 +7,8 @@ import orjson
 from agents.models import SubAgent, SubAgentState
 from agents.runs.delegations import ANSWER
 from agents.runs.lease import Held, hold
-from agents.runs.run_prompts import fold_prompts
-from agents.runs.step import Step, Written
-from agents.runs.steps import write_step
+from agents.runs.messages import fold_prompts
+from agents.runs.steps import Step, Written, write_step
 from workspaces.log.transaction import Transaction
 
 

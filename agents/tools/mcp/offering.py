@@ -10,7 +10,7 @@ from agents.tools.mcp.contract import Change, ConnectionLost, McpFailed, Offer, 
 from agents.tools.mcp.limits import Patience
 from agents.tools.mcp.redaction import Telling
 from agents.tools.mcp.status import Standing
-from workspaces.waiting import wait_until_set
+from workspaces.tasks import wait_until_set
 
 if TYPE_CHECKING:
     from agents.tools.mcp.session import Connection

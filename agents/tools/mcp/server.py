@@ -24,7 +24,7 @@ from agents.tools.mcp.contract import (
 )
 from agents.tools.mcp.limits import Patience
 from agents.tools.mcp.supervisor import Keeper, Site
-from workspaces.waiting import wait_until_set
+from workspaces.tasks import wait_until_set
 
 if TYPE_CHECKING:
     from agents.tools.mcp.session import Connection

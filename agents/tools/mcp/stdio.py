@@ -33,7 +33,7 @@ from agents.tools.shell.pumped import Pump
 from agents.tools.shell.reaper import PROCESS_MARK
 from agents.tools.shell.watched import readable
 from workspaces.log.ids import new_id
-from workspaces.waiting import wait_until_set
+from workspaces.tasks import wait_until_set
 
 _CHUNK = 64 * 1024
 _LARGE = 256 * 1024  # reading more than this takes the loop's time: done in a thread

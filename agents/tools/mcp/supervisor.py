@@ -34,7 +34,7 @@ from agents.tools.mcp.offering import Offering
 from agents.tools.mcp.redaction import Telling
 from agents.tools.mcp.status import Standing
 from workspaces.log.timestamps import now_ms
-from workspaces.waiting import wait_until_set
+from workspaces.tasks import wait_until_set
 
 if TYPE_CHECKING:
     from agents.tools.mcp.session import Connection, Login

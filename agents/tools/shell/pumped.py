@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Protocol
 
 from agents.tools.shell.process import KILLED, Process, ProcessFailed
-from workspaces.waiting import wait_until_set
+from workspaces.tasks import wait_until_set
 
 _CHUNK = 64 * 1024
 _FLOOD_AFTER = 1024 * 1024

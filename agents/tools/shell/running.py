@@ -19,7 +19,7 @@ from pathlib import Path
 
 from agents.tools.shell.process import KILLED, Process, ProcessFailed
 from agents.tools.shell.pumped import Pump, Sink, start_pumped
-from workspaces.waiting import wait_until_set
+from workspaces.tasks import wait_until_set
 
 GO = b"go\n"
 

@@ -14,7 +14,7 @@ from django.core.management.base import BaseCommand
 from typing_extensions import override
 
 from agents.runs.nudges import CHANNEL, GROUP
-from agents.runs.worker import NudgeConsumer
+from agents.runs.pool import NudgeConsumer
 from crushsite import runtime
 from crushsite.data_folder import ensure_data_dir
 from crushsite.database import explained_start, require_scaled_settings

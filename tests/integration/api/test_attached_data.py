@@ -9,9 +9,9 @@ from django.db import connection
 
 from agents.models import Run
 from agents.runs.claim import claim_runs
+from agents.runs.conversation import read_transcript
 from agents.runs.lease import Held
 from agents.runs.steps import begin_run
-from agents.runs.transcript_rows import read_transcript
 from tests.integration.api.conftest import Opened
 from tests.integration.api.test_prompts import prompt
 from workspaces.actions.messages import create_message

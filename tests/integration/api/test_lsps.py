@@ -13,8 +13,13 @@ import psutil
 import pytest
 
 from agents.models import LanguageServer
-from agents.runs.tool_servers.languages import language_host, lsp_tools, settle_left
-from agents.runs.tool_servers.lsp_states import forget_server, record_status
+from agents.runs.tool_servers.language_servers import (
+    forget_server,
+    language_host,
+    lsp_tools,
+    record_status,
+    settle_left,
+)
 from agents.tools.lsp.states import ServerStatus, State
 from agents.tools.shell.identity import new_mark, recorded_start
 from tests.integration.api.conftest import Opened

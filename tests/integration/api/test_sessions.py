@@ -8,7 +8,7 @@ from workspaces.actions.files import record_change
 from workspaces.actions.messages import create_message, start_message
 from workspaces.actions.sessions import create_session
 from workspaces.log.parts import Finish, FinishReason, Role, Text
-from workspaces.log.session_rows import without_empty
+from workspaces.log.rows import without_empty
 from workspaces.log.writer import writer
 
 STOP = Finish(FinishReason.STOP)

@@ -19,7 +19,7 @@ from workspaces.actions.sessions import create_session
 from workspaces.actions.workspaces import Opening, open_workspace
 from workspaces.delivery.event_log import PAGE
 from workspaces.delivery.hub import Hub
-from workspaces.delivery.live import LiveMessage
+from workspaces.delivery.open_message import LiveMessage
 from workspaces.delivery.readers import NativeReader, V1Reader, Wire
 from workspaces.delivery.room import Room
 from workspaces.delivery.subscribe import stream_native

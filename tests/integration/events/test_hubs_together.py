@@ -17,7 +17,7 @@ from tests.integration.events.test_rooms_life import tasks_of_the_hub
 from workspaces.actions import messages
 from workspaces.actions.workspaces import Opening, open_workspace
 from workspaces.delivery.hub import Hub
-from workspaces.delivery.live import LiveMessage
+from workspaces.delivery.open_message import LiveMessage
 from workspaces.delivery.readers import NativeReader, V1Reader, Wire
 from workspaces.delivery.relay import group_of
 from workspaces.delivery.room import PROMPT_SECONDS

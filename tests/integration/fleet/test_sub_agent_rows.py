@@ -7,13 +7,11 @@ import pytest
 from agents.models import Run, RunKind, SubAgent, SubAgentState
 from agents.runs.accept import Prompt, accept_prompt
 from agents.runs.children.rows import begin_sub_agent, end_sub_agent, note_sub_agent, take_prompts
-from agents.runs.claim import claim_runs
+from agents.runs.claim import claim_runs, is_held
 from agents.runs.delegations import begin_errand, errand_of
 from agents.runs.lease import Held
-from agents.runs.queued import is_held
 from agents.runs.rescue import expire_all_leases, rescue_run
-from agents.runs.step import ReplyStart, ReplyWrite, Step
-from agents.runs.steps import begin_run, write_step
+from agents.runs.steps import ReplyStart, ReplyWrite, Step, begin_run, write_step
 from agents.tools.contract import ChildEnded, ChildTask
 from agents.turn.effects import End, Outcome
 from workspaces.actions.sessions import create_session

@@ -8,9 +8,8 @@ import pytest
 
 from agents.models import Run
 from agents.runs.accept import Attachment, Prompt, accept_prompt, accept_summary
-from agents.runs.cancel import cancel_session, clear_queued
-from agents.runs.deletion import mark_deleted
-from agents.runs.queued import (
+from agents.runs.cancel import cancel_session, clear_queued, mark_deleted
+from agents.runs.claim import (
     busy_sessions,
     cancelled_running,
     has_waiting_prompts,

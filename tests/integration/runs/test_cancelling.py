@@ -6,8 +6,8 @@ import pytest
 
 from agents.models import Run
 from agents.runs.cancel import cancel_session, clear_queued
+from agents.runs.claim import cancelled_running
 from agents.runs.lease import Held
-from agents.runs.queued import cancelled_running
 from agents.runs.teardown import retire_everywhere
 from agents.turn.effects import Outcome
 from agents.turn.notes import CANCELLED_NOTE, CANCELLED_RESULT

@@ -12,17 +12,16 @@ import pytest_asyncio
 from django.db import connection
 
 from agents.runs import nudges
-from agents.runs.cancel import cancel
-from agents.runs.deletion import mark_deleted
+from agents.runs.cancel import cancel, mark_deleted
+from agents.runs.claim import cancelled_running
 from agents.runs.lease import Held
-from agents.runs.queued import cancelled_running
 from tests.integration.databases import SQLITE, Databases
 from tests.integration.runs.ground import Ground, open_ground
 from tests.integration.storage.writing import appending, in_thread
 from workspaces.log.errors import SessionUnknown
 from workspaces.log.outage import outage
-from workspaces.log.patience import patience
 from workspaces.log.reader import stop_reading
+from workspaces.log.retries import patience
 from workspaces.log.transaction import Transaction
 from workspaces.log.writer import writer
 from workspaces.models import Session

@@ -9,7 +9,7 @@ from agents.runs.cancel import cancel_session
 from agents.runs.delegations import TooDeep, begin_errand, errand_of
 from agents.runs.lease import Held
 from agents.runs.rescue import rescue_run
-from agents.runs.step import ReplyStart, ReplyWrite, Written
+from agents.runs.steps import ReplyStart, ReplyWrite, Written
 from agents.tools.contract import ChildEnded, ChildTask
 from agents.turn.effects import End, Outcome
 from tests.integration.runs.ground import (

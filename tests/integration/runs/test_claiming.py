@@ -10,9 +10,8 @@ import pytest
 from django.db import connection, transaction
 
 from agents.models import RunKind
-from agents.runs.claim import Claimed, claim_runs, renew_leases
+from agents.runs.claim import Claimed, claim_runs, expired_runs, is_held, renew_leases
 from agents.runs.lease import Held, LeaseLost, hold
-from agents.runs.queued import expired_runs, is_held
 from agents.runs.rescue import rescue_run
 from agents.runs.resume import let_go_on
 from tests.integration.runs.ground import (

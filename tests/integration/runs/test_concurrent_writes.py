@@ -14,8 +14,8 @@ import pytest
 from django.db import connection, transaction
 
 from agents.runs.cancel import cancel_session
+from agents.runs.finish import close_if_left
 from agents.runs.teardown import retire_everywhere
-from agents.runs.teardown_rule import close_if_left
 from tests.integration.databases import POSTGRESQL, Databases
 from tests.integration.runs.ground import Ground, run_of
 from workspaces.actions.claims import claim_workspace

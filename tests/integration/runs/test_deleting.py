@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from agents.models import Run, SubAgent
+from agents.runs.cancel import mark_deleted
 from agents.runs.children.rows import begin_sub_agent
 from agents.runs.delegations import begin_errand
-from agents.runs.deletion import mark_deleted
-from agents.runs.erasing import erase_if_marked
+from agents.runs.finish import erase_if_marked
 from agents.runs.lease import Held
-from agents.runs.step import ReplyStart
+from agents.runs.steps import ReplyStart
 from agents.tools.contract import ChildTask
 from agents.turn.effects import End, Outcome
 from permissions.models import Grant

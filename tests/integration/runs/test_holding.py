@@ -11,8 +11,7 @@ from agents.runs.children.rows import begin_sub_agent, end_sub_agent, take_promp
 from agents.runs.delegations import begin_errand
 from agents.runs.lease import Held, LeaseLost, hold
 from agents.runs.rescue import rescue_run
-from agents.runs.step import ReplyStart, Step
-from agents.runs.steps import begin_run, write_step
+from agents.runs.steps import ReplyStart, Step, begin_run, write_step
 from agents.tools.contract import ChildTask, Question
 from agents.turn.effects import End, Outcome
 from tests.integration.runs.ground import Ground, claim, end, result, run_of, say, step, write

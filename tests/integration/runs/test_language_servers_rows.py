@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agents.models import LanguageServer
-from agents.runs.tool_servers import lsp_states
+from agents.runs.tool_servers import language_servers
 from agents.tools.lsp.states import ServerStatus
 from agents.tools.lsp.states import State as LspState
 from tests.integration.runs.ground import Ground, open_ground, write
@@ -13,7 +13,7 @@ from workspaces.log.timestamps import now_ms
 
 
 def record_lsp(ground: Ground, status: ServerStatus) -> None:
-    write(lambda tx: lsp_states.record_status(tx, ground.workspace_id, status))
+    write(lambda tx: language_servers.record_status(tx, ground.workspace_id, status))
 
 
 def status(state: LspState, **more: object) -> ServerStatus:
@@ -65,14 +65,14 @@ def test_a_process_that_has_not_started_it_leaves_anothers_server_alone(ground: 
 
 def test_a_server_that_is_no_longer_configured_is_told_as_stopped(ground: Ground) -> None:
     record_lsp(ground, status(LspState.READY, diagnostic_count=2, **RUNNING))
-    write(lambda tx: lsp_states.forget_server(tx, ground.workspace_id, "gopls"))
+    write(lambda tx: language_servers.forget_server(tx, ground.workspace_id, "gopls"))
     assert ground.events("lsp.changed")[-1]["lsp"] == {
         "type": "state_changed",
         "name": "gopls",
         "state": 4,
     }
     assert not LanguageServer.objects.exists()
-    write(lambda tx: lsp_states.forget_server(tx, ground.workspace_id, "gopls"))
+    write(lambda tx: language_servers.forget_server(tx, ground.workspace_id, "gopls"))
 
 
 def test_lost_language_servers_are_stopped_unless_they_run_again(ground: Ground) -> None:
@@ -82,14 +82,14 @@ def test_lost_language_servers_are_stopped_unless_they_run_again(ground: Ground)
         given = ServerStatus(name, state, pid=pid, pid_started="8/1" if pid else "")
         record_lsp(ground, given)
     record_lsp(other, ServerStatus("gopls", LspState.STARTING, pid=9, pid_started="9/1"))
-    lost = lsp_states.read_recorded(ground.workspace_id)
+    lost = language_servers.read_recorded(ground.workspace_id)
     assert sorted((one.name, one.pid) for one in lost) == [("failed", 8), ("gopls", 7)]
-    everywhere = lsp_states.read_recorded(None)
+    everywhere = language_servers.read_recorded(None)
     assert len(everywhere) == 3
     record_lsp(other, ServerStatus("gopls", LspState.READY, pid=9, pid_started="9/2"))
     count = len(ground.events("lsp.changed"))
 
-    write(lambda tx: lsp_states.settle_lost(tx, everywhere))
+    write(lambda tx: language_servers.settle_lost(tx, everywhere))
 
     row = LanguageServer.objects.get(workspace_id=ground.workspace_id, name="gopls")
     assert (row.state, row.pid, row.pid_started) == (LspState.STOPPED, 0, "")
@@ -167,7 +167,7 @@ def test_language_servers_of_other_names_and_workspaces_are_others(ground: Groun
     kept = LanguageServer.objects.get(workspace_id=ground.workspace_id, name="gopls")
     assert (kept.state, kept.error) == (LspState.READY, "")
 
-    write(lambda tx: lsp_states.forget_server(tx, ground.workspace_id, "gopls"))
+    write(lambda tx: language_servers.forget_server(tx, ground.workspace_id, "gopls"))
 
     left = set(LanguageServer.objects.values_list("workspace_id", "name"))
     assert left == {(ground.workspace_id, "rust"), (other.workspace_id, "gopls")}
@@ -182,12 +182,12 @@ def test_a_server_that_starts_or_has_a_process_may_have_been_left(ground: Ground
         ("stopped", LspState.STOPPED, 0),
     ):
         record_lsp(ground, ServerStatus(name, state, pid=pid))
-    found = lsp_states.read_recorded(ground.workspace_id)
+    found = language_servers.read_recorded(ground.workspace_id)
     assert sorted(one.name for one in found) == ["failed", "ready", "starting"]
     assert {one.workspace_id for one in found} == {ground.workspace_id}
-    assert lsp_states.read_recorded("another") == []
+    assert language_servers.read_recorded("another") == []
 
-    write(lambda tx: lsp_states.settle_lost(tx, found))
+    write(lambda tx: language_servers.settle_lost(tx, found))
 
     states = dict(LanguageServer.objects.values_list("name", "state"))
     assert states == {
@@ -200,17 +200,17 @@ def test_a_server_that_starts_or_has_a_process_may_have_been_left(ground: Ground
 
 def test_a_server_that_was_lost_is_told_as_stopped_without_its_figures(ground: Ground) -> None:
     record_lsp(ground, status(LspState.READY, diagnostic_count=2, **RUNNING))
-    lost = lsp_states.read_recorded(ground.workspace_id)
+    lost = language_servers.read_recorded(ground.workspace_id)
     LanguageServer.objects.create(workspace_id=ground.workspace_id, name="b", state=1, pid=7)
-    gone = lsp_states.Recorded(10**6, ground.workspace_id, "gone", 7, "7/1")
-    write(lambda tx: lsp_states.settle_lost(tx, [gone, *lost]))
+    gone = language_servers.Recorded(10**6, ground.workspace_id, "gone", 7, "7/1")
+    write(lambda tx: language_servers.settle_lost(tx, [gone, *lost]))
     assert ground.events("lsp.changed")[-1]["lsp"] == {
         "type": "state_changed",
         "name": "gopls",
         "state": 4,
     }
     assert LanguageServer.objects.get(name="b").pid == 7
-    other = lsp_states.read_recorded(ground.workspace_id)
+    other = language_servers.read_recorded(ground.workspace_id)
     LanguageServer.objects.filter(name="b").update(pid=8)
-    write(lambda tx: lsp_states.settle_lost(tx, other))
+    write(lambda tx: language_servers.settle_lost(tx, other))
     assert LanguageServer.objects.get(name="b").state == LspState.STARTING

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from agents.runs import accept, answer, cancel, deletion, nudges, questions, teardown
+from agents.runs import accept, answer, cancel, nudges, teardown
 from agents.runs.accept import Prompt
-from agents.runs.blocking import cancel_and_wait
 from agents.runs.calls.permission_check import judge_call
 from agents.runs.delegations import begin_errand
 from agents.runs.lease import Held
+from agents.runs.teardown import cancel_and_wait
 from agents.tools.contract import Question, QuestionsAsked
 from permissions.models import PermissionRequest, QuestionBatch
 from tests.integration.runs.ground import Ground, end, run_of, say, write
@@ -84,9 +84,9 @@ async def test_answered_questions_wake_a_worker_once(
 ) -> None:
     responses = [{"request_id": "q", "text": "words"}]
     give = (
-        partial(questions.dismiss_questions, ground.workspace_id, "")
+        partial(answer.dismiss_questions, ground.workspace_id, "")
         if is_dismissed
-        else partial(questions.answer_questions, ground.workspace_id, "", responses)
+        else partial(answer.answer_questions, ground.workspace_id, "", responses)
     )
     assert await give()
     assert heard == [ACCEPTED]
@@ -108,10 +108,10 @@ async def test_a_cancel_reaches_the_worker_that_holds_the_run(
 async def test_a_deleted_session_reaches_the_worker_that_holds_its_run(
     ground: Ground, held: Held, heard: list[Any]
 ) -> None:
-    await deletion.delete_session(ground.workspace_id, ground.session_id)
+    await cancel.delete_session(ground.workspace_id, ground.session_id)
     assert heard == [{"type": "run.cancelled", "session_id": ground.session_id, "up_to": 1}]
     other = await in_thread(ground.new_session)
-    await deletion.delete_session(ground.workspace_id, other)
+    await cancel.delete_session(ground.workspace_id, other)
     assert len(heard) == 1
     assert not await in_thread(Session.objects.filter(pk=other).exists)
 

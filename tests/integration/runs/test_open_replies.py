@@ -10,9 +10,9 @@ import pytest
 from agents.models import Run, RunKind
 from agents.runs.calls.hooked_calls import HOOKS, keep_hooked
 from agents.runs.lease import Held
-from agents.runs.open_reply import Checkpoint, Retry, restart_reply, save_checkpoints
+from agents.runs.reply import Checkpoint, Retry, restart_reply, save_checkpoints
 from agents.runs.rescue import rescue_run
-from agents.runs.step import ReplyStart, ReplyWrite
+from agents.runs.steps import ReplyStart, ReplyWrite
 from agents.turn.effects import End, Outcome
 from tests.integration.runs.ground import (
     Ground,

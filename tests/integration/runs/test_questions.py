@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from agents.runs.answer import dismiss_open_batch, resolve_batch
 from agents.runs.delegations import begin_errand, errand_of
 from agents.runs.lease import Held
-from agents.runs.questions import dismiss_open_batch, resolve_batch
 from agents.tools.contract import QuestionsAnswered, QuestionsAsked
 from permissions.models import QuestionBatch
 from tests.integration.runs.ground import Ground, end, open_ground, run_of, say, step, write

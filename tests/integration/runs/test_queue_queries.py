@@ -7,7 +7,7 @@ import pytest
 from agents.models import RunKind
 from agents.runs.accept import Prompt, accept_prompt, accept_summary
 from agents.runs.cancel import cancel_session, withdraw_runs
-from agents.runs.queued import (
+from agents.runs.claim import (
     busy_sessions,
     cancelled_running,
     expired_runs,

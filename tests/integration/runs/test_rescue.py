@@ -6,11 +6,10 @@ import orjson
 import pytest
 
 from agents.runs.cancel import cancel_session
-from agents.runs.claim import renew_leases
-from agents.runs.open_reply import Checkpoint, save_checkpoints
-from agents.runs.queued import expired_runs
+from agents.runs.claim import expired_runs, renew_leases
+from agents.runs.reply import Checkpoint, save_checkpoints
 from agents.runs.rescue import expire_all_leases, rescue_run
-from agents.runs.step import ReplyStart
+from agents.runs.steps import ReplyStart
 from tests.integration.runs.ground import (
     LEASE_MS,
     Ground,

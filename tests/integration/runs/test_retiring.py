@@ -8,7 +8,7 @@ import pytest
 
 from agents.models import RunKind
 from agents.runs.accept import Prompt, accept_prompt
-from agents.runs.queued import busy_sessions, cancelled_running
+from agents.runs.claim import busy_sessions, cancelled_running
 from agents.runs.teardown import retire_everywhere
 from agents.turn.effects import Outcome
 from agents.turn.notes import CANCELLED_RESULT

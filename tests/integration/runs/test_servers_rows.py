@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from agents.models import McpSecret, McpServer
-from agents.runs.tool_servers import mcp_states
+from agents.runs.tool_servers import mcp_servers
 from agents.tools.mcp.contract import Change, ProcessIdentity, State, View
 from tests.integration.runs.ground import Ground, open_ground, write
 from workspaces.log.timestamps import now_ms
@@ -11,7 +11,7 @@ from workspaces.models import Workspace
 
 
 def record_mcp(ground: Ground, view: View, change: Change = Change.STATE) -> None:
-    write(lambda tx: mcp_states.record_server(tx, ground.workspace_id, view, change))
+    write(lambda tx: mcp_servers.record_server(tx, ground.workspace_id, view, change))
 
 
 def view(state: State = State.CONNECTED, name: str = "docs", **more: object) -> View:
@@ -54,15 +54,15 @@ def test_mcp_rows_are_dropped_by_name_or_all(ground: Ground) -> None:
     for name in ("a", "b", "c"):
         record_mcp(ground, view(name=name))
     record_mcp(other, view(name="a"))
-    write(lambda tx: mcp_states.drop_servers(tx, ground.workspace_id, ["a"]))
+    write(lambda tx: mcp_servers.drop_servers(tx, ground.workspace_id, ["a"]))
     assert set(McpServer.objects.values_list("workspace_id", "name")) == {
         (ground.workspace_id, "b"),
         (ground.workspace_id, "c"),
         (other.workspace_id, "a"),
     }
-    write(lambda tx: mcp_states.drop_servers(tx, ground.workspace_id, None))
+    write(lambda tx: mcp_servers.drop_servers(tx, ground.workspace_id, None))
     assert McpServer.objects.get().workspace_id == other.workspace_id
-    write(mcp_states.drop_all_servers)
+    write(mcp_servers.drop_all_servers)
     assert not McpServer.objects.exists()
 
 
@@ -71,13 +71,13 @@ def test_the_rows_of_lost_mcp_processes_go_unless_they_run_again(ground: Ground)
     for name, pid in (("a", 7), ("b", 8), ("none", 0)):
         record_mcp(ground, view(name=name, process=ProcessIdentity(pid, f"{pid}/1" if pid else "")))
     record_mcp(other, view(name="a", process=ProcessIdentity(9, "9/1")))
-    lost = mcp_states.read_processes(ground.workspace_id)
+    lost = mcp_servers.read_processes(ground.workspace_id)
     assert sorted((one.pid, one.pid_started) for one in lost) == [(7, "7/1"), (8, "8/1")]
-    assert sorted(one.pid for one in mcp_states.read_processes(None)) == [7, 8, 9]
+    assert sorted(one.pid for one in mcp_servers.read_processes(None)) == [7, 8, 9]
     # Meanwhile one has been started again, and has got the same number.
     record_mcp(ground, view(name="b", process=ProcessIdentity(8, "8/2")))
 
-    write(lambda tx: mcp_states.settle_processes(tx, lost))
+    write(lambda tx: mcp_servers.settle_processes(tx, lost))
 
     names = McpServer.objects.filter(workspace_id=ground.workspace_id).values_list(
         "name", flat=True
@@ -87,12 +87,12 @@ def test_the_rows_of_lost_mcp_processes_go_unless_they_run_again(ground: Ground)
 
 def test_each_change_of_a_secret_is_later_than_the_one_before(ground: Ground) -> None:
     before = now_ms()
-    first = write(lambda tx: mcp_states.save_secret(tx, "key", "one"))
+    first = write(lambda tx: mcp_servers.save_secret(tx, "key", "one"))
     assert before <= first <= now_ms()
     McpSecret.objects.update(changed_at=first + 10_000_000)
-    second = write(lambda tx: mcp_states.save_secret(tx, "key", "two"))
+    second = write(lambda tx: mcp_servers.save_secret(tx, "key", "two"))
     assert second == first + 10_000_001
-    assert write(lambda tx: mcp_states.save_secret(tx, "another", "x")) < second
+    assert write(lambda tx: mcp_servers.save_secret(tx, "another", "x")) < second
     row = McpSecret.objects.get(url="key")
     assert (row.sealed, row.changed_at) == ("two", second)
 
@@ -114,7 +114,7 @@ def test_what_clients_are_told_of_an_mcp_server_is_its_row(ground: Ground) -> No
 
 def test_the_servers_that_a_run_begins_without_are_told(ground: Ground) -> None:
     held = ground.start()
-    write(lambda tx: mcp_states.record_late_servers(tx, held, ("docs", "web")))
+    write(lambda tx: mcp_servers.record_late_servers(tx, held, ("docs", "web")))
     (told,) = ground.events("mcp.awaited")
     assert told == {"session_id": ground.session_id, "servers": ["docs", "web"]}
 
@@ -123,11 +123,11 @@ def test_the_same_process_number_in_another_row_is_not_settled(ground: Ground) -
     other = open_ground("/other")
     for one in (ground, other):
         record_mcp(one, view(process=ProcessIdentity(7, "7/1")))
-    lost = mcp_states.read_processes(ground.workspace_id)
+    lost = mcp_servers.read_processes(ground.workspace_id)
     assert [one.workspace_id for one in lost] == [ground.workspace_id]
     McpServer.objects.filter(workspace_id=ground.workspace_id).update(pid=1)
-    write(lambda tx: mcp_states.settle_processes(tx, lost))
+    write(lambda tx: mcp_servers.settle_processes(tx, lost))
     assert McpServer.objects.count() == 2
-    lost = mcp_states.read_processes(ground.workspace_id)
-    write(lambda tx: mcp_states.settle_processes(tx, lost))
+    lost = mcp_servers.read_processes(ground.workspace_id)
+    write(lambda tx: mcp_servers.settle_processes(tx, lost))
     assert McpServer.objects.get().workspace_id == other.workspace_id

@@ -12,7 +12,7 @@ from agents.runs.cancel import cancel_session
 from agents.runs.finish import INTERRUPTED, close_session_work, settle_failed
 from agents.runs.lease import Held, hold
 from agents.runs.rescue import rescue_run
-from agents.runs.step import ReplyStart
+from agents.runs.steps import ReplyStart
 from agents.turn.effects import End, Outcome
 from agents.turn.notes import CANCELLED_NOTE, CANCELLED_RESULT
 from tests.integration.runs.ground import (

@@ -8,7 +8,7 @@ import pytest
 
 from agents.runs.cancel import cancel_session
 from agents.runs.rescue import rescue_run
-from agents.runs.step import ReplyStart, ReplyWrite, Written
+from agents.runs.steps import ReplyStart, ReplyWrite, Written
 from agents.turn.effects import End, Outcome
 from tests.integration.runs.ground import (
     Ground,

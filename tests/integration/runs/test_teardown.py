@@ -6,15 +6,16 @@ import pytest
 
 from agents.models import Run
 from agents.runs.accept import Prompt, accept_prompt
-from agents.runs.blocking import cancel_and_wait, release_all_and_wait
-from agents.runs.deletion import mark_deleted
+from agents.runs.cancel import mark_deleted
+from agents.runs.finish import close_if_left
 from agents.runs.teardown import (
+    cancel_and_wait,
+    release_all_and_wait,
     release_workspace,
     retire_everywhere,
     start_alone,
     sweep_lapsed,
 )
-from agents.runs.teardown_rule import close_if_left
 from agents.turn.effects import End, Outcome
 from tests.integration.runs.ground import (
     Ground,

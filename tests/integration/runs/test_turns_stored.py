@@ -11,7 +11,7 @@ from agents.models import RunKind
 from agents.runs.answer import Answer, resolve
 from agents.runs.calls.permission_check import judge_call
 from agents.runs.cancel import cancel_session
-from agents.runs.step import ReplyStart, ReplyWrite, Written
+from agents.runs.steps import ReplyStart, ReplyWrite, Written
 from agents.tools.contract import FileMark, Question
 from agents.turn.effects import End, Outcome
 from agents.turn.notes import CANCELLED_RESULT

@@ -16,8 +16,7 @@ from agents.jobs.shell_command import (
     start_command,
 )
 from agents.models import Job
-from agents.runs.cancel import cancel_session
-from agents.runs.deletion import mark_deleted
+from agents.runs.cancel import cancel_session, mark_deleted
 from tests.integration.runs.ground import Ground, open_ground, write
 from workspaces.log.errors import SessionUnknown
 from workspaces.models import Message, Session

@@ -6,13 +6,12 @@ import orjson
 import pytest
 
 from agents.models import Run
-from agents.runs.answer import Answer, resolve
+from agents.runs.answer import Answer, dismiss_open_batch, resolve
 from agents.runs.calls.permission_check import Verdict, judge_call
+from agents.runs.claim import cancelled_running
 from agents.runs.delegations import begin_errand, errand_of
 from agents.runs.lease import Held
-from agents.runs.questions import dismiss_open_batch
-from agents.runs.queued import cancelled_running
-from agents.runs.step import ReplyStart, ReplyWrite, Written
+from agents.runs.steps import ReplyStart, ReplyWrite, Written
 from agents.tools.contract import ChildEnded, ChildTask, Errand, Question, QuestionsAsked
 from agents.turn.effects import End, Outcome
 from permissions.models import Grant, PermissionRequest, QuestionBatch

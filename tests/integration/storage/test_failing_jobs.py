@@ -24,9 +24,9 @@ from tests.integration.storage.writing import (
     logged,
     start,
 )
-from workspaces.log.backoff import FIRST_SECONDS
 from workspaces.log.commits import RETRIES
 from workspaces.log.errors import Refusal, SessionUnknown, WorkspaceUnknown
+from workspaces.log.retries import FIRST_SECONDS
 from workspaces.log.transaction import Recorded, Transaction
 from workspaces.models import Workspace
 

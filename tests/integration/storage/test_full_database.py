@@ -12,7 +12,7 @@ from tests.integration.databases import SQLITE, Databases
 from tests.integration.storage.writing import NewWriter, appending, in_thread, logged, start
 from workspaces.log.errors import StorageFull
 from workspaces.log.outage import outage
-from workspaces.log.patience import patience
+from workspaces.log.retries import patience
 from workspaces.log.transaction import Transaction
 from workspaces.log.writer import Writer
 

@@ -10,8 +10,8 @@ import pytest
 from django.db import OperationalError
 
 from tests.integration.storage.writing import append, appending, logged
-from workspaces.log.backoff import FIRST_SECONDS
 from workspaces.log.commits import RETRIES, run_alone
+from workspaces.log.retries import FIRST_SECONDS
 from workspaces.log.transaction import Transaction
 
 

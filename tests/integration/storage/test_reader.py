@@ -11,11 +11,10 @@ import pytest
 from django.db import DatabaseError, OperationalError, connection
 
 from tests.integration.storage.writing import NewWriter
-from workspaces.log.backoff import FIRST_SECONDS
 from workspaces.log.errors import DatabaseUnreachable
 from workspaces.log.outage import outage
-from workspaces.log.patience import limit_for_process, patience
 from workspaces.log.reader import THREADS, read, stop_reading
+from workspaces.log.retries import FIRST_SECONDS, limit_for_process, patience
 from workspaces.log.transaction import Transaction
 from workspaces.models import Workspace
 

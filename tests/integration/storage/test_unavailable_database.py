@@ -28,8 +28,8 @@ from tests.integration.storage.writing import (
 from workspaces.log.commits import run_alone
 from workspaces.log.errors import DatabaseLocked, DatabaseUnreachable, ShuttingDown
 from workspaces.log.outage import outage
-from workspaces.log.patience import patience
 from workspaces.log.reader import read
+from workspaces.log.retries import patience
 from workspaces.log.transaction import Recorded, Transaction
 from workspaces.log.writer import Writer
 from workspaces.models import Workspace

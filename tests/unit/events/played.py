@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 
-from workspaces.delivery.live import LiveMessage
+from workspaces.delivery.open_message import LiveMessage
 from workspaces.delivery.readers import NativeReader, V1Reader, Wire
 from workspaces.delivery.room import Room
 from workspaces.log.transaction import Recorded

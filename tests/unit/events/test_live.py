@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workspaces.delivery.live import Applied, LiveMessage, coalesced
+from workspaces.delivery.open_message import Applied, LiveMessage, coalesced
 from workspaces.log.types import CLOSING, STARTING, Delta, Header, Kind, StreamOnly
 
 NUMBER = 7

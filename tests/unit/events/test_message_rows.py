@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from workspaces.log.message_rows import MESSAGE_COLUMNS, message_of_row, message_wire
+from workspaces.log.rows import MESSAGE_COLUMNS, message_of_row, message_wire
 
 ROW = {
     "id": "m",

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from workspaces.delivery import native_frames
-from workspaces.delivery.live import LiveMessage
 from workspaces.delivery.native_frames import Item
+from workspaces.delivery.open_message import LiveMessage
 from workspaces.log.transaction import Recorded
 from workspaces.log.types import Delta, Kind, StreamOnly
 

@@ -8,8 +8,8 @@ from typing import Any
 import orjson
 
 from tests.unit.events.played import Played, event, message, started, words
-from workspaces.delivery.live import LiveMessage
 from workspaces.delivery.native_outbox import OUTPUT_SECONDS, WORDS_SECONDS
+from workspaces.delivery.open_message import LiveMessage
 from workspaces.delivery.readers import NativeReader, Wire
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from tests.unit.events.played import Played, event, message, numbers, started, words
-from workspaces.delivery.live import LiveMessage
+from workspaces.delivery.open_message import LiveMessage
 from workspaces.delivery.readers import NativeReader, Wire
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.unit.events.played import Played, event, finished, message, numbers, started, words
 from workspaces.delivery import room as rooms
-from workspaces.delivery.live import LiveMessage
+from workspaces.delivery.open_message import LiveMessage
 from workspaces.log.types import Delta, Kind
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workspaces.delivery.sse_lines import escape_line_breaks
+from workspaces.delivery.native_frames import escape_line_breaks
 
 texts = st.text(st.characters(exclude_categories=["Cs"]) | st.sampled_from('\x85\u2028\u2029\\"'))
 

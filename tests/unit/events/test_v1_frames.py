@@ -8,7 +8,7 @@ import orjson
 import pytest
 
 from workspaces.delivery import v1_frames
-from workspaces.log.session_rows import without_empty
+from workspaces.log.rows import without_empty
 from workspaces.log.transaction import Recorded
 from workspaces.log.types import Kind
 

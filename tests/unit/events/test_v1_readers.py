@@ -21,7 +21,7 @@ from tests.unit.events.played import (
     texts,
     words,
 )
-from workspaces.delivery.live import LiveMessage
+from workspaces.delivery.open_message import LiveMessage
 from workspaces.log.types import Kind
 
 

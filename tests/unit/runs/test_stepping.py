@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from agents.config.settings import ModelChoice
-from agents.runs.step import ReplyStart, ReplyWrite, Step
-from agents.runs.stepping import step_of
+from agents.runs.steps import ReplyStart, ReplyWrite, Step, step_of
 from agents.tools.contract import FileMark
 from agents.turn.effects import (
     AbortWork,

@@ -10,7 +10,7 @@ import pytest
 
 from agents.llm.contract import ModelRequest
 from agents.llm.wires import anthropic_encode, gemini, openai, responses
-from agents.runs.transcript_rows import CANCELLED_NOTE, FAILED_NOTE, with_note
+from agents.runs.conversation import CANCELLED_NOTE, FAILED_NOTE, with_note
 from tests.doubles.conversation import assistant, request, user
 from workspaces.log.parts import Finish, FinishReason, Part, Reasoning, Text, ToolCall
 

@@ -1,6 +1,6 @@
 """Waits grow to a limit, and differ between processes."""
 
-from workspaces.log.backoff import Backoff
+from workspaces.log.retries import Backoff
 
 
 def test_each_wait_is_longer_until_the_limit() -> None:

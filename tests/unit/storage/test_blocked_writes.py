@@ -9,11 +9,10 @@ from typing import Any
 
 import pytest
 
-from workspaces.log.backoff import FIRST_SECONDS, Backoff
 from workspaces.log.blocked_writes import Blocked, BlockedWrites, Write
 from workspaces.log.failures import Failure
 from workspaces.log.outage import outage
-from workspaces.log.patience import limit_for_process
+from workspaces.log.retries import FIRST_SECONDS, Backoff, limit_for_process
 
 
 @pytest.fixture(autouse=True)

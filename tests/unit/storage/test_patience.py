@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from workspaces.log.patience import (
+from workspaces.log.retries import (
     be_patient,
     deadline,
     is_over_for_process,

@@ -11,7 +11,7 @@ import pytest
 
 from workspaces.log.blocked_writes import Write
 from workspaces.log.errors import DatabaseUnreachable
-from workspaces.log.waiting_requests import WaitingRequests
+from workspaces.log.write_answers import WaitingRequests
 
 
 def requests(*, hangs_seconds: float = 0.05) -> WaitingRequests:

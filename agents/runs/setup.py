@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Hashable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import orjson
@@ -12,20 +12,71 @@ from django.conf import settings as server_settings
 from agents.config.cache import configs
 from agents.config.settings import ModelChoice, ModelInfo, Settings
 from agents.llm.contract import ModelRequest, Provider
-from agents.llm.errors import UnknownModel, UnusableModel
+from agents.llm.errors import ModelError, UnknownModel, UnusableModel
 from agents.llm.providers import provider_for
 from agents.models import RunKind
 from agents.prompts.facts import PromptFacts
 from agents.prompts.git import gather_facts
 from agents.prompts.main import agent_prompt, fetch_prompt, main_prompt
 from agents.runs.claim import Claimed
-from agents.runs.tool_servers.languages import languages_of
+from agents.runs.tool_servers.language_servers import languages_of, lsp_tools
+from agents.runs.tool_servers.mcp_servers import late_servers, mcp_tools
 from agents.runs.tool_servers.own_environment import server_env
-from agents.runs.toolbox import late_servers_of, toolbox_of
 from agents.skills.cache import skill_cache
 from agents.skills.skill import Skill
 from agents.tools.contract import LanguageService, NoLanguages, Tool
+from agents.tools.registry import available
 from agents.turn.transcript import Message
+from agents.turn.window import is_nearly_full
+
+# What a child run may use: it only reads.
+_CHILDRENS: Mapping[str, tuple[str, ...]] = {
+    RunKind.AGENT: (
+        "glob",
+        "grep",
+        "ls",
+        "sourcegraph",
+        "view",
+        "lsp_diagnostics",
+        "lsp_references",
+        "lsp_definition",
+        "lsp_symbols",
+        "lsp_call_hierarchy",
+    ),
+    RunKind.FETCH: ("web_search", "web_fetch", "glob", "grep", "sourcegraph", "view"),
+}
+# Configuration that was written for the earlier names still means these tools.
+_EARLIER_NAMES = {"diagnostics": "lsp_diagnostics", "references": "lsp_references"}
+# Only for those who read the web.
+_FETCH_ONLY = frozenset({"web_search", "web_fetch"})
+
+
+async def toolbox_of(workspace_id: str, kind: str, settings: Settings) -> Mapping[str, Tool[Any]]:
+    """In a stable order, so that providers can keep the request's beginning cached."""
+    brought = {**await lsp_tools(workspace_id)}
+    if _has_mcp(kind, settings):
+        brought |= await mcp_tools(workspace_id)
+    disabled = settings.disabled_tools | {
+        _EARLIER_NAMES[name] for name in settings.disabled_tools & _EARLIER_NAMES.keys()
+    }
+    tools = {
+        **available(disabled),
+        **{name: tool for name, tool in brought.items() if name not in disabled},
+    }
+    names = _CHILDRENS.get(kind)
+    if names is not None:
+        return {name: tools[name] for name in names if name in tools}
+    return {name: tool for name, tool in tools.items() if name not in _FETCH_ONLY}
+
+
+def late_servers_of(workspace_id: str, kind: str, settings: Settings) -> tuple[str, ...]:
+    """The MCP servers whose tools the toolbox lacks because they still start."""
+    return late_servers(workspace_id) if _has_mcp(kind, settings) else ()
+
+
+def _has_mcp(kind: str, settings: Settings) -> bool:
+    return kind not in _CHILDRENS and bool(settings.mcp)  # most workspaces have none
+
 
 _PROMPTS: Mapping[str, Callable[[PromptFacts], str]] = {
     RunKind.AGENT: agent_prompt,
@@ -142,3 +193,49 @@ def model_for(settings: Settings, choice: ModelChoice, env: Mapping[str, str]) -
         )
     silence = server_settings.CRUSH_MODEL_SILENCE_SECONDS
     return Model(choice, info, provider_for(provider, env, silence_seconds=silence))
+
+
+class Briefing:
+    def __init__(self) -> None:
+        self.brief: Brief | None = None
+        self.fault = ""
+
+    async def read(self, claimed: Claimed, brief_of: Callable[[Claimed], Awaitable[Brief]]) -> None:
+        try:
+            self.brief = await brief_of(claimed)
+        except ModelError as error:
+            self.fault = error.sentence
+
+    async def take_late_tools(self, claimed: Claimed) -> None:
+        """Before each request of the model: tools of servers that were late join now."""
+        brief = self.brief
+        if brief is None or not brief.late_servers:
+            return
+        late = late_servers_of(claimed.workspace_id, claimed.kind, brief.settings)
+        if late != brief.late_servers:
+            tools = await toolbox_of(claimed.workspace_id, claimed.kind, brief.settings)
+            self.brief = replace(brief, tools=tools, late_servers=late)
+
+    @property
+    def late_servers(self) -> tuple[str, ...]:
+        return self.brief.late_servers if self.brief is not None else ()
+
+    @property
+    def choice(self) -> ModelChoice | None:
+        return self.brief.model.choice if self.brief is not None else None
+
+    @property
+    def parallel(self) -> frozenset[str]:
+        """The tools that only read: their calls may run beside each other."""
+        tools = self.brief.tools if self.brief is not None else {}
+        return frozenset(name for name, tool in tools.items() if tool.parallel)
+
+    def is_parallel(self, name: str) -> bool:
+        tool = self.brief.tools.get(name) if self.brief is not None else None
+        return tool is not None and tool.parallel
+
+    def is_full(self, tokens: int) -> bool:
+        """Whether a conversation of this size nearly fills the window, and a summary may help."""
+        if self.brief is None or not self.brief.settings.auto_summarize:
+            return False
+        return is_nearly_full(tokens, self.brief.model.info.context_window)

@@ -6,6 +6,7 @@ request's client gets an answer within seconds and tries again by itself.
 
 from __future__ import annotations
 
+import random
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -48,3 +49,23 @@ def limit_for_process(seconds: float | None) -> None:
 
 def is_over_for_process() -> bool:
     return bool(_process_ends_at) and time.monotonic() >= _process_ends_at[0]
+
+
+FIRST_SECONDS = 0.02
+LIMIT_SECONDS = 0.5
+
+
+class Backoff:
+    def __init__(
+        self, *, first_seconds: float = FIRST_SECONDS, limit_seconds: float = LIMIT_SECONDS
+    ) -> None:
+        self._next_seconds = first_seconds
+        self._limit_seconds = limit_seconds
+
+    def next_seconds(self) -> float:
+        """Twice as long as before. Several processes do not try again at the same moment."""
+        seconds, self._next_seconds = (
+            self._next_seconds,
+            min(self._next_seconds * 2, self._limit_seconds),
+        )
+        return seconds * random.uniform(0.75, 1.0)
