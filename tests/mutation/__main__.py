@@ -19,7 +19,7 @@ from tests.mutation.trying import Tree, Verdict, copy_tree, load_libraries
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 STAGE_SECONDS = 30.0
-_ABOUT_DATABASES = ("workspaces/storage/", "agents/queue/")
+_ABOUT_DATABASES = ("workspaces/log/", "agents/runs/claim.py")
 EQUIVALENTS = Path(__file__).with_name("equivalents.md")
 
 

@@ -7,12 +7,16 @@ from pathlib import Path
 _FILE_TOOLS = (
     "asked", "changes", "edit", "multiedit", "paths", "placing", "replacing", "textfile", "view", "write",
 )  # fmt: skip
+# What writes the rows of runs. What performs them needs a whole server to be seen.
+_RUNS = (
+    "accept", "answer", "cancel", "claim", "delegations", "finish", "lease", "messages", "rescue", "resume",
+    "rows", "steps", "teardown", "calls/hooked_calls", "calls/permission_check", "children/rows",
+)  # fmt: skip
 AREAS: dict[str, tuple[str, ...]] = {
     "turn": ("agents/turn/*.py",),
-    "actions": ("agents/actions/*.py",),
-    "queue": ("agents/queue/*.py",),
-    "storage": ("workspaces/storage/*.py",),
-    "events": ("workspaces/events/*.py",),
+    "runs": tuple(f"agents/runs/{name}.py" for name in _RUNS),
+    "log": ("workspaces/log/*.py",),
+    "delivery": ("workspaces/delivery/*.py",),
     "policy": ("permissions/policy/*.py",),
     "file tools": tuple(f"agents/tools/{name}.py" for name in _FILE_TOOLS),
 }

@@ -51,7 +51,7 @@ def test_a_mutant_meets_the_tests_of_its_lines_the_quickest_first() -> None:
 def test_postgresql_is_tried_last_and_only_where_databases_differ() -> None:
     unit, plain, postgres = "tests/unit/b.py::t", "tests/i.py::t", "tests/i.py::t[postgresql]"
     lines = {"2": [postgres, plain, unit]}
-    queue = "agents/queue/q.py"
+    queue = "agents/runs/claim.py"
     record = Record({}, {"agents/turn/m.py": lines, queue: lines})
     assert stages_for(mutant((2, 2)), record) == [[unit], [plain], [], []]
     assert stages_for(mutant((2, 2), queue), record) == [[unit], [plain], [postgres], []]
@@ -86,11 +86,11 @@ def test_the_summary_counts_what_no_test_executes_as_survived() -> None:
         ("turn", Verdict("killed", "t")),
         ("turn", Verdict("timeout", "t")),
         ("turn", Verdict("survived")),
-        ("queue", Verdict("unseen")),
+        ("log", Verdict("unseen")),
     ]
-    lines = summary(results, Counter({"queue": 2})).splitlines()
+    lines = summary(results, Counter({"log": 2})).splitlines()
     assert "| turn | 3 | 2 | 1 | 0 | 66.7 % |" in lines
-    assert "| queue | 3 | 0 | 1 | 2 | 0.0 % |" in lines
+    assert "| log | 3 | 0 | 1 | 2 | 0.0 % |" in lines
     assert lines[-1] == "| **all** | 6 | 2 | 2 | 2 | 50.0 % |"
 
 
