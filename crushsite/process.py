@@ -25,9 +25,9 @@ from agents.llm.shutdown import end_connections
 from agents.runs import nudges, teardown
 from agents.runs.accept import refuse_prompts
 from agents.runs.children.host import fleet_host
-from agents.runs.claim import Claimed
 from agents.runs.pool import PoolSettings, RunPool
 from agents.runs.rescue import expire_all_leases
+from agents.runs.rows import Claimed
 from agents.runs.setup import Brief, brief_of
 from agents.runs.tool_servers.language_servers import language_host, settle_left
 from agents.runs.tool_servers.mcp_servers import forget_last_servers, mcp_host

@@ -10,7 +10,7 @@ import orjson
 
 from agents.models import RunKind
 from agents.runs import nudges
-from agents.runs.rows import PROMPT_SHOWN_CHARS, run_facts
+from agents.runs.rows import PROMPT_SHOWN_CHARS, NewRun, insert_run, run_facts
 from workspaces.actions.claims import only_client, require_unretired
 from workspaces.actions.sessions import read_session, tell_session
 from workspaces.log.attached_data import store_attached
@@ -170,27 +170,22 @@ def accept_prompt(
         # Its client left while the prompt was on its way: nobody waits for the run.
         require_unretired(tx, client_id)
     attached = store_attached(tx.cursor, workspace_id, prompt.attached_parts(), now=tx.now)
-    ((key,),) = tx.fetch(
-        "INSERT INTO agents_run (workspace_id, session_id, run_id, accept_number, kind, state,"
-        " outcome, prompt, attachments, size, body_digest, was_queued, worker, fence, lease_expires_at,"
-        " open_calls, message_id, error, accepted_at, client_id)"
-        " VALUES (%s, %s, %s, %s, %s, 'accepted', '', %s, %s, %s, %s, %s, '', 0, 0, '[]', '', '', %s,"
-        " %s)"
-        " RETURNING id",
-        [
-            workspace_id,
-            prompt.session_id,
-            prompt.run_id,
-            last_accept + 1,
-            kind.value,
-            prompt.text,
-            orjson.dumps(attached).decode(),
-            prompt.size,
-            digest,
-            bool(is_busy),
-            tx.now,
-            client_id,
-        ],
+    key = insert_run(
+        tx,
+        NewRun(
+            workspace_id=workspace_id,
+            session_id=prompt.session_id,
+            run_id=prompt.run_id,
+            accept_number=last_accept + 1,
+            kind=kind.value,
+            prompt=prompt.text,
+            attachments=orjson.dumps(attached).decode(),
+            size=prompt.size,
+            body_digest=digest,
+            was_queued=bool(is_busy),
+            client_id=client_id,
+            accepted_at=tx.now,
+        ),
     )
     tx.execute(
         "UPDATE workspaces_session SET last_accept = %s, is_busy = %s, updated_at = %s"
@@ -208,7 +203,7 @@ def accept_prompt(
     tx.append(workspace_id, Kind.RUN_ACCEPTED, {"run": run}, session_id=prompt.session_id)
     if not is_busy:
         tell_session(tx, workspace_id, prompt.session_id)
-    return int(key)
+    return key
 
 
 def _require_room(tx: Transaction, prompt: Prompt, limits: QueueLimits) -> None:

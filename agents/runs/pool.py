@@ -18,11 +18,12 @@ from channels.consumer import AsyncConsumer
 from agents.models import RunKind
 from agents.runs import claim
 from agents.runs.children.child_run import FleetRun
-from agents.runs.claim import Claimed, claim_runs, renew_leases
+from agents.runs.claim import claim_runs, renew_leases
 from agents.runs.finish import close_session_work, settle_failed
 from agents.runs.lease import Held, LeaseLost, hold
 from agents.runs.reply import Checkpoints
 from agents.runs.rescue import rescue_run
+from agents.runs.rows import Claimed
 from agents.runs.run import RunTask
 from agents.runs.setup import Brief, brief_of
 from workspaces.delivery.hub import Hub

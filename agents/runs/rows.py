@@ -1,10 +1,14 @@
-"""A run's row as the actions need it, and as events tell it."""
+"""The columns of a run: as they are stored, as actions and workers read them, and in events.
+
+Each list of columns is a dataclass: a new field of a run needs one line in those that use it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import Field, dataclass, field, fields
+from operator import attrgetter
+from typing import Any, Generic, TypeVar
 
 import orjson
 from django.db.models.functions import Left
@@ -22,16 +26,44 @@ from workspaces.log.transaction import Transaction
 
 PROMPT_SHOWN_CHARS = 2_000
 
-_COLUMNS = (
-    "r.id, r.workspace_id, r.session_id, r.run_id, r.accept_number, r.kind, r.state, r.prompt,"
-    " r.attachments, r.was_queued, r.fence, r.open_calls, r.message_id, r.started_at,"
-    " s.cancel_mark >= r.accept_number OR r.is_withdrawn, r.parent_id"
-)
+Row = TypeVar("Row")
+
+
+def _column(sql: str = "", *, decode: Callable[[Any], Any] | None = None) -> Mapping[str, Any]:
+    return {"sql": sql, "decode": decode}
+
+
+class _Columns(Generic[Row]):
+    """A dataclass whose fields are columns: what a SELECT lists, and a row of it decoded.
+
+    A field is the column of its own name in ``agents_run r``, or what its metadata says.
+    """
+
+    def __init__(self, row: Callable[..., Row], columns: Sequence[Field[Any]]) -> None:
+        self.sql = ", ".join(f.metadata.get("sql") or f"r.{f.name}" for f in columns)
+        self._row = row
+        self._decoders = tuple(
+            (place, f.metadata["decode"])
+            for place, f in enumerate(columns)
+            if f.metadata.get("decode")
+        )
+
+    def decode(self, values: Sequence[Any]) -> Row:
+        decoded = list(values)
+        for place, decode in self._decoders:
+            decoded[place] = decode(decoded[place])
+        return self._row(*decoded)
+
+
+def _call_ids(stored: str) -> frozenset[str]:
+    return frozenset(orjson.loads(stored))
 
 
 @dataclass(frozen=True, slots=True)
 class RunRow:
-    key: int
+    """A run as the actions need it, with its session ``s``."""
+
+    key: int = field(metadata=_column("r.id"))
     workspace_id: str
     session_id: str
     run_id: str | None
@@ -40,13 +72,17 @@ class RunRow:
     state: str
     prompt: str
     attachments: str
-    was_queued: bool
+    was_queued: bool = field(metadata=_column(decode=bool))
     fence: int
-    open_calls: frozenset[str]
+    open_calls: frozenset[str] = field(metadata=_column(decode=_call_ids))
     message_id: str
     started_at: int | None
-    is_cancelled: bool  # its session's cancel mark covers it, or it was withdrawn
-    parent: int | None  # the run whose call waits for it
+    # Its session's cancel mark covers it, or it was withdrawn.
+    is_cancelled: bool = field(
+        metadata=_column("s.cancel_mark >= r.accept_number OR r.is_withdrawn", decode=bool)
+    )
+    # The run whose call waits for it.
+    parent: int | None = field(metadata=_column("r.parent_id"))
 
     def user_parts(self, tx: Transaction) -> Parts:
         """The user message that this run's prompt is stored as."""
@@ -54,53 +90,91 @@ class RunRow:
         return (Text(self.prompt), *parts_from_wire(attached), Finish(FinishReason.STOP))
 
 
-def _row(values: Sequence[Any]) -> RunRow:
-    (
-        key,
-        workspace_id,
-        session_id,
-        run_id,
-        accept_number,
-        kind,
-        state,
-        prompt,
-        attachments,
-        was_queued,
-        fence,
-        open_calls,
-        message_id,
-        started_at,
-        is_cancelled,
-        parent,
-    ) = values
-    return RunRow(
-        key,
-        workspace_id,
-        session_id,
-        run_id,
-        accept_number,
-        kind,
-        state,
-        prompt,
-        attachments,
-        bool(was_queued),
-        fence,
-        frozenset(orjson.loads(open_calls)),
-        message_id,
-        started_at,
-        bool(is_cancelled),
-        parent,
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """A run that this worker holds, with what it needs of its session ``s`` and workspace ``w``."""
+
+    key: int = field(metadata=_column("r.id"))
+    fence: int
+    workspace_id: str
+    session_id: str
+    run_id: str | None
+    accept_number: int
+    kind: str
+    prompt: str
+    path: str = field(metadata=_column("w.path"))
+    data_dir: str = field(metadata=_column("w.data_dir"))
+    # Its session is nobody's child: a prompt may give it a title.
+    is_top_level: bool = field(metadata=_column("s.parent_session_id = ''", decode=bool))
+    title: str = field(metadata=_column("s.title"))  # as it is now
+    # What its session's conversation takes of the window.
+    context_tokens: int = field(metadata=_column("s.context_tokens"))
+    # The run that waits for it.
+    parent: int | None = field(metadata=_column("r.parent_id"))
+    errand: str  # JSON: what a child run works with besides its prompt
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewRun:
+    """An accepted run, as it is stored. Columns that it lacks have a default in the database."""
+
+    workspace_id: str
+    session_id: str
+    run_id: str | None
+    accept_number: int
+    kind: str
+    prompt: str
+    attachments: str
+    size: int
+    body_digest: str
+    was_queued: bool
+    client_id: str
+    accepted_at: int
+    state: str = RunState.ACCEPTED.value
+    outcome: str = ""
+    worker: str = ""
+    fence: int = 0
+    lease_expires_at: int = 0
+    open_calls: str = "[]"
+    message_id: str = ""
+    error: str = ""
+
+
+_RUN = _Columns(RunRow, fields(RunRow))
+_CLAIMED = _Columns(Claimed, fields(Claimed))
+_NEW = tuple(f.name for f in fields(NewRun))
+_NEW_VALUES = attrgetter(*_NEW)
+_INSERT = (
+    f"INSERT INTO agents_run ({', '.join(_NEW)})"
+    f" VALUES ({', '.join(['%s'] * len(_NEW))}) RETURNING id"
+)
+
+
+def insert_run(tx: Transaction, run: NewRun) -> int:
+    """Returns the run's key."""
+    ((key,),) = tx.fetch(_INSERT, _NEW_VALUES(run))
+    return int(key)
+
+
+def read_claimed(tx: Transaction, keys: Sequence[int]) -> list[Claimed]:
+    rows = tx.fetch(
+        f"SELECT {_CLAIMED.sql} FROM agents_run r"
+        " JOIN workspaces_workspace w ON w.id = r.workspace_id"
+        " JOIN workspaces_session s ON s.id = r.session_id"
+        f" WHERE r.id IN ({', '.join(['%s'] * len(keys))})",
+        keys,
     )
+    return [_CLAIMED.decode(values) for values in rows]
 
 
 def read_runs(tx: Transaction, where: str, params: Sequence[Any]) -> list[RunRow]:
     """Runs in the order they were accepted. ``where`` is a constant of the caller."""
     rows = tx.fetch(
-        f"SELECT {_COLUMNS} FROM agents_run r JOIN workspaces_session s ON s.id = r.session_id"
+        f"SELECT {_RUN.sql} FROM agents_run r JOIN workspaces_session s ON s.id = r.session_id"
         f" WHERE {where} ORDER BY r.accept_number",
         params,
     )
-    return [_row(values) for values in rows]
+    return [_RUN.decode(values) for values in rows]
 
 
 def unfinished_runs(tx: Transaction, session_id: str) -> list[RunRow]:

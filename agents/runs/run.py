@@ -18,11 +18,11 @@ from django.conf import settings
 
 from agents.models import RunKind
 from agents.runs.calls.run_calls import RunCalls
-from agents.runs.claim import Claimed
 from agents.runs.conversation import Conversation, read_transcript, steps_of
 from agents.runs.lease import Held
 from agents.runs.model_reply import Speaker
 from agents.runs.reply import Checkpoints
+from agents.runs.rows import Claimed
 from agents.runs.setup import Brief, Briefing
 from agents.runs.steps import Step, Written, begin_run, step_of, write_step
 from agents.runs.title import FirstTitle, Side

@@ -18,7 +18,7 @@ from agents.models import RunKind
 from agents.prompts.facts import PromptFacts
 from agents.prompts.git import gather_facts
 from agents.prompts.main import agent_prompt, fetch_prompt, main_prompt
-from agents.runs.claim import Claimed
+from agents.runs.rows import Claimed
 from agents.runs.tool_servers.language_servers import languages_of, lsp_tools
 from agents.runs.tool_servers.mcp_servers import late_servers, mcp_tools
 from agents.runs.tool_servers.own_environment import server_env

@@ -16,7 +16,7 @@ from agents.llm.errors import ModelError
 from agents.llm.retries import stream_with_retries
 from agents.llm.usage import cost_of
 from agents.prompts.template import title_prompt
-from agents.runs.claim import Claimed
+from agents.runs.rows import Claimed
 from agents.runs.setup import small_model_of
 from agents.turn.transcript import Message
 from workspaces.actions.sessions import add_usage, read_session, rename_session

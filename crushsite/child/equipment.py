@@ -13,7 +13,7 @@ from agents.config.providers.kinds import provisioned_kind
 from agents.config.settings import ModelChoice, ModelInfo, ProviderSettings, Settings
 from agents.fleet.provisioning import Credential, ProvisionSpec
 from agents.fleet.wire import Run
-from agents.runs.claim import Claimed
+from agents.runs.rows import Claimed
 from agents.runs.setup import Brief, brief_of
 
 # Nobody sits before a child who could be asked anything but for permission.

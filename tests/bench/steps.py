@@ -143,8 +143,8 @@ async def _turn(
         Usage,
     )
     from agents.runs.accept import Prompt, accept
-    from agents.runs.claim import Claimed
     from agents.runs.pool import PoolSettings, RunPool
+    from agents.runs.rows import Claimed
     from agents.runs.setup import Brief, Model
     from agents.tools.registry import available
     from workspaces.log.parts import FinishReason

@@ -29,9 +29,10 @@ from agents.models import SubAgentState
 from agents.runs.children.host import fleet_host
 from agents.runs.children.questions import Questions
 from agents.runs.children.rows import begin_sub_agent, end_sub_agent, note_sub_agent, take_prompts
-from agents.runs.claim import Claimed, has_waiting_prompts, is_held
+from agents.runs.claim import has_waiting_prompts, is_held
 from agents.runs.lease import Held, LeaseLost
 from agents.runs.reply import Checkpoints, Reply
+from agents.runs.rows import Claimed
 from agents.runs.steps import ReplyStart, ReplyWrite, Step, Written, begin_run, write_step
 from agents.tools.limits import MAX_AGENT_ANSWER, cut_middle
 from agents.turn.effects import End, Outcome

@@ -28,7 +28,7 @@ from agents.fleet.provisioning.spec import (
     Secrets,
 )
 from agents.fleet.records import collect_expired
-from agents.runs.claim import Claimed
+from agents.runs.rows import Claimed
 from workspaces.log.ids import new_id
 
 COLLECT_SECONDS = 60.0

@@ -10,8 +10,9 @@ import orjson
 
 from agents.models import Run, RunKind
 from agents.runs.accept import Prompt, accept_prompt
-from agents.runs.claim import Claimed, claim_runs
+from agents.runs.claim import claim_runs
 from agents.runs.lease import Held
+from agents.runs.rows import Claimed
 from agents.runs.steps import ReplyStart, ReplyWrite, Step, Written, begin_run, write_step
 from agents.turn.effects import End, Outcome
 from workspaces.actions.sessions import create_session

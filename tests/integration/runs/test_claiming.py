@@ -10,10 +10,11 @@ import pytest
 from django.db import connection, transaction
 
 from agents.models import RunKind
-from agents.runs.claim import Claimed, claim_runs, expired_runs, is_held, renew_leases
+from agents.runs.claim import claim_runs, expired_runs, is_held, renew_leases
 from agents.runs.lease import Held, LeaseLost, hold
 from agents.runs.rescue import rescue_run
 from agents.runs.resume import let_go_on
+from agents.runs.rows import Claimed
 from tests.integration.runs.ground import (
     LEASE_MS,
     Ground,
