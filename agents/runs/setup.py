@@ -25,24 +25,13 @@ from agents.runs.tool_servers.own_environment import server_env
 from agents.skills.cache import skill_cache
 from agents.skills.skill import Skill
 from agents.tools.contract import LanguageService, NoLanguages, Tool
-from agents.tools.registry import available
+from agents.tools.registry import READ_ONLY, available
 from agents.turn.transcript import Message
 from agents.turn.window import is_nearly_full
 
 # What a child run may use: it only reads.
 _CHILDRENS: Mapping[str, tuple[str, ...]] = {
-    RunKind.AGENT: (
-        "glob",
-        "grep",
-        "ls",
-        "sourcegraph",
-        "view",
-        "lsp_diagnostics",
-        "lsp_references",
-        "lsp_definition",
-        "lsp_symbols",
-        "lsp_call_hierarchy",
-    ),
+    RunKind.AGENT: READ_ONLY,
     RunKind.FETCH: ("web_search", "web_fetch", "glob", "grep", "sourcegraph", "view"),
 }
 # Configuration that was written for the earlier names still means these tools.

@@ -49,6 +49,20 @@ _ALL: tuple[Tool[Any], ...] = (
     Write(),
 )
 
+# The tools that only read, in the order in which an agent that may only read gets them.
+READ_ONLY = (
+    "glob",
+    "grep",
+    "ls",
+    "sourcegraph",
+    "view",
+    "lsp_diagnostics",
+    "lsp_references",
+    "lsp_definition",
+    "lsp_symbols",
+    "lsp_call_hierarchy",
+)
+
 TOOLS: Mapping[str, Tool[Any]] = MappingProxyType({tool.spec.name: tool for tool in _ALL})
 
 

@@ -15,25 +15,13 @@ from agents.fleet.provisioning import Credential, ProvisionSpec
 from agents.fleet.wire import Run
 from agents.runs.rows import Claimed
 from agents.runs.setup import Brief, brief_of
+from agents.tools.registry import READ_ONLY
 
 # Nobody sits before a child who could be asked anything but for permission.
 NEVER = frozenset({"question"})
 SPAWNING = frozenset({"agent"})
-READING = frozenset(
-    {
-        *(
-            "glob",
-            "grep",
-            "ls",
-            "view",
-            "sourcegraph",
-            "todos",
-            "lsp_diagnostics",
-            "lsp_references",
-        ),
-        *("lsp_definition", "lsp_symbols", "lsp_call_hierarchy"),
-    }
-)
+# A list of things to do changes no file.
+READING = frozenset({*READ_ONLY, "todos"})
 
 
 class Equipment:
