@@ -8,9 +8,11 @@ from typing import Any
 
 from agents.tools.agent import AgentTool
 from agents.tools.contract import Tool
-from agents.tools.edit import Edit
-from agents.tools.ls import Ls
-from agents.tools.multiedit import MultiEdit
+from agents.tools.files.edit import Edit
+from agents.tools.files.ls import Ls
+from agents.tools.files.multiedit import MultiEdit
+from agents.tools.files.view import View
+from agents.tools.files.write import Write
 from agents.tools.question import QuestionTool
 from agents.tools.search.glob import GLOB
 from agents.tools.search.grep import GREP
@@ -18,14 +20,12 @@ from agents.tools.shell.bash import Bash
 from agents.tools.shell.job_kill import JobKill
 from agents.tools.shell.job_output import JobOutput
 from agents.tools.todos import Todos
-from agents.tools.view import View
 from agents.tools.web.agentic_fetch import AgenticFetch
 from agents.tools.web.download import Download
 from agents.tools.web.fetch import Fetch
 from agents.tools.web.sourcegraph import Sourcegraph
 from agents.tools.web.web_fetch import WebFetch
 from agents.tools.web.web_search import WebSearch
-from agents.tools.write import Write
 
 _ALL: tuple[Tool[Any], ...] = (
     AgenticFetch(),

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from agents.tools import diffs
+from agents.tools.files import diffs
 from crushsite.cli.safe_text import visible, visible_lines
 
 MCP_PREFIX = "mcp_"

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 _FILE_TOOLS = (
-    "asked", "changes", "edit", "multiedit", "paths", "placing", "replacing", "textfile", "view", "write",
+    "approval_snapshot", "changes", "edit", "multiedit", "paths", "replacing", "safe_files", "text_file", "view",
+    "write",
 )  # fmt: skip
 # What writes the rows of runs. What performs them needs a whole server to be seen.
 _RUNS = (
@@ -18,7 +19,7 @@ AREAS: dict[str, tuple[str, ...]] = {
     "log": ("workspaces/log/*.py",),
     "delivery": ("workspaces/delivery/*.py",),
     "policy": ("permissions/policy/*.py",),
-    "file tools": tuple(f"agents/tools/{name}.py" for name in _FILE_TOOLS),
+    "file tools": tuple(f"agents/tools/files/{name}.py" for name in _FILE_TOOLS),
 }
 # In this order: what is quick first. Left out is what searches at random or starts foreign programs
 # for seconds. Acceptance tests are not among them: a fault that only a whole server shows counts as

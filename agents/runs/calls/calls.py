@@ -32,7 +32,7 @@ from agents.tools.contract import (
     ToolOutcome,
     ToolRefusal,
 )
-from agents.tools.diffs import unified
+from agents.tools.files.diffs import unified
 from agents.tools.shell.reaper import SERVER_MARK
 from agents.turn.notes import DENIED_RESULT
 from workspaces.delivery.tool_output import tell_output

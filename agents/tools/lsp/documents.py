@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from agents.tools import textfile
 from agents.tools.contract import FileMark, ToolRefusal
+from agents.tools.files import text_file
 from agents.tools.limits import MAX_TEXT_BYTES
 from agents.tools.lsp.handshake import Protocol
 from agents.tools.lsp.languages import language_of
@@ -66,7 +66,7 @@ class Documents:
         """Raises ``ToolRefusal`` when it cannot be read, also when it is not there."""
         async with self._lock:
             try:
-                file = await asyncio.to_thread(textfile.read, path, max_bytes=MAX_TEXT_BYTES)
+                file = await asyncio.to_thread(text_file.read, path, max_bytes=MAX_TEXT_BYTES)
             except (FileNotFoundError, ToolRefusal) as error:
                 self._close(str(path))
                 if isinstance(error, ToolRefusal):
@@ -84,7 +84,7 @@ class Documents:
                 continue  # it was closed
         return bool(changed)
 
-    def _told(self, name: str, file: textfile.TextFile) -> Synced:
+    def _told(self, name: str, file: text_file.TextFile) -> Synced:
         types = self._types
         digest = hashlib.blake2b(file.text.encode(), digest_size=16).digest()
         known = self._open.get(name)
@@ -144,7 +144,7 @@ def _changed(documents: dict[str, _Open]) -> list[str]:
     found: list[str] = []
     for name, document in documents.items():
         try:
-            same = textfile.mark(Path(name)) == document.mark
+            same = text_file.mark(Path(name)) == document.mark
         except (OSError, ToolRefusal):
             same = False
         if not same:

@@ -15,13 +15,13 @@ from typing import Any, TypeVar
 
 from agents.tools import arguments
 from agents.tools.contract import BadArguments, ToolContext, ToolRefusal
+from agents.tools.files.paths import is_inside, resolve, shown
 from agents.tools.limits import MAX_PATH_BYTES
 from agents.tools.lsp.client import Client
 from agents.tools.lsp.naming import SymbolName, matching, name_position, occurrences
 from agents.tools.lsp.peer import RequestFailed
 from agents.tools.lsp.positions import Position, Text
 from agents.tools.lsp.workspace import WorkspaceServers
-from agents.tools.paths import is_inside, resolve, shown
 from agents.tools.search import ripgrep
 from agents.tools.search.lines import Wanted, find_lines, line_shown
 from agents.tools.search.scope import Scope

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from agents.tools import textfile
 from agents.tools.contract import ToolContext, ToolRefusal
+from agents.tools.files import text_file
+from agents.tools.files.paths import is_inside, shown
 from agents.tools.limits import MAX_TEXT_BYTES, cut_line
 from agents.tools.lsp.answers import Place
 from agents.tools.lsp.positions import Text
-from agents.tools.paths import is_inside, shown
 
 _LINE_CHARS = 200
 _FILES_QUOTED = 50
@@ -50,7 +50,7 @@ class Quotes:
             resolved = path.resolve()
             if not is_inside(resolved, self._context.working_dir):
                 return None
-            return Text(textfile.read(resolved, max_bytes=MAX_TEXT_BYTES).text)
+            return Text(text_file.read(resolved, max_bytes=MAX_TEXT_BYTES).text)
         except (OSError, ToolRefusal, RuntimeError):
             return None
 

@@ -11,7 +11,7 @@ from agents.llm.contract import ToolSpec
 from agents.tools import arguments, limits
 from agents.tools.contract import BadArguments, Question, ToolContext, ToolOutcome
 from agents.tools.description import beside
-from agents.tools.paths import shown
+from agents.tools.files.paths import shown
 from agents.tools.search import ripgrep
 from agents.tools.search.lines import Found, Wanted, find_lines, line_shown
 from agents.tools.search.newest import newest_first

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from agents.tools import asked
 from agents.tools.contract import Question, ToolContext, ToolRefusal
-from agents.tools.paths import is_inside, is_kernel_path, resolve
+from agents.tools.files import approval_snapshot
+from agents.tools.files.paths import is_inside, is_kernel_path, resolve
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ async def question(
 ) -> Question | None:
     """Raises ``ToolRefusal``. Whether the place exists is only told after the answer."""
     resolved = await asyncio.to_thread(resolve, path, context)
-    asked.remember(context, resolved)
+    approval_snapshot.remember(context, resolved)
     if is_inside(resolved, context.working_dir):
         return None
     return Question(
@@ -39,7 +39,7 @@ async def question(
 def scope(path: str, context: ToolContext, *, file_allowed: bool) -> Scope:
     """Blocks. Raises ``ToolRefusal``, also when the path leads elsewhere than when it was judged."""
     resolved = resolve(path, context)
-    asked.check(context, resolved)
+    approval_snapshot.check(context, resolved)
     if is_kernel_path(resolved):
         raise ToolRefusal(f"{resolved} is not a folder on a disk; it cannot be searched.")
     if resolved.is_dir():

@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from agents.llm.contract import ToolSpec
-from agents.tools import arguments, asked, limits
+from agents.tools import arguments, limits
 from agents.tools.contract import Question, ToolContext, ToolOutcome, ToolRefusal
 from agents.tools.description import beside
-from agents.tools.paths import resolve
+from agents.tools.files import approval_snapshot
+from agents.tools.files.paths import resolve
 from agents.tools.shell.command_paths import reads_inside, shows_secrets
 from agents.tools.shell.environment import unattended_environment
 from agents.tools.shell.jobs import JobOrder, JobRefused
@@ -94,7 +95,7 @@ class Bash:
     async def question(self, args: BashArgs, context: ToolContext) -> Question | None:
         folder = await asyncio.to_thread(_folder, args, context)
         environment = await _reading_environment(args.command, folder, context)
-        asked.remember(context, folder, environment is None)
+        approval_snapshot.remember(context, folder, environment is None)
         if environment is not None:
             return None
         return Question(
@@ -114,7 +115,7 @@ class Bash:
     async def run(self, args: BashArgs, context: ToolContext) -> ToolOutcome:
         folder = await asyncio.to_thread(_folder, args, context)
         environment = await _reading_environment(args.command, folder, context)
-        asked.check(context, folder, environment is None)
+        approval_snapshot.check(context, folder, environment is None)
         order = JobOrder(
             command=args.command,
             description=args.description,

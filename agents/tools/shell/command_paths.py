@@ -13,7 +13,7 @@ from pathlib import Path
 from agents.config.mask import is_secret_name
 from agents.skills.skill import is_skill_file
 from agents.tools.contract import ToolContext, ToolRefusal
-from agents.tools.paths import is_inside, resolve
+from agents.tools.files.paths import is_inside, resolve
 from permissions.policy.reading import Reads
 
 _MAX_NAMES = 5_000

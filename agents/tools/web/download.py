@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agents.llm.contract import ToolSpec
-from agents.tools import arguments, asked, limits, textfile
+from agents.tools import arguments, limits
 from agents.tools.contract import FileMark, Question, ToolContext, ToolOutcome, ToolRefusal
 from agents.tools.description import beside
-from agents.tools.paths import is_inside, is_kernel_path, resolve
-from agents.tools.placing import Stage
-from agents.tools.protected_files import always_asks
+from agents.tools.files import approval_snapshot, text_file
+from agents.tools.files.paths import is_inside, is_kernel_path, resolve
+from agents.tools.files.protected_files import always_asks
+from agents.tools.files.safe_files import Stage
 from agents.tools.web.access import refuse_private
 from agents.tools.web.urls import web_url
 
@@ -65,7 +66,7 @@ class Download:
         # What cannot be fetched is not asked for.
         refuse_private(web_url(args.url), context.web_allowed_hosts)
         path, mark = await _target(args, context, for_question=True)
-        asked.remember(context, path, mark)
+        approval_snapshot.remember(context, path, mark)
         verb = "Download and replace" if mark else "Download to"
         return Question(
             tool_name=self.spec.name,
@@ -81,7 +82,7 @@ class Download:
         from agents.tools.web import fetching, pages  # noqa: PLC0415  aiohttp is dear to import
 
         path, expected = await _target(args, context)
-        asked.check(context, path, expected)
+        approval_snapshot.check(context, path, expected)
         seconds = args.timeout or limits.DOWNLOAD_SECONDS
         request = fetching.Request(args.url, seconds=seconds, packed=False)
         async with fetching.asked(fetching.web_of(context), request) as answer:
@@ -123,7 +124,7 @@ def _resolved(file_path: str, context: ToolContext) -> Path:
 
 def _mark(path: Path) -> FileMark | None:
     try:
-        return textfile.mark(path)
+        return text_file.mark(path)
     except FileNotFoundError:
         return None
 

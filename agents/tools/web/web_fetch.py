@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from agents.llm.contract import ToolSpec
-from agents.tools import arguments, limits, placing, textfile
+from agents.tools import arguments, limits
 from agents.tools.contract import Question, ToolContext, ToolOutcome, ToolRefusal
 from agents.tools.description import beside
+from agents.tools.files import safe_files, text_file
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,11 +72,11 @@ def _kept(folder: Path, url: str, content: str, suffix: str) -> Path:
     digest = hashlib.sha256(url.encode(errors="replace")).hexdigest()[:12]
     path = folder / f"page-{digest}{suffix}"
     try:
-        expected = textfile.mark(path)
+        expected = text_file.mark(path)
     except FileNotFoundError:
         expected = None
     try:
-        placing.place(path, content.encode(errors="replace"), expected=expected)
+        safe_files.place(path, content.encode(errors="replace"), expected=expected)
     except OSError as error:
         raise ToolRefusal(f"The page could not be saved in {folder}: {error.strerror}.") from None
     return path

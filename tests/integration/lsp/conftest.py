@@ -12,8 +12,8 @@ import pytest
 import pytest_asyncio
 
 from agents.config.settings import LspSettings
-from agents.tools import textfile
 from agents.tools.contract import Question, ToolOutcome
+from agents.tools.files import text_file
 from agents.tools.lsp.handshake import load_protocol
 from agents.tools.lsp.plans import plans_of
 from agents.tools.lsp.service import WorkspaceLanguages
@@ -55,7 +55,7 @@ class Bench:
         return path
 
     def mark_read(self, path: Path) -> None:
-        self.desk.files.marks[str(path)] = textfile.mark(path)
+        self.desk.files.marks[str(path)] = text_file.mark(path)
 
     async def call(self, name: str, /, **arguments: Any) -> ToolOutcome:
         """Parsed, asked for (which is allowed) and run, as a run does it."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from agents.tools.contract import Question, ToolOutcome
-from agents.tools.view import View
+from agents.tools.files.view import View
 from tests.doubles.tool_context import Desk
 
 

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from agents.tools.contract import BadArguments, FileMark, ToolRefusal
-from agents.tools.edit import Edit
-from agents.tools.multiedit import MultiEdit
-from agents.tools.view import View
+from agents.tools.files.edit import Edit
+from agents.tools.files.multiedit import MultiEdit
+from agents.tools.files.view import View
+from agents.tools.files.write import Write, WriteArgs
 from agents.tools.web.download import Download
-from agents.tools.write import Write, WriteArgs
 from tests.doubles.ledger import MemoryFileLedger
 from tests.doubles.tool_context import Desk, make_desk
 from tests.integration.tools.calling import ask, call, view

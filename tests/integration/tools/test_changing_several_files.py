@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from agents.tools import asked, changes, textfile
-from agents.tools.changes import Change
 from agents.tools.contract import ToolRefusal
+from agents.tools.files import approval_snapshot, changes, text_file
+from agents.tools.files.changes import Change
 from tests.doubles.tool_context import Desk
 
 NAMES = ("a", "b", "c")
@@ -17,7 +17,7 @@ def planned(root: Path) -> list[Change]:
     for name in NAMES:
         (root / name).write_text(f"old {name}\n")
     return [
-        Change(root / name, textfile.read(root / name, max_bytes=100), f"new {name}\n")
+        Change(root / name, text_file.read(root / name, max_bytes=100), f"new {name}\n")
         for name in NAMES
     ]
 
@@ -27,7 +27,7 @@ def contents(root: Path) -> list[str]:
 
 
 async def test_all_are_written_and_recorded(desk: Desk, root: Path, planned: list[Change]) -> None:
-    asked.remember(desk.context, *changes.facts_of(planned))
+    approval_snapshot.remember(desk.context, *changes.facts_of(planned))
     await changes.commit_all(planned, desk.context)
     assert contents(root) == ["new a\n", "new b\n", "new c\n"]
     assert desk.files.versions == [
@@ -59,10 +59,10 @@ async def test_nothing_is_changed_that_the_question_was_not_about(
     change: str, desk: Desk, root: Path, planned: list[Change]
 ) -> None:
     answered = planned[:2]
-    asked.remember(desk.context, *changes.facts_of(answered))
+    approval_snapshot.remember(desk.context, *changes.facts_of(answered))
     if change == "content":
         (root / "b").write_text("theirs, and longer\n")
-        answered = [planned[0], Change(root / "b", textfile.read(root / "b", max_bytes=100), "x")]
+        answered = [planned[0], Change(root / "b", text_file.read(root / "b", max_bytes=100), "x")]
     elif change == "more files":
         answered = planned
     else:

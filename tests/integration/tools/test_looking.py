@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from agents.tools.contract import BadArguments, Todo, ToolRefusal
-from agents.tools.ls import Ls
+from agents.tools.files.ls import Ls
+from agents.tools.files.view import View
 from agents.tools.todos import Todos
-from agents.tools.view import View
 from tests.doubles.tool_context import Desk
 from tests.integration.tools.calling import call
 

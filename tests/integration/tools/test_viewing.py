@@ -8,8 +8,8 @@ import pytest
 
 from agents.skills.skill import Skill, SkillLocation, SkillSource
 from agents.tools.contract import BadArguments, ToolContext, ToolRefusal
+from agents.tools.files.view import View
 from agents.tools.limits import MAX_VIEW_LINES, VIEW_CHARS, VIEW_LINE_CHARS, VIEW_LINES
-from agents.tools.view import View
 from tests.doubles.tool_context import Desk
 from tests.integration.tools.calling import ask, call
 

@@ -7,10 +7,10 @@ import jsonschema
 import pytest
 
 from agents.tools.contract import BadArguments, ToolRefusal
-from agents.tools.edit import Edit
+from agents.tools.files.edit import Edit
+from agents.tools.files.multiedit import MultiEdit
+from agents.tools.files.write import Write
 from agents.tools.limits import MAX_EDITS, MAX_TEXT_BYTES
-from agents.tools.multiedit import MultiEdit
-from agents.tools.write import Write
 from tests.doubles.tool_context import Desk
 from tests.integration.tools.calling import ask, call, view
 

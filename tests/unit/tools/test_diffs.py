@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.tools.diffs import unified
+from agents.tools.files.diffs import unified
 
 
 def test_it_says_nothing_of_equal_texts() -> None:

@@ -3,20 +3,20 @@
 import errno
 from pathlib import Path
 
-from agents.tools import textfile
 from agents.tools.contract import FileMark, ToolRefusal
-from agents.tools.textfile import Form
+from agents.tools.files import text_file
+from agents.tools.files.text_file import Form
 from tests.doubles.failing_calls import run_while_failing
 
 
 def write(path: Path, text: str, *, expected: FileMark | None) -> None:
-    textfile.write(path, text, Form(), expected=expected)
+    text_file.write(path, text, Form(), expected=expected)
 
 
 def test_a_file_is_on_the_disk_before_it_replaces_another(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_text("old")
-    mark = textfile.mark(path)
+    mark = text_file.mark(path)
     error = run_while_failing("fsync", errno.EIO, lambda: write(path, "new", expected=mark))
     assert isinstance(error, ToolRefusal)
     assert str(error) == f"{path} cannot be written: Input/output error."

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from agents.tools.contract import ToolRefusal
-from agents.tools.paths import is_inside, is_kernel_path, resolve, shown
+from agents.tools.files.paths import is_inside, is_kernel_path, resolve, shown
 from tests.doubles.tool_context import make_desk
 
 

@@ -2,10 +2,10 @@ import time
 
 import pytest
 
-from agents.tools import replacing
 from agents.tools.contract import ToolRefusal
+from agents.tools.files import replacing
+from agents.tools.files.replacing import Replacement
 from agents.tools.limits import MAX_TEXT_BYTES
-from agents.tools.replacing import Replacement
 
 
 @pytest.mark.parametrize(

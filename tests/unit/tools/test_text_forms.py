@@ -10,16 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from agents.tools import textfile
 from agents.tools.contract import FileMark, ToolRefusal
-from agents.tools.textfile import Form, NotText
+from agents.tools.files import text_file
+from agents.tools.files.text_file import Form, NotText
 
 LARGE = 32 << 20  # takes so long to read that another thread has its turn
 WHITE_SPACE_AND_ESCAPE = {*b"\t\n\f\r\x1b"}
 
 
-def decode(raw: bytes) -> textfile.TextFile:
-    return textfile.decode(Path("/file"), raw, FileMark(0, len(raw)))
+def decode(raw: bytes) -> text_file.TextFile:
+    return text_file.decode(Path("/file"), raw, FileMark(0, len(raw)))
 
 
 @pytest.mark.parametrize("byte", [*range(34), 126, 127, 128])
@@ -78,7 +78,7 @@ def test_line_ends_are_those_that_every_line_has(raw: bytes, newline: str) -> No
 
 
 def test_a_new_file_is_utf8_with_plain_lines(tmp_path: Path) -> None:
-    textfile.write(tmp_path / "file", "é\n", Form(), expected=None)
+    text_file.write(tmp_path / "file", "é\n", Form(), expected=None)
     assert (tmp_path / "file").read_bytes() == b"\xc3\xa9\n"
 
 
@@ -108,7 +108,7 @@ def test_a_file_that_changes_while_it_is_read_is_refused(tmp_path: Path) -> None
     os.truncate(path, LARGE)
     with touching(path):
         assert "is being written to right now" in refusal_of_reading(path)
-    assert textfile.read_bytes(path, max_bytes=LARGE)[0] == bytes(LARGE)
+    assert text_file.read_bytes(path, max_bytes=LARGE)[0] == bytes(LARGE)
 
 
 def refusal_of_reading(path: Path) -> str:
@@ -116,7 +116,7 @@ def refusal_of_reading(path: Path) -> str:
     until = time.monotonic() + 20
     while time.monotonic() < until:
         try:
-            textfile.read_bytes(path, max_bytes=LARGE)
+            text_file.read_bytes(path, max_bytes=LARGE)
         except ToolRefusal as refusal:
             return str(refusal)
     return ""

@@ -10,11 +10,11 @@ from agents.llm.contract import ToolSpec
 from agents.tools import arguments
 from agents.tools.contract import BadArguments, Question, ToolContext, ToolOutcome
 from agents.tools.description import beside
+from agents.tools.files.paths import shown
 from agents.tools.lsp import locating
 from agents.tools.lsp.answers import CallEnd
 from agents.tools.lsp.locating import Candidate, SymbolArgs, first_answer
 from agents.tools.lsp.workspace import WorkspaceServers
-from agents.tools.paths import shown
 
 DIRECTIONS = ("incoming", "outgoing")
 _SHOWN = 100

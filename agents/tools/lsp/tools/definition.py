@@ -9,12 +9,12 @@ from typing import Any
 from agents.llm.contract import ToolSpec
 from agents.tools.contract import Question, ToolContext, ToolOutcome
 from agents.tools.description import beside
+from agents.tools.files.paths import shown
 from agents.tools.lsp import locating
 from agents.tools.lsp.answers import Place
 from agents.tools.lsp.locating import Candidate, SymbolArgs, first_answer
 from agents.tools.lsp.showing import Quotes
 from agents.tools.lsp.workspace import WorkspaceServers
-from agents.tools.paths import shown
 
 _SHOWN = 20
 _LINES_AROUND = 5

@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from agents.llm.contract import ToolSpec
-from agents.tools import asked, changes, textfile
-from agents.tools.changes import Change
 from agents.tools.contract import Question, ToolContext, ToolOutcome, ToolRefusal
 from agents.tools.description import beside
+from agents.tools.files import approval_snapshot, changes, text_file
+from agents.tools.files.changes import Change
+from agents.tools.files.paths import is_inside, resolve, shown
+from agents.tools.files.protected_files import always_asks
 from agents.tools.limits import MAX_TEXT_BYTES
 from agents.tools.lsp import locating
 from agents.tools.lsp.documents import MOST_OPEN
@@ -21,8 +23,6 @@ from agents.tools.lsp.naming import SymbolName
 from agents.tools.lsp.positions import Edit, EditsClash, Text
 from agents.tools.lsp.service import report_changes
 from agents.tools.lsp.workspace import WorkspaceServers
-from agents.tools.paths import is_inside, resolve, shown
-from agents.tools.protected_files import always_asks
 
 MAX_FILES = 200
 _SHOWN_BYTES = 2 * MAX_TEXT_BYTES
@@ -51,7 +51,7 @@ async def plan(
 async def question(
     tool_name: str, planned: Sequence[Change], context: ToolContext, *, description: str
 ) -> Question:
-    asked.remember(context, *changes.facts_of(planned))
+    approval_snapshot.remember(context, *changes.facts_of(planned))
     return Question(
         tool_name=tool_name,
         action="write",
@@ -97,7 +97,7 @@ def _change(path: Path, edits: Sequence[Edit], encoding: str, context: ToolConte
     if not is_inside(resolved, context.working_dir):
         raise ToolRefusal(f"{resolved} would change as well, which is outside of the workspace.")
     try:
-        file = textfile.read(resolved, max_bytes=MAX_TEXT_BYTES)
+        file = text_file.read(resolved, max_bytes=MAX_TEXT_BYTES)
     except FileNotFoundError:
         raise ToolRefusal(f"{resolved} would change, but is not there any more.") from None
     if file.form.newline == "\r\n":

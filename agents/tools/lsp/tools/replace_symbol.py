@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from agents.llm.contract import ToolSpec
-from agents.tools import arguments, changes
-from agents.tools.changes import Change
+from agents.tools import arguments
 from agents.tools.contract import (
     BadArguments,
     Question,
@@ -17,6 +16,9 @@ from agents.tools.contract import (
     ToolRefusal,
 )
 from agents.tools.description import beside
+from agents.tools.files import changes
+from agents.tools.files.changes import Change
+from agents.tools.files.paths import shown
 from agents.tools.limits import MAX_PATH_BYTES, MAX_TEXT_BYTES
 from agents.tools.lsp import locating
 from agents.tools.lsp.locating import client_for, inner_path
@@ -25,7 +27,6 @@ from agents.tools.lsp.peer import RequestFailed
 from agents.tools.lsp.positions import Text
 from agents.tools.lsp.service import report_changes
 from agents.tools.lsp.workspace import WorkspaceServers
-from agents.tools.paths import shown
 
 ACTIONS = ("replace", "add_before", "add_after", "delete")
 _CLOSERS = ("}", ")", "]", "end")

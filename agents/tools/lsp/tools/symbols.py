@@ -10,12 +10,12 @@ from agents.llm.contract import ToolSpec
 from agents.tools import arguments
 from agents.tools.contract import Question, ToolContext, ToolOutcome, ToolRefusal
 from agents.tools.description import beside
+from agents.tools.files.paths import shown
 from agents.tools.limits import MAX_PATH_BYTES
 from agents.tools.lsp.answers import Symbol
 from agents.tools.lsp.locating import client_for, inner_path
 from agents.tools.lsp.peer import RequestFailed
 from agents.tools.lsp.workspace import WorkspaceServers
-from agents.tools.paths import shown
 
 _SHOWN = 500
 _NAME_CHARS = 200

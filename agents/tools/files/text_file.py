@@ -12,9 +12,9 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from agents.tools import placing
 from agents.tools.contract import FileMark, ToolRefusal
-from agents.tools.paths import is_kernel_path
+from agents.tools.files import safe_files
+from agents.tools.files.paths import is_kernel_path
 
 _MARKS = (  # the longer first: UTF-32's begins like UTF-16's
     (codecs.BOM_UTF8, "utf-8"),
@@ -86,8 +86,8 @@ def mark(path: Path) -> FileMark:
     if is_kernel_path(path):
         raise ToolRefusal(f"{path} is not a file on a disk; this tool does not touch it.")
     try:
-        with placing.opened(path) as (_descriptor, status):
-            return placing.mark_of(status)
+        with safe_files.opened(path) as (_descriptor, status):
+            return safe_files.mark_of(status)
     except FileNotFoundError:
         raise
     except OSError as error:
@@ -100,15 +100,15 @@ def read_bytes(path: Path, *, max_bytes: int) -> tuple[bytes, FileMark]:
         raise ToolRefusal(f"{path} is not a file on a disk; it cannot be read with this tool.")
     try:
         for _ in range(_READ_TRIES):
-            with placing.opened(path) as (descriptor, status):
+            with safe_files.opened(path) as (descriptor, status):
                 if status.st_size > max_bytes:
                     raise ToolRefusal(
                         f"{path} is too large: {status.st_size:,} bytes; {max_bytes:,} are allowed."
                     )
                 with os.fdopen(descriptor, "rb", closefd=False) as file:
                     raw = file.read(status.st_size)
-                mark = placing.mark_of(os.fstat(descriptor))
-            if mark == placing.mark_of(status):
+                mark = safe_files.mark_of(os.fstat(descriptor))
+            if mark == safe_files.mark_of(status):
                 return raw, mark
     except FileNotFoundError:
         raise
@@ -127,7 +127,7 @@ def write(path: Path, text: str, form: Form, *, expected: FileMark | None) -> Fi
         letter = error.object[error.start]
         raise ToolRefusal(f"{path} is {form.encoding} text, which has no {letter!r}.") from None
     try:
-        return placing.place(path, content, expected=expected)
+        return safe_files.place(path, content, expected=expected)
     except OSError as error:
         raise ToolRefusal(f"{path} cannot be written: {error.strerror}.") from None
 

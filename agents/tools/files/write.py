@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from agents.llm.contract import ToolSpec
-from agents.tools import arguments, changes, replacing
-from agents.tools.changes import Change
+from agents.tools import arguments
 from agents.tools.contract import Question, ToolContext, ToolOutcome, ToolRefusal
 from agents.tools.description import beside
+from agents.tools.files import changes, replacing
+from agents.tools.files.changes import Change
 from agents.tools.limits import MAX_PATH_BYTES, MAX_TEXT_BYTES
 
 

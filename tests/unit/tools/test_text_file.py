@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from agents.tools import textfile
 from agents.tools.contract import FileMark, ToolRefusal
-from agents.tools.placing import Stage, place
-from agents.tools.textfile import Form, NotText
+from agents.tools.files import text_file
+from agents.tools.files.safe_files import Stage, place
+from agents.tools.files.text_file import Form, NotText
 
 LIMIT = 1_000_000
 
@@ -34,14 +34,14 @@ LIMIT = 1_000_000
 def test_it_writes_back_the_bytes_it_read(tmp_path: Path, raw: bytes) -> None:
     path = tmp_path / "file"
     path.write_bytes(raw)
-    file = textfile.read(path, max_bytes=LIMIT)
-    textfile.write(path, file.text, file.form, expected=file.mark)
+    file = text_file.read(path, max_bytes=LIMIT)
+    text_file.write(path, file.text, file.form, expected=file.mark)
     assert path.read_bytes() == raw
 
 
 def test_it_shows_lines_without_carriage_returns(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"one\r\ntwo\r\n")
-    assert textfile.read(tmp_path / "file", max_bytes=LIMIT).text == "one\ntwo\n"
+    assert text_file.read(tmp_path / "file", max_bytes=LIMIT).text == "one\ntwo\n"
 
 
 @pytest.mark.parametrize(
@@ -50,14 +50,14 @@ def test_it_shows_lines_without_carriage_returns(tmp_path: Path) -> None:
 def test_it_recognises_binary_files(tmp_path: Path, raw: bytes) -> None:
     (tmp_path / "file").write_bytes(raw)
     with pytest.raises(NotText, match="binary"):
-        textfile.read(tmp_path / "file", max_bytes=LIMIT)
+        text_file.read(tmp_path / "file", max_bytes=LIMIT)
 
 
 def test_it_refuses_what_an_encoding_cannot_hold(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"\xe9t\xe9 and more latin text\n")
-    file = textfile.read(tmp_path / "file", max_bytes=LIMIT)
+    file = text_file.read(tmp_path / "file", max_bytes=LIMIT)
     with pytest.raises(ToolRefusal, match="latin-1"):
-        textfile.write(tmp_path / "file", "漢", file.form, expected=file.mark)
+        text_file.write(tmp_path / "file", "漢", file.form, expected=file.mark)
     assert (tmp_path / "file").read_bytes().startswith(b"\xe9t\xe9")
 
 
@@ -65,15 +65,15 @@ def test_it_keeps_the_mode_and_leaves_nothing_behind(tmp_path: Path) -> None:
     path = tmp_path / "script"
     path.write_text("a")
     path.chmod(0o751)
-    mark = textfile.write(path, "bb", Form(), expected=textfile.mark(path))
+    mark = text_file.write(path, "bb", Form(), expected=text_file.mark(path))
     assert stat.S_IMODE(path.stat().st_mode) == 0o751
-    assert mark == textfile.mark(path) == FileMark(path.stat().st_mtime_ns, 2)
+    assert mark == text_file.mark(path) == FileMark(path.stat().st_mtime_ns, 2)
     assert [entry.name for entry in tmp_path.iterdir()] == ["script"]
 
 
 def test_it_makes_a_new_file_with_its_folders(tmp_path: Path) -> None:
     path = tmp_path / "a" / "b" / "file"
-    textfile.write(path, "new", Form(), expected=None)
+    text_file.write(path, "new", Form(), expected=None)
     assert path.read_text() == "new"
     assert path.stat().st_nlink == 1
 
@@ -81,20 +81,20 @@ def test_it_makes_a_new_file_with_its_folders(tmp_path: Path) -> None:
 def test_it_does_not_write_over_a_file_that_appeared(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("theirs")
     with pytest.raises(ToolRefusal, match="changed in the meantime"):
-        textfile.write(tmp_path / "file", "ours", Form(), expected=None)
+        text_file.write(tmp_path / "file", "ours", Form(), expected=None)
     assert (tmp_path / "file").read_text() == "theirs"
 
 
 def test_it_does_not_write_over_a_change(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_text("old")
-    mark = textfile.mark(path)
+    mark = text_file.mark(path)
     path.write_text("theirs")
     with pytest.raises(ToolRefusal, match="changed in the meantime"):
-        textfile.write(path, "ours", Form(), expected=mark)
+        text_file.write(path, "ours", Form(), expected=mark)
     path.unlink()
     with pytest.raises(ToolRefusal, match="changed in the meantime"):
-        textfile.write(path, "ours", Form(), expected=mark)
+        text_file.write(path, "ours", Form(), expected=mark)
 
 
 def test_it_follows_no_link_that_took_the_files_place(tmp_path: Path) -> None:
@@ -102,9 +102,9 @@ def test_it_follows_no_link_that_took_the_files_place(tmp_path: Path) -> None:
     secret.write_text("secret")
     path.symlink_to(secret)
     with pytest.raises(ToolRefusal):
-        textfile.read(path, max_bytes=LIMIT)
+        text_file.read(path, max_bytes=LIMIT)
     with pytest.raises(ToolRefusal):
-        textfile.write(path, "ours", Form(), expected=textfile.mark(secret))
+        text_file.write(path, "ours", Form(), expected=text_file.mark(secret))
     assert secret.read_text() == "secret"
 
 
@@ -112,37 +112,37 @@ def test_it_follows_no_link_that_took_a_folders_place(tmp_path: Path) -> None:
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "folder").symlink_to(tmp_path / "elsewhere")
     with pytest.raises(ToolRefusal):
-        textfile.write(tmp_path / "folder" / "file", "ours", Form(), expected=None)
+        text_file.write(tmp_path / "folder" / "file", "ours", Form(), expected=None)
     assert not list((tmp_path / "elsewhere").iterdir())
 
 
 def test_it_waits_for_no_pipe(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(ToolRefusal, match="not a regular file"):
-        textfile.read(tmp_path / "pipe", max_bytes=LIMIT)
+        text_file.read(tmp_path / "pipe", max_bytes=LIMIT)
 
 
 @pytest.mark.parametrize("path", ["/proc/self/environ", "/dev/zero", "/sys/kernel/notes"])
 def test_it_touches_nothing_of_the_kernels(path: str) -> None:
     with pytest.raises(ToolRefusal, match="not a file on a disk"):
-        textfile.mark(Path(path))
+        text_file.mark(Path(path))
     with pytest.raises(ToolRefusal, match="not a file on a disk"):
-        textfile.read(Path(path), max_bytes=LIMIT)
+        text_file.read(Path(path), max_bytes=LIMIT)
     with pytest.raises(ToolRefusal, match="not a file on a disk"):
-        textfile.write(Path(path), "x", Form(), expected=None)
+        text_file.write(Path(path), "x", Form(), expected=None)
 
 
 def test_it_refuses_folders_and_what_is_too_large(tmp_path: Path) -> None:
     with pytest.raises(ToolRefusal, match="is a directory"):
-        textfile.read(tmp_path, max_bytes=LIMIT)
+        text_file.read(tmp_path, max_bytes=LIMIT)
     (tmp_path / "file").write_text("12345")
-    assert textfile.read(tmp_path / "file", max_bytes=5).text == "12345"
+    assert text_file.read(tmp_path / "file", max_bytes=5).text == "12345"
     with pytest.raises(ToolRefusal, match="5 bytes; 4 are allowed"):
-        textfile.read(tmp_path / "file", max_bytes=4)
+        text_file.read(tmp_path / "file", max_bytes=4)
 
 
 def test_it_refuses_the_uppermost_folder() -> None:
-    for look in (textfile.mark, lambda path: textfile.read(path, max_bytes=LIMIT)):
+    for look in (text_file.mark, lambda path: text_file.read(path, max_bytes=LIMIT)):
         with pytest.raises(ToolRefusal, match="/ is a directory"):
             look(Path("/"))
 
@@ -150,7 +150,7 @@ def test_it_refuses_the_uppermost_folder() -> None:
 def test_a_change_that_comes_while_content_is_gathered_is_not_lost(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_text("old")
-    stage = Stage(path, expected=textfile.mark(path))
+    stage = Stage(path, expected=text_file.mark(path))
     try:
         stage.write(b"ours")
         path.write_text("theirs, made meanwhile")
@@ -165,7 +165,7 @@ def test_a_change_that_comes_while_content_is_gathered_is_not_lost(tmp_path: Pat
 def test_a_file_that_goes_while_content_is_gathered_is_not_made_again(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_text("old")
-    stage = Stage(path, expected=textfile.mark(path))
+    stage = Stage(path, expected=text_file.mark(path))
     try:
         path.unlink()
         with pytest.raises(ToolRefusal, match="changed in the meantime"):
@@ -197,7 +197,7 @@ def test_a_file_that_cannot_be_written_whole_stays_as_it_was(tmp_path: Path) -> 
     resource.setrlimit(resource.RLIMIT_FSIZE, (1_000, before[1]))
     try:
         with pytest.raises(OSError, match="File too large"):
-            place(path, b"x" * 10_000, expected=textfile.mark(path))
+            place(path, b"x" * 10_000, expected=text_file.mark(path))
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
     assert path.read_text() == "old"
@@ -207,7 +207,7 @@ def test_a_file_that_cannot_be_written_whole_stays_as_it_was(tmp_path: Path) -> 
 def test_a_new_file_has_the_mode_that_the_umask_leaves(tmp_path: Path) -> None:
     before = os.umask(0o002)
     try:
-        textfile.write(tmp_path / "file", "x", Form(), expected=None)
+        text_file.write(tmp_path / "file", "x", Form(), expected=None)
     finally:
         os.umask(before)
     assert stat.S_IMODE((tmp_path / "file").stat().st_mode) == 0o664
@@ -217,6 +217,6 @@ def test_a_new_file_has_the_mode_that_the_umask_leaves(tmp_path: Path) -> None:
 def test_the_letter_that_an_encoding_lacks_is_named(tmp_path: Path, newline: str) -> None:
     path = tmp_path / "file"
     path.write_bytes(f"é{newline * 4}".encode("latin-1"))
-    file = textfile.read(path, max_bytes=100)
+    file = text_file.read(path, max_bytes=100)
     with pytest.raises(ToolRefusal, match="latin-1 text, which has no '漢'"):
-        textfile.write(path, f"{file.text}a漢", file.form, expected=file.mark)
+        text_file.write(path, f"{file.text}a漢", file.form, expected=file.mark)

@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from agents.llm.contract import ToolSpec
-from agents.tools import arguments, asked, limits, placing
+from agents.tools import arguments, limits
 from agents.tools.contract import BadArguments, Question, ToolContext, ToolOutcome, ToolRefusal
 from agents.tools.description import beside
-from agents.tools.paths import is_inside, is_kernel_path, resolve
+from agents.tools.files import approval_snapshot, safe_files
+from agents.tools.files.paths import is_inside, is_kernel_path, resolve
 from agents.tools.search.patterns import BadPattern, Pattern
 
 # Shown, but not gone into: what is in them is made by programs, and much.
@@ -90,7 +91,7 @@ class Ls:
 
     async def question(self, args: LsArgs, context: ToolContext) -> Question | None:
         path = await asyncio.to_thread(resolve, args.path, context)
-        asked.remember(context, path)
+        approval_snapshot.remember(context, path)
         if is_inside(path, context.working_dir):
             return None
         return Question(
@@ -107,7 +108,7 @@ class Ls:
 
 def _tree(args: LsArgs, context: ToolContext) -> ToolOutcome:
     root = _Folder(resolve(args.path, context), ())
-    asked.check(context, root.path)
+    approval_snapshot.check(context, root.path)
     if is_kernel_path(root.path):
         raise ToolRefusal(f"{root.path} is not a folder on a disk; it cannot be listed.")
     depth = args.depth or _MAX_DEPTH
@@ -143,7 +144,7 @@ def _tree(args: LsArgs, context: ToolContext) -> ToolOutcome:
 def _entries(folder: _Folder, *, strict: bool) -> tuple[list[os.DirEntry[str]], bool]:
     found: list[os.DirEntry[str]] = []
     try:
-        with placing.listed(folder.path) as entries:
+        with safe_files.listed(folder.path) as entries:
             for entry in entries:
                 if len(found) == _SCANNED:
                     return sorted(found, key=lambda entry: entry.name), True

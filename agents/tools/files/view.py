@@ -15,10 +15,11 @@ from typing import Any
 
 from agents.llm.contract import ToolSpec
 from agents.skills.skill import Skill, is_skill_file, skill_of_file
-from agents.tools import arguments, asked, images, limits, textfile
+from agents.tools import arguments, limits
 from agents.tools.contract import FileMark, Question, ToolContext, ToolOutcome, ToolRefusal
 from agents.tools.description import beside
-from agents.tools.paths import is_inside, resolve
+from agents.tools.files import approval_snapshot, images, text_file
+from agents.tools.files.paths import is_inside, resolve
 
 _NAMES_LOOKED_AT = 2_000
 
@@ -66,7 +67,7 @@ class View:
 
     async def question(self, args: ViewArgs, context: ToolContext) -> Question | None:
         path = await asyncio.to_thread(resolve, args.file_path, context)
-        asked.remember(context, path)
+        approval_snapshot.remember(context, path)
         if is_inside(path, context.working_dir) or is_skill_file(path, context.skills):
             return None
         # Whether it exists is only told after the answer.
@@ -87,9 +88,9 @@ class View:
 
 def _look(args: ViewArgs, context: ToolContext) -> _Seen:
     path = resolve(args.file_path, context)
-    asked.check(context, path)
+    approval_snapshot.check(context, path)
     try:
-        raw, mark = textfile.read_bytes(path, max_bytes=limits.MAX_VIEW_BYTES)
+        raw, mark = text_file.read_bytes(path, max_bytes=limits.MAX_VIEW_BYTES)
     except FileNotFoundError:
         raise ToolRefusal(f"{path} does not exist.{_suggested(path)}") from None
     kind = images.mime_type(raw)
@@ -100,7 +101,9 @@ def _look(args: ViewArgs, context: ToolContext) -> _Seen:
             f"{path} is a {name} image, which models do not take. Convert it to PNG first."
         )
     metadata = {"file_path": str(path), **_skill_metadata(skill_of_file(path, context.skills))}
-    return _Seen(path, mark, _numbered(path, textfile.decode(path, raw, mark).text, args, metadata))
+    return _Seen(
+        path, mark, _numbered(path, text_file.decode(path, raw, mark).text, args, metadata)
+    )
 
 
 def _skill_metadata(skill: Skill | None) -> dict[str, str]:
@@ -155,13 +158,15 @@ def _suggested(path: Path) -> str:
             names = [entry.name for entry in islice(entries, _NAMES_LOOKED_AT)]
     except OSError:
         return " Its folder does not exist either."
-    asked = path.name.lower()
+    approval_snapshot = path.name.lower()
     by_lower = {name.lower(): name for name in sorted(names)}
-    close = difflib.get_close_matches(asked, by_lower)
+    close = difflib.get_close_matches(approval_snapshot, by_lower)
     close += [
         n
         for n in by_lower
-        if n not in close and min(len(n), len(asked)) > 2 and (asked in n or n in asked)
+        if n not in close
+        and min(len(n), len(approval_snapshot)) > 2
+        and (approval_snapshot in n or n in approval_snapshot)
     ]
     if not close:
         return ""

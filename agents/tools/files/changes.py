@@ -12,12 +12,12 @@ from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from agents.tools import asked, diffs, textfile
 from agents.tools.contract import Question, ToolContext, ToolRefusal
+from agents.tools.files import approval_snapshot, diffs, text_file
+from agents.tools.files.paths import is_inside, is_kernel_path, resolve, shown
+from agents.tools.files.protected_files import always_asks
+from agents.tools.files.text_file import Form, TextFile
 from agents.tools.limits import MAX_TEXT_BYTES
-from agents.tools.paths import is_inside, is_kernel_path, resolve, shown
-from agents.tools.protected_files import always_asks
-from agents.tools.textfile import Form, TextFile
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,12 +48,12 @@ async def current(
         return path, None
     try:
         if seen is None:
-            await asyncio.to_thread(textfile.mark, path)
+            await asyncio.to_thread(text_file.mark, path)
             raise ToolRefusal(
                 f"{path} has not been read in this session."
                 " View it first, so that the change fits it."
             )
-        file = await asyncio.to_thread(textfile.read, path, max_bytes=MAX_TEXT_BYTES)
+        file = await asyncio.to_thread(text_file.read, path, max_bytes=MAX_TEXT_BYTES)
     except FileNotFoundError:
         return path, None
     if seen != file.mark:
@@ -67,7 +67,7 @@ async def question(
     tool_name: str, change: Change, context: ToolContext, *, named: str, description: str
 ) -> Question:
     """``named`` is the path as the model wrote it."""
-    asked.remember(context, *_facts(change))
+    approval_snapshot.remember(context, *_facts(change))
     inside = is_inside(change.path, context.working_dir)
     return Question(
         tool_name=tool_name,
@@ -102,7 +102,7 @@ async def diff(change: Change, context: ToolContext) -> diffs.Diff:
 
 async def commit(change: Change, context: ToolContext) -> None:
     """Write the file and its version. Once begun both are done, even when cancelled."""
-    asked.check(context, *_facts(change))
+    approval_snapshot.check(context, *_facts(change))
     await _unbroken(_write_and_record(change, context))
 
 
@@ -114,7 +114,7 @@ async def judged(told: str, change: Change, context: ToolContext) -> str:
 
 async def commit_all(planned: Sequence[Change], context: ToolContext) -> None:
     """As ``commit``, for the several files of one change, all judged before the first is written."""
-    asked.check(context, *facts_of(planned))
+    approval_snapshot.check(context, *facts_of(planned))
     await _unbroken(_write_each(planned, context))
 
 
@@ -154,7 +154,7 @@ async def _write_and_record(change: Change, context: ToolContext) -> None:
     form = change.before.form if change.before else Form()
     expected = change.before.mark if change.before else None
     mark = await asyncio.to_thread(
-        textfile.write, change.path, change.after, form, expected=expected
+        text_file.write, change.path, change.after, form, expected=expected
     )
     await context.files.record_change(
         str(change.path),

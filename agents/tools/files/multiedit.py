@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from agents.llm.contract import ToolSpec
-from agents.tools import arguments, changes, replacing
-from agents.tools.changes import Change
+from agents.tools import arguments
 from agents.tools.contract import BadArguments, Question, ToolContext, ToolOutcome, ToolRefusal
 from agents.tools.description import beside
+from agents.tools.files import changes, replacing
+from agents.tools.files.changes import Change
+from agents.tools.files.replacing import Replacement
 from agents.tools.limits import MAX_EDITS, MAX_PATH_BYTES
-from agents.tools.replacing import Replacement
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from agents.tools import placing, textfile
 from agents.tools.contract import ToolRefusal
-from agents.tools.textfile import Form
+from agents.tools.files import safe_files, text_file
+from agents.tools.files.text_file import Form
 
 NOBODY = 65534
 LIMIT = 1_000
@@ -56,16 +56,16 @@ def test_a_file_that_cannot_be_replaced_is_written_in_place(public: Path) -> Non
     path = locked(public, "a long text")
     before = path.stat().st_ino
     with without_privileges():
-        mark = placing.place(path, b"short", expected=textfile.mark(path))
+        mark = safe_files.place(path, b"short", expected=text_file.mark(path))
     assert path.read_bytes() == b"short"
     assert path.stat().st_ino == before
-    assert mark == textfile.mark(path)
+    assert mark == text_file.mark(path)
 
 
 def test_a_new_file_is_refused_where_one_may_not_write(public: Path) -> None:
     path = locked(public, "old")
     with without_privileges(), pytest.raises(ToolRefusal, match="Permission denied"):
-        textfile.write(path.with_name("new"), "text", Form(), expected=None)
+        text_file.write(path.with_name("new"), "text", Form(), expected=None)
 
 
 def test_a_folder_on_the_way_need_not_be_readable(public: Path) -> None:
@@ -73,22 +73,22 @@ def test_a_folder_on_the_way_need_not_be_readable(public: Path) -> None:
     (public / "way" / "file").write_text("text")
     (public / "way").chmod(0o311)
     with without_privileges():
-        assert textfile.read(public / "way" / "file", max_bytes=LIMIT).text == "text"
+        assert text_file.read(public / "way" / "file", max_bytes=LIMIT).text == "text"
 
 
 def test_a_pipe_in_the_place_of_a_folder_is_refused_at_once(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(ToolRefusal, match="Not a directory"):
-        textfile.read(tmp_path / "pipe" / "file", max_bytes=LIMIT)
+        text_file.read(tmp_path / "pipe" / "file", max_bytes=LIMIT)
 
 
 def test_writing_in_place_leaves_a_newer_change_alone(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_text("old")
-    mark = textfile.mark(path)
+    mark = text_file.mark(path)
     path.write_text("theirs")
     with pytest.raises(ToolRefusal, match="changed in the meantime"):
-        placing.rewrite(path, b"ours", expected=mark)
+        safe_files.rewrite(path, b"ours", expected=mark)
     assert path.read_text() == "theirs"
 
 
@@ -97,28 +97,28 @@ def test_writing_in_place_follows_no_link(tmp_path: Path) -> None:
     secret.write_text("secret")
     (tmp_path / "link").symlink_to(secret)
     with pytest.raises(OSError, match="symbolic links"):
-        placing.rewrite(tmp_path / "link", b"ours", expected=textfile.mark(secret))
+        safe_files.rewrite(tmp_path / "link", b"ours", expected=text_file.mark(secret))
     assert secret.read_text() == "secret"
 
 
 def test_writing_in_place_waits_for_no_pipe(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    mark = textfile.mark(tmp_path / "file")
+    mark = text_file.mark(tmp_path / "file")
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(OSError, match="No such device"):
-        placing.rewrite(tmp_path / "pipe", b"ours", expected=mark)
+        safe_files.rewrite(tmp_path / "pipe", b"ours", expected=mark)
 
 
 def test_nothing_is_written_in_the_place_of_a_folder(tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     with pytest.raises(ToolRefusal, match="not a regular file"):
-        textfile.write(tmp_path / "folder", "text", Form(), expected=None)
+        text_file.write(tmp_path / "folder", "text", Form(), expected=None)
     assert [entry.name for entry in tmp_path.iterdir()] == ["folder"]
 
 
 def test_reading_makes_no_folder(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
-        textfile.read(tmp_path / "a" / "file", max_bytes=LIMIT)
+        text_file.read(tmp_path / "a" / "file", max_bytes=LIMIT)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -127,7 +127,7 @@ def test_a_replaced_file_keeps_its_owner(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_text("old")
     os.chown(path, NOBODY, NOBODY)
-    textfile.write(path, "new", Form(), expected=textfile.mark(path))
+    text_file.write(path, "new", Form(), expected=text_file.mark(path))
     assert (path.stat().st_uid, path.stat().st_gid) == (NOBODY, NOBODY)
 
 
@@ -138,7 +138,7 @@ def test_a_replaced_file_keeps_its_attributes(tmp_path: Path) -> None:
         os.setxattr(path, "user.note", b"kept")
     except OSError:
         pytest.skip("this file system has no attributes")
-    textfile.write(path, "new", Form(), expected=textfile.mark(path))
+    text_file.write(path, "new", Form(), expected=text_file.mark(path))
     assert path.read_text() == "new"
     assert os.getxattr(path, "user.note") == b"kept"
 
@@ -148,40 +148,40 @@ def descriptors() -> int:
 
 
 def read_a_file(folder: Path) -> None:
-    textfile.read(folder / "file", max_bytes=LIMIT)
+    text_file.read(folder / "file", max_bytes=LIMIT)
 
 
 def read_a_folder(folder: Path) -> None:
-    textfile.read(folder / "deep", max_bytes=LIMIT)
+    text_file.read(folder / "deep", max_bytes=LIMIT)
 
 
 def read_what_is_missing(folder: Path) -> None:
-    textfile.read(folder / "deep" / "no" / "file", max_bytes=LIMIT)
+    text_file.read(folder / "deep" / "no" / "file", max_bytes=LIMIT)
 
 
 def make_a_file(folder: Path) -> None:
-    textfile.write(folder / "deep" / "new" / "file", "new", Form(), expected=None)
+    text_file.write(folder / "deep" / "new" / "file", "new", Form(), expected=None)
 
 
 def replace_a_file(folder: Path) -> None:
-    textfile.write(folder / "file", "new", Form(), expected=textfile.mark(folder / "file"))
+    text_file.write(folder / "file", "new", Form(), expected=text_file.mark(folder / "file"))
 
 
 def overwrite_a_change(folder: Path) -> None:
-    textfile.write(folder / "file", "new", Form(), expected=None)
+    text_file.write(folder / "file", "new", Form(), expected=None)
 
 
 def write_in_place(folder: Path) -> None:
-    placing.rewrite(folder / "file", b"new", expected=textfile.mark(folder / "file"))
+    safe_files.rewrite(folder / "file", b"new", expected=text_file.mark(folder / "file"))
 
 
 def list_a_folder(folder: Path) -> None:
-    with placing.listed(folder) as entries:
+    with safe_files.listed(folder) as entries:
         assert {entry.name for entry in entries} == {"deep", "file"}
 
 
 def give_up(folder: Path) -> None:
-    stage = placing.Stage(folder / "file", expected=textfile.mark(folder / "file"))
+    stage = safe_files.Stage(folder / "file", expected=text_file.mark(folder / "file"))
     stage.write(b"half")
     stage.close()
     stage.close()
