@@ -25,7 +25,7 @@ from agents.llm.errors import ModelError
 from agents.models import LanguageServer, McpServer
 from agents.runs.setup import model_for
 from agents.runs.tool_servers.own_environment import server_env
-from agents.tools.lsp.states import State
+from agents.tools.lsp.states import LanguageServerStatus
 from agents.turn.transcript import Message
 from workspaces.log.parts import Role, Text
 from workspaces.log.reader import read
@@ -94,7 +94,11 @@ def _servers(workspace_id: str) -> dict[str, Any]:
     return {
         "mcp": [{"name": row.name, "state": row.state, "error": row.error} for row in mcp],
         "lsp": [
-            {"name": row.name, "state": State(row.state).name.lower(), "error": row.error}
+            {
+                "name": row.name,
+                "state": LanguageServerStatus(row.state).name.lower(),
+                "error": row.error,
+            }
             for row in lsp
         ],
     }

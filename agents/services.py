@@ -13,7 +13,7 @@ from collections.abc import Coroutine, Sequence
 from typing import Any, Protocol
 
 from workspaces.log.reader import read
-from workspaces.log.transaction import Recorded
+from workspaces.log.transaction import RecordedEvent
 from workspaces.log.types import Kind
 from workspaces.models import Workspace
 
@@ -62,7 +62,7 @@ class Services:
                 task.cancel()
             await asyncio.gather(*stopping, return_exceptions=True)
 
-    def hear(self, event: Recorded) -> None:
+    def hear(self, event: RecordedEvent) -> None:
         """An event of this process's log. In the loop, and quick."""
         if event.kind in {Kind.WORKSPACE_OPENED, Kind.CONFIG_CHANGED}:
             self._spawn(self._open(event.workspace_id))

@@ -50,7 +50,7 @@ from agents.api.trust import TrustView
 from agents.api.workspace_agent import AgentView, DefaultSmallModelView, InitView, UpdateView
 from agents.api.workspaces import ClientView, WorkspacesView, WorkspaceView
 from agents.runs.rows import read_unfinished_runs
-from agents.tools.mcp.contract import Change
+from agents.tools.mcp.contract import McpChange
 from crushsite.process import process
 from permissions.api.skip import ModeView, SkipView
 from permissions.pending import read_pending
@@ -123,9 +123,9 @@ _workspace: Routes = [
     path("mcp/pending-auth", McpPendingAuthView.as_view()),
     path("mcp/auth-url", McpAuthUrlView.as_view()),
     path("mcp/auth", McpAuthView.as_view()),
-    path("mcp/refresh-tools", McpRefreshView.as_view(change=Change.TOOLS)),
-    path("mcp/refresh-prompts", McpRefreshView.as_view(change=Change.PROMPTS)),
-    path("mcp/refresh-resources", McpRefreshView.as_view(change=Change.RESOURCES)),
+    path("mcp/refresh-tools", McpRefreshView.as_view(change=McpChange.TOOLS)),
+    path("mcp/refresh-prompts", McpRefreshView.as_view(change=McpChange.PROMPTS)),
+    path("mcp/refresh-resources", McpRefreshView.as_view(change=McpChange.RESOURCES)),
     path("mcp/prompts", McpPromptsView.as_view()),
     path("mcp/get-prompt", McpGetPromptView.as_view()),
     path("mcp/read-resource", McpReadResourceView.as_view()),

@@ -18,7 +18,7 @@ from django.db.migrations.executor import MigrationExecutor
 
 from crushsite.program_name import command_line
 from workspaces.log.errors import DatabaseLocked, DatabaseUnreachable, StorageFull
-from workspaces.log.failures import Failure, failure_of
+from workspaces.log.failures import DatabaseFailure, failure_of
 from workspaces.log.outage import one_line
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
@@ -88,11 +88,11 @@ def _sentence(error: Exception) -> str | None:
             return None
         return f"No space is left for {error.filename or 'the data folder'}: {error.strerror}. Free some space."
     failure = failure_of(error)
-    if failure is Failure.FULL or isinstance(error, StorageFull):
+    if failure is DatabaseFailure.FULL or isinstance(error, StorageFull):
         return f"No space is left for the database {where}. Free some space, then start again."
-    if failure is Failure.LOCKED or isinstance(error, DatabaseLocked):
+    if failure is DatabaseFailure.LOCKED or isinstance(error, DatabaseLocked):
         return f"The database {where} is locked by another process. End that process, then start again."
-    if failure is Failure.UNREACHABLE or isinstance(error, DatabaseUnreachable):
+    if failure is DatabaseFailure.UNREACHABLE or isinstance(error, DatabaseUnreachable):
         cause = error.__cause__ or error
         place = where or "of DATABASE_URL"
         return f"The database {place} cannot be reached ({one_line(cause)})."

@@ -17,10 +17,10 @@ from django.core.exceptions import ImproperlyConfigured
 from typing_extensions import override
 
 from workspaces.log.errors import DatabaseLocked, DatabaseUnreachable, StorageFull
-from workspaces.log.failures import Failure, failure_of
+from workspaces.log.failures import DatabaseFailure, failure_of
 from workspaces.log.log_throttle import LogThrottle
 from workspaces.log.outage import one_line, outage
-from workspaces.log.transaction import Recorded
+from workspaces.log.transaction import RecordedEvent
 from workspaces.log.types import Kind
 
 CONCERNS = ("workspace", "session", "run", "client")
@@ -61,7 +61,7 @@ class OutageFilter(logging.Filter):
 
 def _is_outage(error: BaseException) -> bool:
     is_refusal = isinstance(error, DatabaseUnreachable | DatabaseLocked | StorageFull)
-    return is_refusal or failure_of(error) is not Failure.OTHER
+    return is_refusal or failure_of(error) is not DatabaseFailure.OTHER
 
 
 class LineFormatter(logging.Formatter):
@@ -141,7 +141,7 @@ def set_up_logging(level: str) -> None:
 
 logger = logging.getLogger(__name__)
 
-Publish: TypeAlias = Callable[[Sequence[Recorded]], None]
+Publish: TypeAlias = Callable[[Sequence[RecordedEvent]], None]
 
 _LIFECYCLE: Mapping[str, str] = {
     Kind.WORKSPACE_OPENED: "workspace opened",
@@ -156,7 +156,7 @@ _LIFECYCLE: Mapping[str, str] = {
 def logging_lifecycle(publish: Publish) -> Publish:
     """Hands the events on first: nobody waits for the log."""
 
-    def publish_and_log(recorded: Sequence[Recorded]) -> None:
+    def publish_and_log(recorded: Sequence[RecordedEvent]) -> None:
         publish(recorded)
         for event in recorded:
             what = _LIFECYCLE.get(event.kind)
@@ -166,7 +166,7 @@ def logging_lifecycle(publish: Publish) -> Publish:
     return publish_and_log
 
 
-def _log(what: str, event: Recorded) -> None:
+def _log(what: str, event: RecordedEvent) -> None:
     run = event.payload.get("run", {})
     outcome = run.get("outcome", "")
     logger.info(

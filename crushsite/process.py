@@ -28,7 +28,7 @@ from agents.runs.children.host import fleet_host
 from agents.runs.pool import PoolSettings, RunPool
 from agents.runs.rescue import expire_all_leases
 from agents.runs.rows import Claimed
-from agents.runs.setup import Brief, brief_of
+from agents.runs.setup import RunSetup, brief_of
 from agents.runs.tool_servers.language_servers import language_host, settle_left
 from agents.runs.tool_servers.mcp_servers import forget_last_servers, mcp_host
 from agents.services import Services
@@ -45,7 +45,7 @@ from workspaces.log.ids import new_id
 from workspaces.log.outage import outage
 from workspaces.log.reader import read, stop_reading
 from workspaces.log.retries import REQUEST_SECONDS, limit_for_process, patience
-from workspaces.log.transaction import Recorded, Transaction
+from workspaces.log.transaction import RecordedEvent, Transaction
 from workspaces.log.types import Kind
 from workspaces.log.writer import writer
 from workspaces.models import Workspace
@@ -75,7 +75,7 @@ class ServerProcess:
         shape: ProcessShape,
         *,
         on_exit: Callable[[], None] | None = None,
-        brief_of: Callable[[Claimed], Awaitable[Brief]] = brief_of,
+        brief_of: Callable[[Claimed], Awaitable[RunSetup]] = brief_of,
     ) -> None:
         self.shape = shape
         self.instance_id = new_id()
@@ -221,7 +221,7 @@ class ServerProcess:
 
     # -- in the background
 
-    def _publish(self, recorded: Sequence[Recorded]) -> None:
+    def _publish(self, recorded: Sequence[RecordedEvent]) -> None:
         self.hub.publish(recorded)
         if self.shape.works:
             for event in recorded:

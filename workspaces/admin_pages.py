@@ -213,7 +213,7 @@ def flag_filter(field: str, yes: str, no: str, label: str = "state") -> type[Any
     """A filter by a flag, in the words for its two values."""
     known = [("1", yes), ("0", no)]
 
-    class Flag(admin.SimpleListFilter):
+    class StateFlag(admin.SimpleListFilter):
         title = label
         parameter_name = field
 
@@ -226,7 +226,7 @@ def flag_filter(field: str, yes: str, no: str, label: str = "state") -> type[Any
             value = self.value()
             return queryset.filter(**{field: value == "1"}) if value else queryset
 
-    return Flag
+    return StateFlag
 
 
 def shown_moment(moment: int | None) -> str:

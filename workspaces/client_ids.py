@@ -25,7 +25,7 @@ def client_id_of(text: str) -> ClientId:
 CONNECTION = "crush.connection"  # the server's extension of an ASGI scope
 
 
-class Connection:
+class ClientConnection:
     """Which client a kept-alive connection belongs to, as its own requests say.
 
     Prompts carry no client id, but a terminal client keeps its connections for itself: once one
@@ -51,7 +51,7 @@ class Connection:
         return "" if self._is_shared else self._client_id
 
 
-def connection_of(scope: Mapping[str, Any]) -> Connection:
+def connection_of(scope: Mapping[str, Any]) -> ClientConnection:
     """A server that does not offer the extension knows nothing of connections."""
     extension = (scope.get("extensions") or {}).get(CONNECTION)
-    return Connection() if extension is None else extension["connection"]
+    return ClientConnection() if extension is None else extension["connection"]

@@ -21,9 +21,15 @@ from agents.config.mask import masked_address
 from agents.models import McpServer
 from agents.runs.tool_servers.mcp_servers import mcp_host
 from agents.runs.tool_servers.own_environment import server_env
-from agents.tools.mcp.contract import Change, McpFailed, OfferedPrompt, ResourceContent, State
+from agents.tools.mcp.contract import (
+    McpChange,
+    McpFailed,
+    McpStatus,
+    OfferedPrompt,
+    ResourceContent,
+)
 from agents.tools.mcp.limits import MAX_ARGUMENTS, MAX_NAME_CHARS, MAX_URI_CHARS
-from agents.tools.mcp.server import Server
+from agents.tools.mcp.server import McpServerClient
 from agents.tools.shell.environment import user_environment
 from agents.tools.shell.process import ProcessFailed
 from agents.tools.shell.pumped import run
@@ -49,7 +55,7 @@ class McpStatesView(ApiView):
         settings = (await configs().config_of(workspace_id)).settings
         for name, server in settings.mcp.items():
             if name not in states:
-                state = State.DISABLED if server.is_disabled else State.STARTING
+                state = McpStatus.DISABLED if server.is_disabled else McpStatus.STARTING
                 states[name] = {"name": name, "state": state.value, "connected_at": NEVER}
         return json_answer({name: states[name] for name in sorted(states)})
 
@@ -61,7 +67,7 @@ class McpNameForm(Form):
 class McpRefreshView(ApiView):
     """Answered when the list has been read; its event tells the others."""
 
-    change: Change = Change.TOOLS
+    change: McpChange = McpChange.TOOLS
 
     async def post(self, workspace_id: str) -> HttpResponse:
         fields = await self.fields(McpNameForm)
@@ -80,7 +86,7 @@ class McpPromptsView(ApiView):
             [
                 _prompt(server.name, prompt)
                 for server in servers.values()
-                if server.view.state is State.CONNECTED
+                if server.view.state is McpStatus.CONNECTED
                 for prompt in server.offer.prompts
             ]
         )
@@ -119,7 +125,7 @@ class McpReadResourceView(ApiView):
         return json_answer([_content(content) for content in contents])
 
 
-async def server_named(workspace_id: str, name: str) -> Server:
+async def server_named(workspace_id: str, name: str) -> McpServerClient:
     """Raises ``WorkspaceUnknown`` and ``McpServerUnknown``."""
     server = (await mcp_host().servers_of(workspace_id)).get(name)
     if server is None:
@@ -127,7 +133,7 @@ async def server_named(workspace_id: str, name: str) -> Server:
     return server
 
 
-def unavailable(server: Server, failure: McpFailed) -> McpUnavailable:
+def unavailable(server: McpServerClient, failure: McpFailed) -> McpUnavailable:
     return McpUnavailable(f"mcp server {server.name}: {failure}")
 
 
@@ -149,7 +155,7 @@ def _state(row: McpServer) -> dict[str, Any]:
         "prompt_count": row.prompt_count,
         "resource_count": row.resource_count,
     }
-    is_up = row.state == State.CONNECTED
+    is_up = row.state == McpStatus.CONNECTED
     return told | {
         name: value for name, value in optional.items() if value and (is_up or name == "error")
     }
@@ -222,7 +228,7 @@ def _address(url: str) -> dict[str, Any]:
 
 def _waiting(workspace_id: str) -> list[str]:
     require_open(workspace_id)
-    rows = McpServer.objects.filter(workspace_id=workspace_id, state=State.NEEDS_AUTH.value)
+    rows = McpServer.objects.filter(workspace_id=workspace_id, state=McpStatus.NEEDS_AUTH.value)
     return list(rows.order_by("name").values_list("name", flat=True))
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from django.conf import settings
 from rest_framework import serializers
 
-from agents.runs.accept import Attachment, Prompt, QueueLimits
+from agents.runs.accept import Prompt, PromptAttachment, QueueLimits
 from workspaces.api.bodies import Form
 from workspaces.api.fields import WORDS, Base64Text, Text
 from workspaces.log.errors import BadField
@@ -50,7 +50,7 @@ def prompt_of(fields: dict[str, Any]) -> Prompt:
     if not fields["session_id"]:
         raise BadField("session id is missing")
     attachments = tuple(
-        Attachment(
+        PromptAttachment(
             file_path=sent["file_path"],
             file_name=sent["file_name"],
             mime_type=sent["mime_type"],

@@ -27,7 +27,7 @@ PARAMS_BYTES = 64 * 1024
 _NUL = b"\\u0000"  # in JSON
 
 
-def heard(event: Any) -> ModelEvent | None:
+def to_model_event(event: Any) -> ModelEvent | None:
     if not isinstance(event, dict):
         return None
     content = event.get("content")
@@ -85,7 +85,7 @@ INPUT_CHARS = 20_000
 RESULT_CHARS = 30_000
 
 
-class CallsHeard:
+class RemoteToolCalls:
     """Of one run."""
 
     def __init__(self) -> None:

@@ -19,7 +19,7 @@ from typing import Any, BinaryIO, cast
 
 from agents.config.settings import HookSettings
 from agents.hooks.payload import ToolUse, Unshowable, matching
-from agents.hooks.verdict import Decision, HookAnswer, HookVerdict, answer_of, verdict_of
+from agents.hooks.verdict import HookAnswer, HookDecision, HookVerdict, answer_of, verdict_of
 from agents.tools.shell.process import ProcessFailed
 from agents.tools.shell.pumped import Pump, run
 from agents.tools.shell.reaper import PROCESS_MARK
@@ -73,7 +73,7 @@ async def before_tool(
 
 def _denied(hook: HookSettings, why: str) -> HookAnswer:
     reason = f"The call cannot be shown to the hook {hook.name}: {why}."
-    return HookAnswer(hook.name, hook.matcher, Decision.DENY, reason)
+    return HookAnswer(hook.name, hook.matcher, HookDecision.DENY, reason)
 
 
 async def _answer(

@@ -19,17 +19,17 @@ REASON_LIMIT = 4_000  # characters
 CONTEXT_LIMIT = 10_000
 
 
-class Decision(StrEnum):
+class HookDecision(StrEnum):
     NONE = "none"
     ALLOW = "allow"
     DENY = "deny"
 
 
-_WORDS: Mapping[str, Decision] = {
-    "allow": Decision.ALLOW,
-    "approve": Decision.ALLOW,
-    "deny": Decision.DENY,
-    "block": Decision.DENY,
+_WORDS: Mapping[str, HookDecision] = {
+    "allow": HookDecision.ALLOW,
+    "approve": HookDecision.ALLOW,
+    "deny": HookDecision.DENY,
+    "block": HookDecision.DENY,
 }
 
 
@@ -39,7 +39,7 @@ class HookAnswer:
 
     name: str
     matcher: str = ""
-    decision: Decision = Decision.NONE
+    decision: HookDecision = HookDecision.NONE
     reason: str = field(default="", repr=False)
     updated_input: Mapping[str, Any] | None = field(default=None, repr=False)
     context: str = field(default="", repr=False)
@@ -48,7 +48,7 @@ class HookAnswer:
 
 @dataclass(frozen=True, slots=True)
 class HookVerdict:
-    decision: Decision = Decision.NONE
+    decision: HookDecision = HookDecision.NONE
     reason: str = field(default="", repr=False)  # of those who deny, told to the model
     # The whole input, with what hooks changed; ``None`` when nothing was.
     updated_input: Mapping[str, Any] | None = field(default=None, repr=False)
@@ -75,7 +75,7 @@ def answer_of(name: str, matcher: str, *, exit_code: int, stdout: bytes, stderr:
     """What a hook that ended by itself says."""
     if exit_code in {DENIED, STOPPED}:
         reason = stderr.strip()[:REASON_LIMIT] or f"The hook {name} refused the call."
-        return HookAnswer(name, matcher, Decision.DENY, reason)
+        return HookAnswer(name, matcher, HookDecision.DENY, reason)
     if exit_code != 0:
         return HookAnswer(name, matcher, fault=f"it ended with exit code {exit_code}")
     if not stdout.strip():
@@ -91,18 +91,18 @@ def answer_of(name: str, matcher: str, *, exit_code: int, stdout: bytes, stderr:
 
 def verdict_of(answers: Sequence[HookAnswer], tool_input: Mapping[str, Any]) -> HookVerdict:
     """In the order of the configuration: one that denies wins, later changes win."""
-    denying = [answer for answer in answers if answer.decision is Decision.DENY]
+    denying = [answer for answer in answers if answer.decision is HookDecision.DENY]
     context = "\n".join(answer.context for answer in answers if answer.context)[:CONTEXT_LIMIT]
     if denying:
         reason = "\n".join(answer.reason for answer in denying if answer.reason)[:REASON_LIMIT]
         reason = reason or f"The hook {denying[0].name} refused the call."
-        return HookVerdict(Decision.DENY, reason, None, context, tuple(answers))
-    allowing = any(answer.decision is Decision.ALLOW for answer in answers)
+        return HookVerdict(HookDecision.DENY, reason, None, context, tuple(answers))
+    allowing = any(answer.decision is HookDecision.ALLOW for answer in answers)
     merged = dict(tool_input)
     for answer in answers:
         merged |= answer.updated_input or {}
     return HookVerdict(
-        Decision.ALLOW if allowing else Decision.NONE,
+        HookDecision.ALLOW if allowing else HookDecision.NONE,
         updated_input=merged if merged != tool_input else None,
         context=context,
         answers=tuple(answers),
@@ -119,9 +119,9 @@ def _said(name: str, matcher: str, said: Mapping[str, Any]) -> HookAnswer:
             "updated_input": specific.get("updatedInput"),
             "context": specific.get("additionalContext"),
         }
-    decision = _WORDS.get(str(said.get("decision") or "").lower(), Decision.NONE)
+    decision = _WORDS.get(str(said.get("decision") or "").lower(), HookDecision.NONE)
     if said.get("halt") is True or said.get("continue") is False:
-        decision = Decision.DENY
+        decision = HookDecision.DENY
     updated = _object(said.get("updated_input"))
     fault = "its updated_input is not an object" if updated is None else ""
     return HookAnswer(
@@ -153,7 +153,9 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _shown(decision: Decision, reason: str, updated: Mapping[str, Any] | None) -> dict[str, Any]:
+def _shown(
+    decision: HookDecision, reason: str, updated: Mapping[str, Any] | None
+) -> dict[str, Any]:
     shown: dict[str, Any] = {"decision": str(decision)}
     if reason:
         shown["reason"] = reason

@@ -17,7 +17,7 @@ from typing import Any, TypeAlias, TypeVar
 
 from agents.jobs.rows import (
     JobRow,
-    Recorded,
+    RecordedJob,
     kill_job,
     messages_gone,
     running_elsewhere,
@@ -246,7 +246,7 @@ class JobHost:
             if is_alone or await asyncio.to_thread(_is_lost, job):
                 await self.settle(job)
 
-    async def settle(self, job: Recorded) -> None:
+    async def settle(self, job: RecordedJob) -> None:
         is_here = job.host == await asyncio.to_thread(identity.this_host)
         if is_here and await asyncio.to_thread(
             identity.end_recorded, job.pid, job.pid_started, job.process_mark
@@ -255,7 +255,7 @@ class JobHost:
         await writer.write(job.workspace_id, lambda tx: settle_lost(tx, job.workspace_id, job.id))
 
 
-def _is_lost(job: Recorded) -> bool:
+def _is_lost(job: RecordedJob) -> bool:
     return job.host == identity.this_host() and not identity.is_server_alive(job.instance)
 
 

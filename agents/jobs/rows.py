@@ -113,7 +113,7 @@ def lose_job(tx: Transaction, job_id: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Recorded:
+class RecordedJob:
     """A job whose end nobody has seen yet."""
 
     id: str
@@ -125,7 +125,7 @@ class Recorded:
     process_mark: str
 
 
-def running_elsewhere(instance: str) -> list[Recorded]:
+def running_elsewhere(instance: str) -> list[RecordedJob]:
     """The jobs that other servers host, or hosted."""
     with statements() as cursor:
         cursor.execute(
@@ -134,7 +134,7 @@ def running_elsewhere(instance: str) -> list[Recorded]:
             " AND instance <> %s LIMIT 1000",
             [instance],
         )
-        return [Recorded(*row) for row in cursor.fetchall()]
+        return [RecordedJob(*row) for row in cursor.fetchall()]
 
 
 def to_be_ended(instance: str) -> list[str]:
@@ -161,12 +161,12 @@ def messages_gone(ids: list[str]) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundJob:
     report: JobReport  # without its output
     output_path: str
 
 
-def find_job(workspace_id: str, job_id: str) -> Found | None:
+def find_job(workspace_id: str, job_id: str) -> FoundJob | None:
     with statements() as cursor:
         cursor.execute(
             "SELECT id, command, description, working_dir, state, exit_code, output_path"
@@ -178,7 +178,7 @@ def find_job(workspace_id: str, job_id: str) -> Found | None:
         return None
     shell_id, command, description, working_dir, state, exit_code, output_path = row
     report = JobReport(shell_id, command, description, working_dir, state, exit_code, output="")
-    return Found(report, output_path)
+    return FoundJob(report, output_path)
 
 
 def running_ids(workspace_id: str) -> list[str]:

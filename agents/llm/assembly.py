@@ -32,7 +32,7 @@ PART_LIMIT = 2_000
 PART_COST = 64  # characters that an empty part counts as
 
 
-class Delta(NamedTuple):
+class ReplyDelta(NamedTuple):
     """What one event adds; ``header`` only on the first delta of its part."""
 
     part: int
@@ -79,7 +79,7 @@ class ReplyAssembly:
         self._size = 0
         self.stopped: Stopped | None = None
 
-    def apply(self, event: ModelEvent, *, now: int = 0) -> Delta | None:
+    def apply(self, event: ModelEvent, *, now: int = 0) -> ReplyDelta | None:
         """What clients are to be told, ``None`` if nothing. ``now``: for reasoning's times."""
         if type(event) is TextDelta:
             return self._say("text", event.text, now)
@@ -87,7 +87,7 @@ class ReplyAssembly:
             return self._say("reasoning", event.text, now)
         return self._apply_rare(event, now)
 
-    def _apply_rare(self, event: ModelEvent, now: int) -> Delta | None:
+    def _apply_rare(self, event: ModelEvent, now: int) -> ReplyDelta | None:
         match event:
             case ToolInputDelta():
                 call = self._calls.get(event.id)
@@ -126,7 +126,7 @@ class ReplyAssembly:
     def empty(self) -> bool:
         return not self._parts
 
-    def _say(self, kind: Literal["text", "reasoning"], text: str, now: int) -> Delta | None:
+    def _say(self, kind: Literal["text", "reasoning"], text: str, now: int) -> ReplyDelta | None:
         if not text:
             return None
         if "\x00" in text:
@@ -141,7 +141,7 @@ class ReplyAssembly:
         self._open = part
         return self._grow(part, text, kind)
 
-    def _grow(self, part: _Growing, text: str, header: Header) -> Delta:
+    def _grow(self, part: _Growing, text: str, header: Header) -> ReplyDelta:
         length = len(text)
         if self._size + length > self._limit:
             raise self._too_large()
@@ -149,7 +149,7 @@ class ReplyAssembly:
         offset = part.length
         part.pieces.append(text)
         part.length = offset + length
-        return Delta(part.index, offset, text, header)
+        return ReplyDelta(part.index, offset, text, header)
 
     def _begin(self, kind: Literal["text", "reasoning", "tool_call"]) -> _Growing:
         part = _Growing(kind, len(self._parts), [])
@@ -157,7 +157,7 @@ class ReplyAssembly:
         self._size += PART_COST
         return part
 
-    def _start_call(self, event: ToolCallStarted, now: int) -> Delta:
+    def _start_call(self, event: ToolCallStarted, now: int) -> ReplyDelta:
         name = _storable(event.name)
         self._check_room(len(event.id) + len(name) + PART_COST)
         self._close(now)
@@ -166,7 +166,7 @@ class ReplyAssembly:
         self._size += len(event.id) + len(name)
         self._calls[event.id] = call
         header = {"type": "tool_call", "id": call.call_id, "name": name}
-        return Delta(call.index, 0, "", header)
+        return ReplyDelta(call.index, 0, "", header)
 
     def _unique(self, call_id: str) -> str:
         taken = {part.call_id for part in self._parts if part.kind == "tool_call"} | self._taken
@@ -176,7 +176,7 @@ class ReplyAssembly:
             unique = f"{call_id or 'call'}-{number}"
         return unique
 
-    def _sign(self, signature: str, now: int) -> Delta | None:
+    def _sign(self, signature: str, now: int) -> ReplyDelta | None:
         """Signs the open reasoning, or makes an empty one that only has a signature."""
         if not signature:
             return None
@@ -191,7 +191,7 @@ class ReplyAssembly:
         part.signature = _storable(signature)
         self._size += len(signature)
         part.finished_at = now
-        return Delta(part.index, 0, "", header) if header else None
+        return ReplyDelta(part.index, 0, "", header) if header else None
 
     def _close(self, now: int) -> None:
         part, self._open = self._open, None

@@ -47,13 +47,13 @@ class Image:
 Told = str | Image
 
 
-def told_user(turn: UserTurn, *, sees: bool) -> list[Told]:
+def user_parts(turn: UserTurn, *, sees: bool) -> list[Told]:
     """In order; neighbouring texts stay apart, so that a prompt is not mixed with a file."""
     told = [item for part in turn.parts if (item := _told(part, sees=sees))]
     return told or ["(an empty message)"]
 
 
-def told_result(result: ToolResult, *, sees: bool) -> tuple[str, Image | None]:
+def result_parts(result: ToolResult, *, sees: bool) -> tuple[str, Image | None]:
     """The words of a tool's result, never empty, and its image if the model sees."""
     image = _image("its result", result.mime_type, result.data, sees) if result.data else None
     words = [result.content] if result.content.strip() else []

@@ -21,21 +21,21 @@ AddTurn = Callable[[list[Any], Turn], None]
 READABLE = 8
 
 
-def told_as(request: ModelRequest, key: Hashable, add_turn: AddTurn) -> list[Any]:
+def encode_incrementally(request: ModelRequest, key: Hashable, add_turn: AddTurn) -> list[Any]:
     """The conversation as the wire's messages; the list and the newest messages are the caller's.
 
     ``key``: everything beside the messages that the encoding depends on. ``add_turn`` appends a
     turn to the messages before it. Old messages may be fragments of JSON.
     """
-    kept: _Kept | None = request.memo.get(key)
+    kept: _CachedTurns | None = request.memo.get(key)
     if kept is None:
-        kept = request.memo[key] = _Kept()
+        kept = request.memo[key] = _CachedTurns()
         return kept.told(request.messages, add_turn)
     kept.freeze()
     return kept.told(request.messages, add_turn)
 
 
-class _Kept:
+class _CachedTurns:
     def __init__(self) -> None:
         self._begin()
 

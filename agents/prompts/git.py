@@ -109,7 +109,7 @@ class _Git:
         program = await asyncio.to_thread(shutil.which, "git", path=self._env.get("PATH"))
         if program is None:
             return ""
-        kept = _Kept()
+        kept = _CachedGitState()
         try:
             with open(os.devnull, "wb") as nowhere:  # noqa: PTH123, ASYNC230  no disk behind it
                 finished = await run(
@@ -125,7 +125,7 @@ class _Git:
         return kept.data.decode("utf-8", "replace") if finished.exit_code == 0 else ""
 
 
-class _Kept:
+class _CachedGitState:
     def __init__(self) -> None:
         self.data = bytearray()
 

@@ -28,7 +28,7 @@ from workspaces.log.writer import writer
 
 
 @dataclass(frozen=True, slots=True)
-class Attachment:
+class PromptAttachment:
     file_path: str
     file_name: str
     mime_type: str
@@ -40,7 +40,7 @@ class Prompt:
     session_id: str
     text: str
     run_id: str | None = None
-    attachments: tuple[Attachment, ...] = ()
+    attachments: tuple[PromptAttachment, ...] = ()
 
     def digest(self) -> str:
         """Two prompts with the same digest are the same request."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from agents.config.edits.trust_requests import answer_trust_request, apply_trust
 from agents.runs import nudges
-from agents.runs.resume import let_go_on
+from agents.runs.resume import mark_ready
 from permissions.actions.questions import answer_batch, dismiss_batch
 from permissions.actions.requests import answer_request
 from permissions.models import BatchState, PermissionRequest, QuestionBatch, RequestState
@@ -111,7 +111,7 @@ def resolve(
         folder=folder,
     )
     if resolved:
-        let_go_on(tx, request.run_key)
+        mark_ready(tx, request.run_key)
     return resolved
 
 
@@ -153,7 +153,7 @@ def resolve_batch(
             _require_fitting(questions.get(response["request_id"]), response)
         is_first = answer_batch(tx, batch, responses)
         if is_first:
-            let_go_on(tx, batch.run_key)
+            mark_ready(tx, batch.run_key)
         return is_first
     return False
 
@@ -162,7 +162,7 @@ def dismiss_open_batch(tx: Transaction, workspace_id: str, batch_id: str) -> boo
     batch = next(iter(_open_batches(workspace_id, batch_id)), None)
     if batch is None or not dismiss_batch(tx, batch):
         return False
-    let_go_on(tx, batch.run_key)
+    mark_ready(tx, batch.run_key)
     return True
 
 

@@ -11,7 +11,7 @@ import orjson
 
 from agents.models import RunKind, RunState
 from agents.runs.accept import Prompt, accept_prompt
-from agents.runs.lease import Held, hold
+from agents.runs.lease import Lease, require_lease
 from agents.runs.rows import RunRow
 from agents.tools.contract import (
     ChildEnded,
@@ -35,7 +35,7 @@ class TooDeep(Exception):
     """An agent's agent's agent may not have another one."""
 
 
-def errand_of(tx: Transaction, held: Held, call_id: str) -> tuple[bool, ErrandEnd | None]:
+def errand_of(tx: Transaction, held: Lease, call_id: str) -> tuple[bool, ErrandEnd | None]:
     """Whether the call was sent for before, and what came of it if it has ended."""
     child = tx.fetch(
         "SELECT state, outcome, message_id, error, errand FROM agents_run"
@@ -62,10 +62,10 @@ def errand_of(tx: Transaction, held: Held, call_id: str) -> tuple[bool, ErrandEn
 
 
 def begin_errand(
-    tx: Transaction, held: Held, errand: Errand, *, message_id: str, call_id: str
+    tx: Transaction, held: Lease, errand: Errand, *, message_id: str, call_id: str
 ) -> None:
     """Sends for it, once. Raises ``TooDeep``."""
-    run = hold(tx, held)
+    run = require_lease(tx, held)
     match errand:
         case ChildTask():
             _begin_child(tx, run, errand, message_id=message_id, call_id=call_id)

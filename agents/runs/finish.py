@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from agents.models import RunKind, RunOutcome, RunState, SubAgentState
 from agents.runs.messages import finish_reply, give_results, open_call_ids, store_prompt
-from agents.runs.resume import let_go_on
+from agents.runs.resume import mark_ready
 from agents.runs.rows import RunRow, read_runs, run_wire, unfinished_runs
 from agents.turn.error_text import split_error
 from agents.turn.notes import CANCELLED_NOTE, CANCELLED_RESULT
@@ -146,7 +146,7 @@ def _return_to(tx: Transaction, run: RunRow, parent_key: int) -> None:
     ((cost,),) = tx.fetch("SELECT cost FROM workspaces_session WHERE id = %s", [run.session_id])
     add_usage(tx, parent.session_id, cost=cost)
     tell_session(tx, parent.workspace_id, parent.session_id)
-    let_go_on(tx, parent_key)
+    mark_ready(tx, parent_key)
 
 
 def close_session_work(tx: Transaction, workspace_id: str, session_id: str) -> None:

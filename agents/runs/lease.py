@@ -18,7 +18,7 @@ class LeaseLost(Overtaken):
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class Lease:
     """Proof of a claim."""
 
     key: int
@@ -27,7 +27,7 @@ class Held:
     session_id: str
 
 
-def hold(tx: Transaction, held: Held) -> RunRow:
+def require_lease(tx: Transaction, held: Lease) -> RunRow:
     """The run's row, if the claim still stands. Raises ``LeaseLost``."""
     rows = read_runs(tx, "r.id = %s", [held.key])
     if not rows or rows[0].fence != held.fence or rows[0].state != RunState.RUNNING:

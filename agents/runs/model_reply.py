@@ -13,10 +13,10 @@ from agents.llm.usage import cost_of
 from agents.prompts.template import summary_prompt
 from agents.runs.calls.file_tracker import DatabaseTodos
 from agents.runs.conversation import Conversation, read_transcript
-from agents.runs.lease import Held
+from agents.runs.lease import Lease
 from agents.runs.messages import whole_calls
 from agents.runs.reply import Checkpoints, Reply
-from agents.runs.setup import Brief, Briefing
+from agents.runs.setup import RunSetup, SetupInUse
 from agents.runs.steps import ReplyWrite, Written
 from agents.tools.contract import Todo
 from agents.turn.inputs import Asked, Input, Replied, ReplyFailed
@@ -34,7 +34,7 @@ ASK = "Write the summary of this conversation now, as you were told."
 
 
 def summary_request(
-    brief: Brief,
+    brief: RunSetup,
     messages: Sequence[Message],
     todos: Sequence[Todo],
     *,
@@ -61,8 +61,8 @@ NO_SUMMARY = "The model gave no summary of the conversation; try again, or begin
 class Speaker:
     def __init__(
         self,
-        held: Held,
-        briefing: Briefing,
+        held: Lease,
+        briefing: SetupInUse,
         conversation: Conversation,
         *,
         hub: Hub,
@@ -101,7 +101,7 @@ class Speaker:
         )
         return self._reply
 
-    async def receive(self, reply: Reply, brief: Brief, *, was_exhausted: bool) -> None:
+    async def receive(self, reply: Reply, brief: RunSetup, *, was_exhausted: bool) -> None:
         """Streams it to its end and tells what came of it. Cancelling closes the stream."""
         request = await self._request(reply, brief, was_exhausted=was_exhausted)
         try:
@@ -124,7 +124,7 @@ class Speaker:
         tokens = self._conversation.tokens(prompt_tokens + usage.output)
         self._tell(Replied(stopped.reason, asked, self._briefing.is_full(tokens)))
 
-    async def _request(self, reply: Reply, brief: Brief, *, was_exhausted: bool) -> ModelRequest:
+    async def _request(self, reply: Reply, brief: RunSetup, *, was_exhausted: bool) -> ModelRequest:
         if reply.is_summary:
             return summary_request(
                 brief,

@@ -20,12 +20,12 @@ from agents.runs import claim
 from agents.runs.children.child_run import FleetRun
 from agents.runs.claim import claim_runs, renew_leases
 from agents.runs.finish import close_session_work, settle_failed
-from agents.runs.lease import Held, LeaseLost, hold
+from agents.runs.lease import Lease, LeaseLost, require_lease
 from agents.runs.reply import Checkpoints
 from agents.runs.rescue import rescue_run
 from agents.runs.rows import Claimed
 from agents.runs.run import RunTask
-from agents.runs.setup import Brief, brief_of
+from agents.runs.setup import RunSetup, brief_of
 from workspaces.delivery.hub import Hub
 from workspaces.log.errors import Refusal, ShuttingDown
 from workspaces.log.outage import outage
@@ -55,7 +55,7 @@ class RunPool:
         *,
         hub: Hub,
         settings: PoolSettings,
-        brief_of: Callable[[Claimed], Awaitable[Brief]] = brief_of,
+        brief_of: Callable[[Claimed], Awaitable[RunSetup]] = brief_of,
     ) -> None:
         """``brief_of``: where a run gets its model, prompt and tools from."""
         self.worker = worker
@@ -210,9 +210,9 @@ class RunPool:
             self._wake.set()  # its session's next run may be claimed
             logger.debug("run ends", extra=log)
 
-    async def _settle_failed(self, held: Held) -> None:
+    async def _settle_failed(self, held: Lease) -> None:
         def job(tx: Transaction) -> None:
-            run = hold(tx, held)
+            run = require_lease(tx, held)
             settle_failed(tx, run, "internal error: the server's log has the details")
             close_session_work(tx, run.workspace_id, run.session_id)
 

@@ -14,7 +14,7 @@ import orjson
 from agents.llm.assembly import ReplyAssembly
 from agents.llm.contract import ModelEvent, ModelRequest, Provider, Restarted, Stopped
 from agents.llm.retries import MOST_TRIES, stream_with_retries
-from agents.runs.lease import Held, hold
+from agents.runs.lease import Lease, require_lease
 from workspaces.actions import messages
 from workspaces.delivery.hub import Hub
 from workspaces.delivery.open_message import LiveMessage
@@ -40,7 +40,7 @@ class Retry:
 class Checkpoint:
     """The words of an open reply so far."""
 
-    held: Held
+    held: Lease
     message_id: str
     stream_number: int
     parts: Parts
@@ -67,9 +67,9 @@ def save_checkpoints(tx: Transaction, checkpoints: Sequence[Checkpoint]) -> None
     )
 
 
-def restart_reply(tx: Transaction, held: Held, message_id: str, retry: Retry) -> int:
+def restart_reply(tx: Transaction, held: Lease, message_id: str, retry: Retry) -> int:
     """The model's try failed and is repeated: its words so far are forgotten."""
-    run = hold(tx, held)
+    run = require_lease(tx, held)
     return messages.restart_message(tx, run.workspace_id, message_id, retry=asdict(retry))
 
 
@@ -130,7 +130,7 @@ class Checkpoints:
 class Reply:
     """The reply that a run is receiving, or has received and not yet saved."""
 
-    held: Held
+    held: Lease
     hub: Hub
     checkpoints: Checkpoints
     number: int

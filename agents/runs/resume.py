@@ -24,7 +24,7 @@ def answered_calls(tx: Transaction, run: RunRow, waiting: Sequence[str]) -> list
     return [call_id for call_id in waiting if has_come.get(call_id)]
 
 
-def let_go_on(tx: Transaction, run_key: int) -> None:
+def mark_ready(tx: Transaction, run_key: int) -> None:
     """What a run waited for has come. One that is not parked yet finds it when it wants to park."""
     tx.execute(
         "UPDATE agents_run SET state = 'ready' WHERE id = %s AND state = 'parked'", [run_key]

@@ -19,11 +19,11 @@ from django.conf import settings
 from agents.models import RunKind
 from agents.runs.calls.run_calls import RunCalls
 from agents.runs.conversation import Conversation, read_transcript, steps_of
-from agents.runs.lease import Held
+from agents.runs.lease import Lease
 from agents.runs.model_reply import Speaker
 from agents.runs.reply import Checkpoints
 from agents.runs.rows import Claimed
-from agents.runs.setup import Brief, Briefing
+from agents.runs.setup import RunSetup, SetupInUse
 from agents.runs.steps import Step, Written, begin_run, step_of, write_step
 from agents.runs.title import FirstTitle, Side
 from agents.runs.tool_servers.mcp_servers import record_late_servers
@@ -117,17 +117,17 @@ class RunTask:
         hub: Hub,
         checkpoints: Checkpoints,
         server_mark: str,
-        brief_of: Callable[[Claimed], Awaitable[Brief]],
+        brief_of: Callable[[Claimed], Awaitable[RunSetup]],
         side: Side,
     ) -> None:
         """``side`` begins work that may outlive the run."""
         self.claimed = claimed
-        self.held = Held(claimed.key, claimed.fence, claimed.workspace_id, claimed.session_id)
+        self.held = Lease(claimed.key, claimed.fence, claimed.workspace_id, claimed.session_id)
         self._brief_of = brief_of
         self._inbox: asyncio.Queue[Input] = asyncio.Queue()
         self._cancelled = asyncio.Event()
         self._turn = Turn()
-        self._briefing = Briefing()
+        self._briefing = SetupInUse()
         self._conversation = Conversation()
         self._title = FirstTitle(claimed, side)
         self._work = Work(claimed.key)

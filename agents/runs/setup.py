@@ -109,7 +109,7 @@ class Model:
 
 
 @dataclass(frozen=True, slots=True)
-class Brief:
+class RunSetup:
     model: Model
     system: str = field(repr=False)
     tools: Mapping[str, Tool[Any]]
@@ -126,7 +126,7 @@ class Brief:
 Adapt = Callable[[Claimed, Settings], Settings]
 
 
-async def brief_of(claimed: Claimed, *, adapt: Adapt | None = None) -> Brief:
+async def brief_of(claimed: Claimed, *, adapt: Adapt | None = None) -> RunSetup:
     """Raises ``agents.llm.errors.ModelError`` when no model can be had."""
     workspace_id, path = claimed.workspace_id, claimed.path
     config = await configs().newest_config_of(workspace_id)
@@ -149,7 +149,7 @@ async def brief_of(claimed: Claimed, *, adapt: Adapt | None = None) -> Brief:
     )
     render = _PROMPTS.get(claimed.kind, main_prompt)
     tools = await toolbox_of(workspace_id, claimed.kind, settings)
-    return Brief(
+    return RunSetup(
         model=model,
         system=render(facts),
         tools=tools,
@@ -184,12 +184,14 @@ def model_for(settings: Settings, choice: ModelChoice, env: Mapping[str, str]) -
     return Model(choice, info, provider_for(provider, env, silence_seconds=silence))
 
 
-class Briefing:
+class SetupInUse:
     def __init__(self) -> None:
-        self.brief: Brief | None = None
+        self.brief: RunSetup | None = None
         self.fault = ""
 
-    async def read(self, claimed: Claimed, brief_of: Callable[[Claimed], Awaitable[Brief]]) -> None:
+    async def read(
+        self, claimed: Claimed, brief_of: Callable[[Claimed], Awaitable[RunSetup]]
+    ) -> None:
         try:
             self.brief = await brief_of(claimed)
         except ModelError as error:

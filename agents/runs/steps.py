@@ -16,7 +16,7 @@ import orjson
 from agents.config.settings import ModelChoice
 from agents.models import RunKind, RunOutcome, RunState
 from agents.runs.finish import close_session_work, end_run, settle_cancelled
-from agents.runs.lease import Held, hold
+from agents.runs.lease import Lease, require_lease
 from agents.runs.messages import (
     finish_reply,
     fold_prompts,
@@ -109,9 +109,9 @@ class Written:
     answered: tuple[str, ...] = ()  # calls whose answers came before parking: not parked
 
 
-def begin_run(tx: Transaction, held: Held) -> RunRow | None:
+def begin_run(tx: Transaction, held: Lease) -> RunRow | None:
     """Stores the prompt of a run that starts. ``None``: it was cancelled before, and is ended."""
-    run = hold(tx, held)
+    run = require_lease(tx, held)
     if run.is_cancelled:
         settle_cancelled(tx, run)
         close_session_work(tx, run.workspace_id, run.session_id)
@@ -131,9 +131,9 @@ def begin_run(tx: Transaction, held: Held) -> RunRow | None:
     return run
 
 
-def write_step(tx: Transaction, held: Held, step: Step) -> Written:
+def write_step(tx: Transaction, held: Lease, step: Step) -> Written:
     """Carries a step's durable effects out, all or none."""
-    run = hold(tx, held)
+    run = require_lease(tx, held)
     ends_cancelled = step.end is not None and step.end.outcome is Outcome.CANCELLED
     if run.is_cancelled and not ends_cancelled:
         return Written(is_cancelled=True)

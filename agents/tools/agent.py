@@ -16,7 +16,7 @@ from agents.tools.contract import (
     ToolContext,
     ToolOutcome,
 )
-from agents.tools.description import beside
+from agents.tools.description import load_description
 from agents.tools.limits import MAX_AGENT_ANSWER, MAX_AGENT_PROMPT, cut_middle
 
 TITLE_CHARS = 60
@@ -31,7 +31,7 @@ class AgentTool:
     parallel = True  # several work side by side
     spec = ToolSpec(
         name="agent",
-        description=beside(__file__),
+        description=load_description(__file__),
         schema={
             "type": "object",
             "properties": {

@@ -59,7 +59,7 @@ class FileMark:
     size: int
 
 
-class FileLedger(Protocol):
+class FileTracker(Protocol):
     """The session's memory of files: what it has read, and each version it made."""
 
     @property
@@ -119,7 +119,7 @@ class ToolContext:
     call_id: str
     env: Mapping[str, str] = field(repr=False)  # the whole environment for processes
     process_mark: str  # put into the environment of every process, to find and end it
-    files: FileLedger
+    files: FileTracker
     todos: TodoList
     progress: Callable[[str], None]  # more output, for clients that watch; cheap to call
     workspace_id: str = ""
@@ -194,7 +194,7 @@ ErrandEnd: TypeAlias = ChildEnded | QuestionsAnswered
 
 
 @runtime_checkable
-class ErrandTool(Tool[Args], Protocol[Args]):
+class DelegatingTool(Tool[Args], Protocol[Args]):
     """A tool that does nothing by itself: it sends for something and makes a result of it.
 
     What it waits for is stored, outlives the process, and blocks nobody. ``run`` is

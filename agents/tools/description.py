@@ -5,5 +5,5 @@ from __future__ import annotations
 from pathlib import Path
 
 
-def beside(module_file: str) -> str:
+def load_description(module_file: str) -> str:
     return Path(module_file).with_suffix(".md").read_text(encoding="utf-8").strip()

@@ -18,7 +18,7 @@ from agents.tools.contract import (
     ToolContext,
     ToolOutcome,
 )
-from agents.tools.description import beside
+from agents.tools.description import load_description
 from agents.tools.limits import MAX_CHOICES, MAX_QUESTION_CHARS, MAX_QUESTIONS
 from workspaces.log.ids import new_id
 
@@ -41,7 +41,7 @@ class QuestionTool:
     parallel = False
     spec = ToolSpec(
         name="question",
-        description=beside(__file__),
+        description=load_description(__file__),
         schema={
             "type": "object",
             "properties": {

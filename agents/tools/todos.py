@@ -9,7 +9,7 @@ from typing import Any
 from agents.llm.contract import ToolSpec
 from agents.tools import arguments
 from agents.tools.contract import BadArguments, Question, Todo, ToolContext, ToolOutcome
-from agents.tools.description import beside
+from agents.tools.description import load_description
 from agents.tools.limits import MAX_TODO_CHARS, MAX_TODOS
 
 STATUSES = ("pending", "in_progress", "completed")
@@ -24,7 +24,7 @@ class Todos:
     parallel = False
     spec = ToolSpec(
         name="todos",
-        description=beside(__file__),
+        description=load_description(__file__),
         schema={
             "type": "object",
             "properties": {

@@ -12,9 +12,9 @@ from agents.config.providers.catalogue import KnownProvider, known_providers
 from agents.config.providers.kinds import provisioned_kind
 from agents.config.settings import ModelChoice, ModelInfo, ProviderSettings, Settings
 from agents.fleet.provisioning import Credential, ProvisionSpec
-from agents.fleet.wire import Run
+from agents.fleet.wire import RunFrame
 from agents.runs.rows import Claimed
-from agents.runs.setup import Brief, brief_of
+from agents.runs.setup import RunSetup, brief_of
 from agents.tools.registry import READ_ONLY
 
 # Nobody sits before a child who could be asked anything but for permission.
@@ -27,15 +27,15 @@ READING = frozenset({*READ_ONLY, "todos"})
 class Equipment:
     def __init__(self, spec: ProvisionSpec) -> None:
         self._spec = spec
-        self._runs: dict[str, Run] = {}  # by session
+        self._runs: dict[str, RunFrame] = {}  # by session
 
-    def expect(self, session_id: str, run: Run) -> None:
+    def expect(self, session_id: str, run: RunFrame) -> None:
         self._runs[session_id] = run
 
     def forget(self, session_id: str) -> None:
         self._runs.pop(session_id, None)
 
-    async def brief_of(self, claimed: Claimed) -> Brief:
+    async def brief_of(self, claimed: Claimed) -> RunSetup:
         """Raises ``agents.llm.errors.ModelError``."""
         brief = await brief_of(claimed, adapt=self._adapted)
         capabilities = self._spec.capabilities

@@ -9,7 +9,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Sequence
 
-from agents.fleet.child.executor import Executor
+from agents.fleet.child.executor import RunExecutor
 from agents.fleet.child.process import run_child
 from agents.fleet.provisioning import ProvisionSpec
 
@@ -23,7 +23,7 @@ def main(arguments: Sequence[str]) -> int:
     return run_child(arguments, dict.fromkeys(TURNS, _own_turn))
 
 
-def _own_turn(spec: ProvisionSpec) -> Executor:
+def _own_turn(spec: ProvisionSpec) -> RunExecutor:
     from crushsite.child.own_turn import OwnTurn  # noqa: PLC0415  it is dear to load
 
     return OwnTurn(spec)

@@ -19,10 +19,10 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agents.fleet.child.executor import Executor, ExecutorFailed
-from agents.fleet.child.run_context import Desk
+from agents.fleet.child.executor import ExecutorFailed, RunExecutor
+from agents.fleet.child.run_context import RunContext
 from agents.fleet.provisioning import ProvisionSpec
-from agents.fleet.wire import Run, Terminal
+from agents.fleet.wire import RunFrame, Terminal
 
 if TYPE_CHECKING:
     from agents.fleet.child.turn_host import TurnRules
@@ -41,7 +41,7 @@ class OwnTurn:
         self._temporary: Path | None = None
         self._lock: int | None = None
         self._server: ServerProcess | None = None
-        self._turns: Executor | None = None
+        self._turns: RunExecutor | None = None
 
     async def start(self) -> None:
         """Raises ``ExecutorFailed``."""
@@ -68,7 +68,7 @@ class OwnTurn:
             _ChildTurnHost(server, equipment, workspace_id, rules_of(self._spec))
         )
 
-    async def run(self, desk: Desk) -> Terminal:
+    async def run(self, desk: RunContext) -> Terminal:
         if self._turns is None:
             raise ExecutorFailed("The child has not been started.")
         return await self._turns.run(desk)
@@ -160,7 +160,7 @@ class _ChildTurnHost:
         self.rules = rules
 
     @asynccontextmanager
-    async def working(self, session_id: str, run: Run) -> AsyncIterator[str]:
+    async def working(self, session_id: str, run: RunFrame) -> AsyncIterator[str]:
         self._equipment.expect(session_id, run)
         try:
             yield self._workspace_id

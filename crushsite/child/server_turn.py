@@ -14,11 +14,11 @@ from django.conf import settings
 
 from agents.fleet.child.consumer import Entrance
 from agents.fleet.child.conversation import Tally
-from agents.fleet.child.executor import Executor
+from agents.fleet.child.executor import RunExecutor
 from agents.fleet.child.script import EchoExecutor, ScriptExecutor
 from agents.fleet.child.turn import TurnExecutor
 from agents.fleet.child.turn_host import TurnRules
-from agents.fleet.wire import Run
+from agents.fleet.wire import RunFrame
 from agents.runs import teardown
 from crushsite.process import ServerProcess
 from workspaces.api.bodies import checked
@@ -32,7 +32,7 @@ from workspaces.log.ids import new_id
 def entrance_of(server: ServerProcess) -> Entrance:
     """As the settings say; nobody is let in where they are not complete."""
     tally = Tally()
-    executor: Executor | None = None
+    executor: RunExecutor | None = None
     match settings.CRUSH_FLEET_EXECUTOR:
         case "echo":
             executor = EchoExecutor()
@@ -53,7 +53,7 @@ class _ServerTurnHost:
         self.rules = TurnRules()
 
     @asynccontextmanager
-    async def working(self, _session_id: str, _run: Run) -> AsyncIterator[str]:
+    async def working(self, _session_id: str, _run: RunFrame) -> AsyncIterator[str]:
         """A client of the workspace as long as the assignment lasts."""
         client_id = new_id()
         form: dict[str, Any] = {"path": self._path, "client_id": client_id}

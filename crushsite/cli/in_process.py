@@ -37,7 +37,7 @@ from workspaces.actions.sessions import create_session, rename_session
 from workspaces.api.bodies import checked
 from workspaces.api.opening import OpeningForm, open_for_client
 from workspaces.api.writing import write_in_open
-from workspaces.delivery.attachments import Attachment
+from workspaces.delivery.attachments import StreamAttachment
 from workspaces.delivery.readers import Wire
 from workspaces.delivery.subscribe import stream_native
 from workspaces.log.errors import Refusal
@@ -61,7 +61,7 @@ class InProcess:
         self._process = ServerProcess(ProcessShape(works=works, serves=True, is_alone=is_alone))
         # One that only stores a prompt is gone before another could use it.
         self._private = PrivateServer(self._process, folder) if works and is_alone else None
-        self._attachment: Attachment | None = None
+        self._attachment: StreamAttachment | None = None
         self._is_started = False
 
     async def open(self) -> None:

@@ -18,7 +18,7 @@ from twisted.web import http
 from typing_extensions import override
 
 from crushsite.server.transport import CLOCK, Exchange
-from workspaces.client_ids import Connection
+from workspaces.client_ids import ClientConnection
 
 _HTTPChannel: Any = http.HTTPChannel
 
@@ -210,7 +210,7 @@ class Channel(_HTTPChannel):  # type: ignore[misc]  # Twisted is untyped here
     def __init__(self, server: Any) -> None:
         super().__init__()
         self.factory = server
-        self.connection = Connection()
+        self.connection = ClientConnection()
 
     @override
     def lineReceived(self, line: bytes) -> None:

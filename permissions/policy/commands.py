@@ -17,8 +17,8 @@ from permissions.policy.prefixes import check_environment, check_local
 from permissions.policy.programs import PREFIXES, RULES
 from permissions.policy.reading import Reads
 from permissions.policy.steps import Loop, Opened, Simple, Step, Test
-from permissions.policy.syntax import Line, read_line
-from permissions.policy.words import Doubt, Word
+from permissions.policy.syntax import CommandLine, read_line
+from permissions.policy.words import Word, WordDoubt
 
 _PLACES = re.compile(r"(?:/usr)?(?:/local)?/bin/|/opt/homebrew/bin/")
 
@@ -60,13 +60,13 @@ class _Judge:
     def variable(name: str, value: Word) -> None:
         try:
             check_local(name)
-        except Doubt:
+        except WordDoubt:
             check_environment(name, value)
 
     def run(self, words: tuple[Word, ...]) -> None:
         name = words[0].exact if words else None
         if not name:
-            raise Doubt("It runs a program whose name is computed.")
+            raise WordDoubt("It runs a program whose name is computed.")
         place = _PLACES.match(name)
         program = name[place.end() :] if place else name
         self.programs.add(program)
@@ -76,7 +76,7 @@ class _Judge:
         elif rule := RULES.get(program):
             rule(words[1:])
         else:
-            raise Doubt(f"It runs {program[:60]!r}, which is not known to only read.")
+            raise WordDoubt(f"It runs {program[:60]!r}, which is not known to only read.")
 
 
 def judge(command: str) -> Verdict:
@@ -88,17 +88,17 @@ def judge(command: str) -> Verdict:
             judging.step(step)
         if {"cd", "git"} <= judging.programs:
             # Another folder may hold a repository whose configuration names programs to run.
-            raise Doubt("It uses git in another folder.")
-    except Doubt as doubt:
+            raise WordDoubt("It uses git in another folder.")
+    except WordDoubt as doubt:
         return Verdict(read_only=False, reason=str(doubt))
     try:
         reads = _reads(line, judging.runs)
-    except Doubt:
+    except WordDoubt:
         reads = None
     return Verdict(True, "Everything that it runs only reads.", frozenset(judging.programs), reads)
 
 
-def _reads(line: Line, runs: Sequence[tuple[str, tuple[Word, ...]]]) -> Reads:
+def _reads(line: CommandLine, runs: Sequence[tuple[str, tuple[Word, ...]]]) -> Reads:
     """Raises ``Doubt``."""
     own = frozenset(
         [step.name for step in line.steps if isinstance(step, Loop)]

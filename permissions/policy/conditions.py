@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-from permissions.policy.words import Doubt, Shape, Word
+from permissions.policy.words import Shape, Word, WordDoubt
 
 _UNARY = frozenset(f"-{letter}" for letter in "bcdefghknprsuwxzGLNOS")
 _COMPARE = frozenset({"=", "==", "!=", "-nt", "-ot", "-ef"})
@@ -26,7 +26,7 @@ def compares(args: tuple[Word, ...]) -> None:
 def compares_in_brackets(args: tuple[Word, ...]) -> None:
     """The rule for ``[``."""
     if not args or args[-1].exact != "]":
-        raise Doubt("It is not understood.")
+        raise WordDoubt("It is not understood.")
     compares(args[:-1])
 
 
@@ -45,13 +45,13 @@ def _split(args: tuple[Word, ...], joints: set[str]) -> list[tuple[Word, ...]]:
         else:
             parts[-1].append(word)
     if len(parts) > 1 and any(word.exact is None for word in args):
-        raise Doubt("It compares unknown values in more than one clause.")
+        raise WordDoubt("It compares unknown values in more than one clause.")
     return [tuple(part) for part in parts]
 
 
 def _clause(clause: tuple[Word, ...], *, numbers_only: bool) -> None:
     if any(word.shape > Shape.ONE for word in clause):
-        raise Doubt("It compares a value that is not quoted.")
+        raise WordDoubt("It compares a value that is not quoted.")
     if clause and clause[0].exact == "!":
         clause = clause[1:]
     if len(clause) <= 1:
@@ -65,4 +65,4 @@ def _clause(clause: tuple[Word, ...], *, numbers_only: bool) -> None:
             return
         if operator in _ARITHMETIC and (numbers or not numbers_only):
             return
-    raise Doubt("It makes a comparison that is not judged.")
+    raise WordDoubt("It makes a comparison that is not judged.")

@@ -14,7 +14,7 @@ from permissions.policy.protected import covers_folder
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class PolicyRequest:
     """What a tool wants to do, and for which session."""
 
     session_id: str
@@ -26,7 +26,7 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Grant:
+class StandingGrant:
     """What a person allowed for the rest of a session: a path, or a folder with all in it."""
 
     session_id: str
@@ -35,7 +35,7 @@ class Grant:
     path: str
     is_folder: bool = False
 
-    def covers(self, asked: Asked, path: str) -> bool:
+    def covers(self, asked: PolicyRequest, path: str) -> bool:
         if (self.session_id, self.tool_name, self.action) != (
             asked.session_id,
             asked.tool_name,
@@ -45,7 +45,7 @@ class Grant:
         return self.path == path or (self.is_folder and covers_folder(self.path, path))
 
 
-class Outcome(Enum):
+class PolicyOutcome(Enum):
     ALLOW = "allow"
     DENY = "deny"
     ASK = "ask"
@@ -53,12 +53,16 @@ class Outcome(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    outcome: Outcome
+    outcome: PolicyOutcome
     reason: str  # a sentence, for the record of what was decided
 
 
 def decide(
-    question: Asked, *, skip: bool, allowed_tools: frozenset[str], grants: Collection[Grant]
+    question: PolicyRequest,
+    *,
+    skip: bool,
+    allowed_tools: frozenset[str],
+    grants: Collection[StandingGrant],
 ) -> Decision:
     """``skip`` is the workspace's wish never to be asked; ``allowed_tools`` is configuration.
 
@@ -67,16 +71,16 @@ def decide(
     question about several files needs a grant for each.
     """
     if not question.session_id or not question.tool_name:
-        return Decision(Outcome.DENY, "The request names no session or no tool.")
+        return Decision(PolicyOutcome.DENY, "The request names no session or no tool.")
     if skip:
-        return Decision(Outcome.ALLOW, "This workspace asks for nothing.")
+        return Decision(PolicyOutcome.ALLOW, "This workspace asks for nothing.")
     if question.always_asks:
-        return Decision(Outcome.ASK, "It changes a file that programs obey.")
+        return Decision(PolicyOutcome.ASK, "It changes a file that programs obey.")
     if question.tool_name in allowed_tools:
-        return Decision(Outcome.ALLOW, "The configuration allows this tool.")
+        return Decision(PolicyOutcome.ALLOW, "The configuration allows this tool.")
     if f"{question.tool_name}:{question.action}" in allowed_tools:
-        return Decision(Outcome.ALLOW, "The configuration allows this tool to do this.")
+        return Decision(PolicyOutcome.ALLOW, "The configuration allows this tool to do this.")
     wanted = question.files or (question.path,)
     if all(any(grant.covers(question, path) for grant in grants) for path in wanted):
-        return Decision(Outcome.ALLOW, "It was allowed for this session.")
-    return Decision(Outcome.ASK, "Nothing allows it yet.")
+        return Decision(PolicyOutcome.ALLOW, "It was allowed for this session.")
+    return Decision(PolicyOutcome.ASK, "Nothing allows it yet.")

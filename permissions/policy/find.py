@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from permissions.policy.options import names
-from permissions.policy.words import Doubt, Shape, Word
+from permissions.policy.words import Shape, Word, WordDoubt
 
 _ALONE = names(
     "-H -L -P -O1 -O2 -O3 ( ) ! , -a -o -and -or -not -print -print0 -ls -prune -quit -depth -empty",
@@ -29,13 +29,13 @@ def only_looks(args: tuple[Word, ...]) -> None:
             pending = False
             # One word, whatever it holds, is the value; several might hold a second expression.
             if (word.shape is Shape.EACH and not word.is_operand) or word.shape is Shape.LOOSE:
-                raise Doubt("It is given a pattern that is not quoted.")
+                raise WordDoubt("It is given a pattern that is not quoted.")
             if text is None or not text.startswith("-") or _LESS_THAN.fullmatch(text):
                 continue
-            raise Doubt("It is given a value that looks like an option.")
+            raise WordDoubt("It is given a value that looks like an option.")
         if text in _VALUED:
             pending = True
         elif text in _ALONE:
             continue
         elif not word.is_operand:
-            raise Doubt(f"It is given {word.text}, which is not known to only look."[:200])
+            raise WordDoubt(f"It is given {word.text}, which is not known to only look."[:200])

@@ -13,7 +13,7 @@ import re
 from collections.abc import Mapping
 
 from permissions.policy.options import Options, Parsed, Rule, names
-from permissions.policy.words import Doubt, Word
+from permissions.policy.words import Word, WordDoubt
 
 # No ``submodule`` and no ``ignore-submodules``: with them git starts another one in submodules.
 _DIFF = names(
@@ -57,7 +57,7 @@ def _check_formats(args: tuple[Word, ...]) -> None:
     for word in args:
         is_format = word.text.startswith(("--pretty", "--format", "--sort")) or format_follows
         if is_format and (word.exact is None or _SIGNATURE.search(word.text)):
-            raise Doubt("It prints in a format that may run another program.")
+            raise WordDoubt("It prints in a format that may run another program.")
         format_follows = word.exact in {"--format", "--pretty", "--sort"}
 
 
@@ -68,7 +68,7 @@ def _looks_at_history(args: tuple[Word, ...]) -> None:
 
 def _lists(parsed: Parsed, *, short: str) -> None:
     if parsed.operands and not parsed.options & (_LISTS | set(short)):
-        raise Doubt("It makes a branch or a tag.")
+        raise WordDoubt("It makes a branch or a tag.")
 
 
 def _branch(args: tuple[Word, ...]) -> None:
@@ -83,7 +83,7 @@ def _tag(args: tuple[Word, ...]) -> None:
 
 def _stash(args: tuple[Word, ...]) -> None:
     if not args or args[0].exact not in {"list", "show"}:
-        raise Doubt("It changes the stash.")
+        raise WordDoubt("It changes the stash.")
     _looks_at_history(args)
 
 
@@ -93,7 +93,7 @@ def _reflog(args: tuple[Word, ...]) -> None:
     for word in args:
         # Git looks for ``expire`` and ``delete`` behind options too.
         if not re.match(r"-|show$|HEAD|[0-9]+$", word.text):
-            raise Doubt("It may change the reflog.")
+            raise WordDoubt("It may change the reflog.")
 
 
 def _remote(args: tuple[Word, ...]) -> None:
@@ -118,13 +118,13 @@ def _config(args: tuple[Word, ...]) -> None:
     if len(rest) == 1 and _CONFIG_KEY.fullmatch(rest[0].exact or ""):
         return  # with a second word it would set the key
     if not rest or rest[0].exact not in _CONFIG_READS:
-        raise Doubt("It may change git's configuration.")
+        raise WordDoubt("It may change git's configuration.")
     _config_options.parse(rest[1:])
 
 
 def _worktree(args: tuple[Word, ...]) -> None:
     if not args or args[0].exact != "list":
-        raise Doubt("It changes work trees.")
+        raise WordDoubt("It changes work trees.")
     Options(flags="v", long=names("porcelain verbose"), operands=0)(args[1:])
 
 
@@ -137,7 +137,7 @@ def _anything_but_help(args: tuple[Word, ...]) -> None:
     # ``--help`` opens the manual with a program that the repository's configuration may name.
     for word in args:
         if word.exact == "--help" or (word.exact is None and not word.is_operand):
-            raise Doubt("It may open the manual with another program.")
+            raise WordDoubt("It may open the manual with another program.")
 
 
 _SUBCOMMANDS: Mapping[str, Rule] = {
@@ -221,5 +221,5 @@ def looks(args: tuple[Word, ...]) -> None:
     rule = _SUBCOMMANDS.get(name) if name else None
     if rule is None:
         # An alias of the user's own may be called anything, and run anything.
-        raise Doubt("It uses a part of git that is not known to only look.")
+        raise WordDoubt("It uses a part of git that is not known to only look.")
     rule(rest[1:])

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from permissions.policy.words import Doubt, Shape, Word
+from permissions.policy.words import Shape, Word, WordDoubt
 
 Rule = Callable[[tuple[Word, ...]], None]
 """Returns when the arguments cannot make the program write; else raises ``Doubt``."""
@@ -51,12 +51,12 @@ class Options:
     def __call__(self, args: tuple[Word, ...]) -> None:
         found = self.parse(args).operands
         if self.operands is not None and len(found) > self.operands:
-            raise Doubt("It is given a name that it may write to.")
+            raise WordDoubt("It is given a name that it may write to.")
         for word in found:
             if self.operands is not None and word.shape > Shape.ONE:
-                raise Doubt("It is given names that are not known.")
+                raise WordDoubt("It is given names that are not known.")
             if self.operand and not (word.exact is not None and self.operand.fullmatch(word.text)):
-                raise Doubt("It is given an argument that is not known to be harmless.")
+                raise WordDoubt("It is given an argument that is not known to be harmless.")
 
     def parse(self, args: Iterable[Word]) -> Parsed:
         found: list[Word] = []
@@ -75,22 +75,22 @@ class Options:
                 pending = False
             elif found and self.operands:
                 # Some versions take it for one more operand, which they write to.
-                raise Doubt("It is given an option behind a name.")
+                raise WordDoubt("It is given an option behind a name.")
             elif word.text.startswith("--"):
                 pending = self._long(word, options)
             elif word.exact is not None:
                 pending = self._short(word.text, options)
             else:
-                raise Doubt("It is given a word that may turn into an option.")
+                raise WordDoubt("It is given a word that may turn into an option.")
         return Parsed(tuple(found), frozenset(options))
 
     def _long(self, word: Word, options: set[str]) -> bool:
         name, equals, _ = word.text[2:].partition("=")
         # ``--name="$value"`` is one word; without quotes its value may become several.
         if word.exact is None and not (equals and word.shape is Shape.ONE):
-            raise Doubt("It is given a word that may turn into an option.")
+            raise WordDoubt("It is given a word that may turn into an option.")
         if name not in self.long:
-            raise Doubt(f"It is given --{name}, which is not known to be harmless."[:200])
+            raise WordDoubt(f"It is given --{name}, which is not known to be harmless."[:200])
         options.add(name)
         return name in self.long_valued and not equals
 
@@ -100,7 +100,7 @@ class Options:
             if letter in self.valued:
                 return place == len(text)
             if letter not in self.flags:
-                raise Doubt(f"It is given {text}, which is not known to be harmless."[:200])
+                raise WordDoubt(f"It is given {text}, which is not known to be harmless."[:200])
         return False
 
 
@@ -110,6 +110,6 @@ def only(*spellings: str) -> Rule:
 
     def rule(args: tuple[Word, ...]) -> None:
         if len(args) != 1 or args[0].exact not in allowed:
-            raise Doubt("It runs a program that can do anything.")
+            raise WordDoubt("It runs a program that can do anything.")
 
     return rule

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Mapping
 
 from permissions.policy.options import Options, names
-from permissions.policy.words import LOOSE, Doubt, Word
+from permissions.policy.words import LOOSE, Word, WordDoubt
 
 Judge = Callable[[tuple[Word, ...]], None]
 
@@ -39,7 +39,7 @@ def check_environment(name: str, value: Word) -> None:
         or (name == "GIT_OPTIONAL_LOCKS" and text == "0")  # with others git writes its index
     ):
         return
-    raise Doubt(f"It sets {name[:60]}, which may change what runs.")
+    raise WordDoubt(f"It sets {name[:60]}, which may change what runs.")
 
 
 def is_known_locale(env: Mapping[str, str]) -> bool:
@@ -52,7 +52,7 @@ def is_known_locale(env: Mapping[str, str]) -> bool:
 def check_local(name: str) -> None:
     """A variable of the shell: one that no program takes to mean something."""
     if not _LOCAL.fullmatch(name):
-        raise Doubt(f"It sets {name[:60]}, which may change what runs.")
+        raise WordDoubt(f"It sets {name[:60]}, which may change what runs.")
 
 
 def env(args: tuple[Word, ...], judge: Judge) -> None:
@@ -64,7 +64,7 @@ def env(args: tuple[Word, ...], judge: Judge) -> None:
     if not rest:
         return
     if not rest[0].is_operand:
-        raise Doubt("It changes the environment of what it runs.")
+        raise WordDoubt("It changes the environment of what it runs.")
     judge(rest)
 
 
@@ -75,7 +75,7 @@ def timeout(args: tuple[Word, ...], judge: Judge) -> None:
     while len(rest) > 1 and rest[0].exact in {"-k", "-s"} and rest[1].exact:
         rest = rest[2:]
     if not rest or not _DURATION.fullmatch(rest[0].exact or ""):
-        raise Doubt("Its time limit is not understood.")
+        raise WordDoubt("Its time limit is not understood.")
     judge(rest[1:])
 
 
@@ -123,7 +123,7 @@ def xargs(args: tuple[Word, ...], judge: Judge) -> None:
         elif _XARGS_FLAGS.fullmatch(text) or text in _XARGS_LONG:
             rest = rest[1:]
         else:
-            raise Doubt(f"It is given {text[:60]}, which is not known to be harmless.")
+            raise WordDoubt(f"It is given {text[:60]}, which is not known to be harmless.")
     if not rest:
         return
     # A placeholder may stand in any argument: then none of them is known.

@@ -16,7 +16,7 @@ from permissions.policy.find import only_looks
 from permissions.policy.git import looks
 from permissions.policy.options import Options, Rule, anything, names, only
 from permissions.policy.sed import only_prints
-from permissions.policy.words import Doubt, Word
+from permissions.policy.words import Word, WordDoubt
 
 _STORES = re.compile(r"%[^A-Za-z%]*[hjlLtqz]*n")
 
@@ -24,9 +24,9 @@ _STORES = re.compile(r"%[^A-Za-z%]*[hjlLtqz]*n")
 def _prints(args: tuple[Word, ...]) -> None:
     """``printf``: ``-v`` and ``%n`` store into a variable, and run what its subscript holds."""
     if not args or args[0].exact is None or args[0].text.startswith("-"):
-        raise Doubt("Its format is not known.")
+        raise WordDoubt("Its format is not known.")
     if _STORES.search(args[0].text.replace("%%", "")):
-        raise Doubt("Its format stores into a variable.")
+        raise WordDoubt("Its format stores into a variable.")
 
 
 def _dumps(args: tuple[Word, ...]) -> None:
@@ -35,19 +35,19 @@ def _dumps(args: tuple[Word, ...]) -> None:
     for word in args:
         text = word.exact
         if text is None and not (word.is_operand and word.shape == 1):
-            raise Doubt("It is given names that are not known.")
+            raise WordDoubt("It is given names that are not known.")
         if pending:
             pending = False
             if not re.fullmatch(r"-?(0x)?[0-9a-fA-F]+", text or ""):
-                raise Doubt("It is given an option that is not understood.")
+                raise WordDoubt("It is given an option that is not understood.")
         elif operands or text is None or not text.startswith("-"):
             operands += 1  # behind the first, options are names of files, too
         elif text in {"-c", "-g", "-l", "-s"}:
             pending = True
         elif text not in {"-p", "-ps", "-plain", "-u", "-b", "-e", "-E", "-i"}:
-            raise Doubt("It is given an option that is not known to be harmless.")
+            raise WordDoubt("It is given an option that is not known to be harmless.")
     if operands > 1:
-        raise Doubt("It is given a name that it writes to.")
+        raise WordDoubt("It is given a name that it writes to.")
 
 
 _sorts = Options(

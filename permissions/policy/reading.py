@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from permissions.policy.options import names
-from permissions.policy.words import Doubt, Shape, Word
+from permissions.policy.words import Shape, Word, WordDoubt
 
 _UNKNOWN = "It reads a path that is not known before it runs."
 _NO_FILES = names(
@@ -70,7 +70,7 @@ class Reads:
             self.operands(rule(args))
         elif name in _NO_FILES:
             if name == "ps" and any(_shows_environment(word) for word in args):
-                raise Doubt("It shows the environment of other programs.")
+                raise WordDoubt("It shows the environment of other programs.")
             for word in args:
                 self.shown(word, own=own)
         else:
@@ -83,7 +83,7 @@ class Reads:
             if word.pattern is not None and word.shape is Shape.EACH:
                 self._pattern(word.pattern)
             elif word.exact is None:
-                raise Doubt(_UNKNOWN)
+                raise WordDoubt(_UNKNOWN)
             else:
                 self._exact(word.text)
 
@@ -95,7 +95,7 @@ class Reads:
         set_here = own & (word.names - _NOT_A_NAME)
         is_unknown = word.shape is Shape.LOOSE and (not word.names or bool(set_here))
         if is_unknown or (word.exact or "").startswith("~"):
-            raise Doubt(_UNKNOWN)
+            raise WordDoubt(_UNKNOWN)
 
     def _exact(self, text: str) -> None:
         if text in _HARMLESS_FILES:
@@ -105,21 +105,21 @@ class Reads:
             # A value may stand directly behind a letter: ``-f/etc/x``, ``-nf../x``.
             parts |= {text[start:] for start in range(2, len(text))}
         if any(part.startswith("~") for part in parts):
-            raise Doubt(_UNKNOWN)
+            raise WordDoubt(_UNKNOWN)
         self.paths |= {part for part in parts if part} - _HARMLESS_FILES
 
     def _pattern(self, pattern: str) -> None:
         # Braces are replaced before names are matched: ``{a,/etc}/*``.
         if re.search(r"[{,]\.?\.?/|\{[^}]*/|\.\.\}|^~|[=,{:]~", pattern):
-            raise Doubt(_UNKNOWN)
+            raise WordDoubt(_UNKNOWN)
         found = {part for part in (pattern, *_behind_each(pattern, "=")) if part}
         if any(_may_become_parent(name) for part in found for name in part.split("/")):
-            raise Doubt(_UNKNOWN)
+            raise WordDoubt(_UNKNOWN)
         self.patterns |= found
 
     def _enter(self, args: Sequence[Word]) -> None:
         if len(args) != 1 or args[0].exact is None or args[0].text.startswith(("-", "~")):
-            raise Doubt(_UNKNOWN)
+            raise WordDoubt(_UNKNOWN)
         self.folders.append(args[0].text)
 
     def _environment(self, args: Sequence[Word]) -> None:
@@ -156,7 +156,7 @@ def _shows_environment(word: Word) -> bool:
 def _suspects(name: str, args: Sequence[Word]) -> Iterable[Word]:
     follows = _FOLLOWING.get(name)
     if follows and any(follows.fullmatch(word.text) for word in args):
-        raise Doubt("It follows links to wherever they lead.")
+        raise WordDoubt("It follows links to wherever they lead.")
     if name in _SEPARATED:
         return _without_separator(args)
     if name not in _PATTERN_FIRST:
@@ -196,9 +196,9 @@ def _sed(args: Sequence[Word]) -> Iterable[Word]:
 def _jq(args: Sequence[Word]) -> Iterable[Word]:
     for word in args:
         if word.exact is None or _JQ_REACHES_OUT.search(word.text):
-            raise Doubt("Its filter may read other files or the environment.")
+            raise WordDoubt("Its filter may read other files or the environment.")
         if re.fullmatch(r"-[^-]*[fL].*|--(?:from-file|rawfile|slurpfile|argfile|lib).*", word.text):
-            raise Doubt(_UNKNOWN)
+            raise WordDoubt(_UNKNOWN)
     return _without_pattern(args)
 
 
@@ -207,7 +207,7 @@ def _diff(args: Sequence[Word]) -> Iterable[Word]:
     if "--no-dereference" not in given and any(
         re.fullmatch(r"-[^-]*r.*|--recursive", text) for text in given
     ):
-        raise Doubt("It follows links to wherever they lead.")
+        raise WordDoubt("It follows links to wherever they lead.")
     yield from args
     if "--no-dereference" in given:
         return
@@ -221,7 +221,7 @@ def _strings(args: Sequence[Word]) -> Iterable[Word]:
     for word in args:
         # ``@FILE`` stands for the arguments that the file holds.
         if word.text.startswith("@") or (word.exact is None and not word.text):
-            raise Doubt(_UNKNOWN)
+            raise WordDoubt(_UNKNOWN)
     return args
 
 
@@ -243,7 +243,7 @@ def _git(args: Sequence[Word]) -> Iterable[Word]:
     is_get = given & {"--get", "--get-all", "get"} or len(rest) == 2
     gets = is_get and keys and all(map(_GIT_KEY.fullmatch, keys))
     if given & {"--global", "--system"} or not ("--local" in given or gets):
-        raise Doubt("It shows the user's own configuration of git.")
+        raise WordDoubt("It shows the user's own configuration of git.")
     return []
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from permissions.policy.options import Options, names
-from permissions.policy.words import Doubt, Word
+from permissions.policy.words import Word, WordDoubt
 
 # Neither brackets nor line ends in a search: where such a one stops differs between seds.
 _SEARCH = r"/(?:[^/\\\[\n]|\\[^\n])*/I?"
@@ -40,7 +40,7 @@ def only_prints(args: tuple[Word, ...]) -> None:
             del rest[0]
     operands = _OPTIONS.parse(rest).operands
     if len(operands) != len(rest):
-        raise Doubt("It is given options behind its script.")
+        raise WordDoubt("It is given options behind its script.")
     if not scripts:
         scripts = list(operands[:1])
     for script in scripts:
@@ -51,4 +51,4 @@ def only_prints(args: tuple[Word, ...]) -> None:
             or not text.isascii()  # where a character ends depends on the locale
             or not _SCRIPT.fullmatch(text)
         ):
-            raise Doubt("Its script is not known to only print.")
+            raise WordDoubt("Its script is not known to only print.")

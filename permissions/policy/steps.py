@@ -8,7 +8,7 @@ from permissions.policy.words import Word
 
 
 @dataclass(frozen=True, slots=True)
-class Assignment:
+class VariableAssignment:
     name: str
     value: Word
 
@@ -17,7 +17,7 @@ class Assignment:
 class Simple:
     """One command as the shell runs it: ``NAME=value… program argument…``."""
 
-    assignments: tuple[Assignment, ...] = ()
+    assignments: tuple[VariableAssignment, ...] = ()
     words: tuple[Word, ...] = ()
 
 

@@ -16,8 +16,8 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from permissions.policy.redirects import REDIRECTS, judge_redirect
-from permissions.policy.steps import Assignment, Loop, Opened, Simple, Step, Test
-from permissions.policy.words import Doubt, Word, read_words
+from permissions.policy.steps import Loop, Opened, Simple, Step, Test, VariableAssignment
+from permissions.policy.words import Word, WordDoubt, read_words
 
 if TYPE_CHECKING:
     from tree_sitter import Language, Node
@@ -66,28 +66,28 @@ def _language() -> Language:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class CommandLine:
     steps: tuple[Step, ...]
     variables: frozenset[str]  # that it expands anywhere
 
 
-def read_line(command: str) -> Line:
+def read_line(command: str) -> CommandLine:
     """Everything that running ``command`` may run. Raises ``Doubt``, and nothing else."""
     if len(command) > MAX_LENGTH:
-        raise Doubt(f"It is longer than {MAX_LENGTH:,} characters.")
+        raise WordDoubt(f"It is longer than {MAX_LENGTH:,} characters.")
     if any(_is_deceptive(char) for char in command):
-        raise Doubt("It holds characters that cannot be seen.")
+        raise WordDoubt("It holds characters that cannot be seen.")
     from tree_sitter import Parser  # noqa: PLC0415  see `_language`
 
     data = command.encode()
     root = Parser(_language()).parse(data).root_node
     if root.has_error:
-        raise Doubt("It is not understood.")
+        raise WordDoubt("It is not understood.")
     reader = _Reader(data.decode("latin-1"))
     reader.index(root)
     reader.gap(0, root.start_byte)
     reader.block(root)
-    return Line(tuple(reader.steps), frozenset(reader.variables))
+    return CommandLine(tuple(reader.steps), frozenset(reader.variables))
 
 
 def _is_deceptive(char: str) -> bool:
@@ -116,11 +116,11 @@ class _Reader:
         """Nothing but blanks may stand between two nodes; a broken line needs a blank beside it."""
         text = self.source[start:end]
         if not _GAP.fullmatch(text):
-            raise Doubt("It is not understood.")
+            raise WordDoubt("It is not understood.")
         if "\\" in text and not re.search(r"[ \t]", text):
-            raise Doubt("It breaks a word over two lines.")
+            raise WordDoubt("It breaks a word over two lines.")
         if not lines and "\n" in text.replace("\\\n", ""):
-            raise Doubt("It is not understood.")
+            raise WordDoubt("It is not understood.")
 
     def children(self, node: Node, *, lines: bool) -> Iterator[Node]:
         at = node.start_byte
@@ -133,9 +133,9 @@ class _Reader:
     def block(self, node: Node) -> None:
         self.depth += 1
         if self.depth > MAX_DEPTH:
-            raise Doubt("It is nested too deeply.")
+            raise WordDoubt("It is nested too deeply.")
         if self.source.startswith(("((", "$((", "<(("), node.start_byte):
-            raise Doubt("It may calculate, which can run code.")
+            raise WordDoubt("It may calculate, which can run code.")
         tokens = _TOKENS[node.type]
         separated, last = True, node.start_byte
         for child in self.children(node, lines=node.type not in _ONE_LINE):
@@ -144,14 +144,14 @@ class _Reader:
             last = child.end_byte
             if child.type in tokens:
                 if child.type == "{" and self.source[child.end_byte] not in {" ", "\t", "\n"}:
-                    raise Doubt("It is not understood.")  # ``{a`` is a word, not a group
+                    raise WordDoubt("It is not understood.")  # ``{a`` is a word, not a group
                 separated = True
             elif child.type == "comment":
                 self.comment(child)
             elif child.type in REDIRECTS:
                 self.redirect(child)
             elif not separated and child.is_named:
-                raise Doubt("It is not understood.")
+                raise WordDoubt("It is not understood.")
             else:
                 self.statement(child)
                 # A nested list keeps its own last separator.
@@ -171,11 +171,11 @@ class _Reader:
             case kind if kind in _BLOCKS:
                 self.block(node)
             case "function_definition":
-                raise Doubt("It defines a function.")
+                raise WordDoubt("It defines a function.")
             case "&":
-                raise Doubt("It leaves a command running in the background.")
+                raise WordDoubt("It leaves a command running in the background.")
             case _:
-                raise Doubt("It uses a part of the shell that is not judged.")
+                raise WordDoubt("It uses a part of the shell that is not judged.")
 
     def words(self, start: int, end: int) -> tuple[Word, ...]:
         return read_words(
@@ -185,7 +185,7 @@ class _Reader:
     def word(self, start: int, end: int) -> Word:
         found = self.words(start, end)
         if len(found) != 1:
-            raise Doubt("It is not understood.")
+            raise WordDoubt("It is not understood.")
         return found[0]
 
     def substitution(self, start: int) -> int:
@@ -193,7 +193,7 @@ class _Reader:
         if node is None or (
             self.source[start] == "`" and "\\" in self.source[start : node.end_byte]
         ):
-            raise Doubt("It holds a substitution that is not understood.")
+            raise WordDoubt("It holds a substitution that is not understood.")
         self.block(node)
         return node.end_byte
 
@@ -201,15 +201,15 @@ class _Reader:
         before = self.source[node.start_byte - 1] if node.start_byte else "\n"
         line = self.source[node.start_byte :].partition("\n")[0]
         if before not in {" ", "\t", "\n", ";"} or node.end_byte != node.start_byte + len(line):
-            raise Doubt("It holds a comment that is not understood.")
+            raise WordDoubt("It holds a comment that is not understood.")
 
     def command(self, node: Node) -> None:
-        assignments: list[Assignment] = []
+        assignments: list[VariableAssignment] = []
         words: list[Word] = []
         last: int | None = None
         for child in self.children(node, lines=False):
             if child.start_byte == last:
-                raise Doubt("It is not understood.")  # two words with nothing between are one
+                raise WordDoubt("It is not understood.")  # two words with nothing between are one
             last = child.end_byte
             if child.type == "variable_assignment":
                 assignments.append(self.assignment(child))
@@ -218,16 +218,16 @@ class _Reader:
             elif child.type in _WORDS or child.type == "command_name":
                 words.append(self.word(child.start_byte, child.end_byte))
             else:
-                raise Doubt("It uses a part of the shell that is not judged.")
+                raise WordDoubt("It uses a part of the shell that is not judged.")
         self.steps.append(Simple(tuple(assignments), tuple(words)))
 
-    def assignment(self, node: Node) -> Assignment:
+    def assignment(self, node: Node) -> VariableAssignment:
         match = _ASSIGNMENT.match(self.source, node.start_byte, node.end_byte)
         if match is None:
-            raise Doubt("It sets a variable in a way that is not judged.")
+            raise WordDoubt("It sets a variable in a way that is not judged.")
         if match.end() == node.end_byte:
-            return Assignment(match.group(1), Word(""))
-        return Assignment(match.group(1), self.word(match.end(), node.end_byte))
+            return VariableAssignment(match.group(1), Word(""))
+        return VariableAssignment(match.group(1), self.word(match.end(), node.end_byte))
 
     def redirect(self, node: Node) -> None:
         file = judge_redirect(
@@ -262,5 +262,5 @@ class _Reader:
             elif part.type in _WORDS:
                 words.append(self.word(part.start_byte, part.end_byte))
             elif part.type not in {"for", "variable_name", "in", ";"}:
-                raise Doubt("It uses a kind of loop that is not judged.")
+                raise WordDoubt("It uses a kind of loop that is not judged.")
         self.steps.append(Loop(self.source[name.start_byte : name.end_byte], tuple(words)))

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 
 
-class Doubt(Exception):
+class WordDoubt(Exception):
     """Why a command cannot be proven read-only: one sentence, shown to people."""
 
 
@@ -121,7 +121,7 @@ class _Lexer:
         while self.at < self.end:
             self.step()
         if self.at != self.end:
-            raise Doubt("A quote or an expansion in it does not end where it should.")
+            raise WordDoubt("A quote or an expansion in it does not end where it should.")
         self.close()
         return tuple(self.words)
 
@@ -148,7 +148,7 @@ class _Lexer:
         elif char in "<>" and self.source.startswith("(", self.at + 1):
             self.process()
         elif char in _META or (char == "#" and not self.draft.begun) or char > "~":
-            raise Doubt("It holds a character that the shell may read in more than one way.")
+            raise WordDoubt("It holds a character that the shell may read in more than one way.")
         else:
             self.draft.add(char, quoted=False)
             self.at += 1
@@ -156,13 +156,13 @@ class _Lexer:
     def find(self, mark: str, start: int) -> int:
         found = self.source.find(mark, start, self.end)
         if found < 0:
-            raise Doubt("A quote in it is never closed.")
+            raise WordDoubt("A quote in it is never closed.")
         return found
 
     def escape(self) -> None:
         following = self.source[self.at + 1 : min(self.at + 2, self.end)]
         if not following or following == "\n" or following > "~":
-            raise Doubt("It breaks a word over two lines.")
+            raise WordDoubt("It breaks a word over two lines.")
         self.draft.add(following, quoted=True)
         self.at += 2
 
@@ -179,14 +179,14 @@ class _Lexer:
             elif char == "\\":
                 following = self.source[self.at + 1 : self.at + 2]
                 if following == "\n":
-                    raise Doubt("It breaks a word over two lines.")
+                    raise WordDoubt("It breaks a word over two lines.")
                 escaped = following if following in {"$", "`", '"', "\\"} else "\\" + following
                 self.draft.add(escaped, quoted=True)
                 self.at += 2
             else:
                 self.draft.add(char, quoted=True)
                 self.at += 1
-        raise Doubt("A quote in it is never closed.")
+        raise WordDoubt("A quote in it is never closed.")
 
     def dollar(self, *, quoted: bool) -> None:
         source, at = self.source, self.at
@@ -223,11 +223,11 @@ class _Lexer:
             self.draft.add("$", quoted=True)
             self.at += 1
         else:
-            raise Doubt("It holds an expansion that can do more than read a variable.")
+            raise WordDoubt("It holds an expansion that can do more than read a variable.")
 
     def process(self) -> None:
         if self.source[self.at] == ">":
-            raise Doubt("It writes into another command.")
+            raise WordDoubt("It writes into another command.")
         is_first = not self.draft.begun
         if is_first:
             self.draft.add("/dev/fd/", quoted=True)

@@ -13,11 +13,11 @@ import time
 import uuid
 from pathlib import Path
 
-from agents.fleet.parent.child import Child
+from agents.fleet.parent.child import RunningChild
 from agents.fleet.parent.outcome import Ending, Listener, Order
 from agents.fleet.parent.spawning import Launch, own_command, spawn_child
 from agents.fleet.parent.warm import WarmChildren
-from agents.fleet.provisioning import Executor, Identity, Limits, ProvisionSpec
+from agents.fleet.provisioning import Identity, Limits, ProvisionSpec, SpecExecutor
 
 ROOT = Path(__file__).parents[2]
 CHILDREN = {
@@ -82,7 +82,7 @@ async def _rate(pool: WarmChildren, folder: Path, events: int) -> float:
     return len(moments) / (moments[-1] - moments[0])
 
 
-async def _run(child: Child, text: str, hear) -> None:
+async def _run(child: RunningChild, text: str, hear) -> None:
     async def refuse(request_id: str, body: object) -> bool:
         return False
 
@@ -95,7 +95,7 @@ async def _run(child: Child, text: str, hear) -> None:
 def _spec(folder: Path, role: str) -> ProvisionSpec:
     return ProvisionSpec(
         identity=Identity(f"c-{uuid.uuid4()}", role=role, depth=1),
-        executor=Executor("script"),
+        executor=SpecExecutor("script"),
         fabric_dir=str(folder / "fabric"),
         storage_dir=str(folder / "storage"),
         limits=Limits(idle_timeout_secs=60),

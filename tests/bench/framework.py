@@ -156,7 +156,7 @@ async def _deliveries(count: int) -> None:
 
     from workspaces.delivery.readers import NativeReader, Wire
     from workspaces.delivery.room import Room
-    from workspaces.log.transaction import Recorded
+    from workspaces.log.transaction import RecordedEvent
 
     rounds = count // READERS
     layer = InMemoryChannelLayer(capacity=rounds + 1)
@@ -181,7 +181,9 @@ async def _deliveries(count: int) -> None:
     async def by_room() -> None:
         for number in range(1, rounds + 1):
             room.publish(
-                Recorded(WORKSPACE, number, "config.changed", "", {}, b'{"workspace_id":"x"}', 0)
+                RecordedEvent(
+                    WORKSPACE, number, "config.changed", "", {}, b'{"workspace_id":"x"}', 0
+                )
             )
             await asyncio.sleep(0)
             for reader in readers:

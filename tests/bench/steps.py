@@ -145,7 +145,7 @@ async def _turn(
     from agents.runs.accept import Prompt, accept
     from agents.runs.pool import PoolSettings, RunPool
     from agents.runs.rows import Claimed
-    from agents.runs.setup import Brief, Model
+    from agents.runs.setup import Model, RunSetup
     from agents.tools.registry import available
     from workspaces.log.parts import FinishReason
 
@@ -171,8 +171,8 @@ async def _turn(
     settings = Settings({}, ModelChoice("instant", "one"), ModelChoice("instant", "one"))
     model = Model(settings.large, ModelInfo("one", "One", context_window=0), Instant())
 
-    async def brief_of(claimed: Claimed) -> Brief:
-        return Brief(
+    async def brief_of(claimed: Claimed) -> RunSetup:
+        return RunSetup(
             model, "You are quick.", available(frozenset()), settings, {}, str(project), ""
         )
 

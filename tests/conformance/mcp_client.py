@@ -16,9 +16,9 @@ from contextlib import suppress
 from typing import Any
 
 from agents.config.settings import McpSettings
-from agents.tools.mcp.contract import McpFailed, State
+from agents.tools.mcp.contract import McpFailed, McpStatus
 from agents.tools.mcp.host import McpHost
-from agents.tools.mcp.server import Server
+from agents.tools.mcp.server import McpServerClient
 from tests.doubles.mcp_backing import MemoryBacking
 from tests.doubles.mcp_person import Person
 
@@ -27,9 +27,9 @@ METADATA_DOCUMENT = "https://conformance-test.local/client-metadata.json"
 ROUNDS = 2  # logins for one call
 
 
-async def use(server: Server, person: Person, calls: list[dict[str, Any]]) -> None:
+async def use(server: McpServerClient, person: Person, calls: list[dict[str, Any]]) -> None:
     """Calls every tool, reads every resource and prompt, and logs in where that is asked for."""
-    if server.view.state is State.NEEDS_AUTH:
+    if server.view.state is McpStatus.NEEDS_AUTH:
         await person.log_in()
     offer = server.offer
     for call in calls or [
@@ -43,13 +43,15 @@ async def use(server: Server, person: Person, calls: list[dict[str, Any]]) -> No
         await server.read_resource(resource.uri)
 
 
-async def persevering(server: Server, person: Person, name: str, arguments: dict[str, Any]) -> None:
+async def persevering(
+    server: McpServerClient, person: Person, name: str, arguments: dict[str, Any]
+) -> None:
     """The call, again after a login where the server asks for one. What fails is for the tool to judge."""
     for _ in range(ROUNDS):
         try:
             outcome = await server.call_tool(name, arguments, sees_images=True)
         except McpFailed as failure:
-            if "log in" not in str(failure) and server.view.state is not State.NEEDS_AUTH:
+            if "log in" not in str(failure) and server.view.state is not McpStatus.NEEDS_AUTH:
                 print(f"{name}: {failure}", file=sys.stderr)
                 return
             await person.log_in()
@@ -92,7 +94,7 @@ async def main() -> int:
         host = McpHost(backing)
         try:
             server = (await host.settled("w"))["s"]
-            if server.view.state is State.ERROR:
+            if server.view.state is McpStatus.ERROR:
                 raise McpFailed(server.view.error)
             await use(server, Person(server, backing), context.get("toolCalls", []))
         except McpFailed as failure:

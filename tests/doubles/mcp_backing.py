@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from agents.config.settings import McpSettings
-from agents.tools.mcp.contract import Change, Place, Secret, State, View
+from agents.tools.mcp.contract import McpChange, McpServerView, McpStatus, McpWorkspace, Secret
 
 
 @dataclass
@@ -16,16 +16,16 @@ class MemoryBacking:
     env: Mapping[str, str]
     servers: dict[str, McpSettings] = field(default_factory=dict)
     disabled_tools: frozenset[str] = frozenset()
-    told: list[tuple[Change, View]] = field(default_factory=list)
+    told: list[tuple[McpChange, McpServerView]] = field(default_factory=list)
     dropped: list[frozenset[str] | None] = field(default_factory=list)
     secrets: dict[str, Secret] = field(default_factory=dict)
     moment: int = 0
     _news: asyncio.Event = field(default_factory=asyncio.Event)
 
-    async def place(self, workspace_id: str) -> Place:
-        return Place(self.path, self.env, dict(self.servers), self.disabled_tools)
+    async def place(self, workspace_id: str) -> McpWorkspace:
+        return McpWorkspace(self.path, self.env, dict(self.servers), self.disabled_tools)
 
-    async def record(self, workspace_id: str, view: View, change: Change) -> None:
+    async def record(self, workspace_id: str, view: McpServerView, change: McpChange) -> None:
         self.told.append((change, view))
         self._news.set()
         self._news = asyncio.Event()
@@ -48,8 +48,8 @@ class MemoryBacking:
         self.servers[settings.name] = settings
 
     async def until(
-        self, holds: Callable[[View], bool], *, after: int = 0, timeout: float = 20
-    ) -> View:
+        self, holds: Callable[[McpServerView], bool], *, after: int = 0, timeout: float = 20
+    ) -> McpServerView:
         """The first view, from the ``after``th that was told on, for which this holds."""
         async with asyncio.timeout(timeout):
             while True:
@@ -58,5 +58,7 @@ class MemoryBacking:
                         return view
                 await self._news.wait()
 
-    async def until_state(self, state: State, *, after: int = 0, timeout: float = 20) -> View:
+    async def until_state(
+        self, state: McpStatus, *, after: int = 0, timeout: float = 20
+    ) -> McpServerView:
         return await self.until(lambda view: view.state is state, after=after, timeout=timeout)

@@ -4,12 +4,12 @@ import asyncio
 
 import aiohttp
 
-from agents.tools.mcp.server import Server
+from agents.tools.mcp.server import McpServerClient
 from tests.doubles.mcp_backing import MemoryBacking
 
 
 class Person:
-    def __init__(self, server: Server, backing: MemoryBacking) -> None:
+    def __init__(self, server: McpServerClient, backing: MemoryBacking) -> None:
         self._server = server
         self._backing = backing
         self.visited: list[str] = []

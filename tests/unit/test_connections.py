@@ -1,10 +1,10 @@
 """Which client a kept-alive connection belongs to."""
 
-from workspaces.client_ids import CONNECTION, Connection, connection_of
+from workspaces.client_ids import CONNECTION, ClientConnection, connection_of
 
 
 def test_a_connection_belongs_to_the_client_that_its_requests_name() -> None:
-    connection = Connection()
+    connection = ClientConnection()
     assert connection.client_id == ""
     connection.note("a")
     connection.note("a")
@@ -12,7 +12,7 @@ def test_a_connection_belongs_to_the_client_that_its_requests_name() -> None:
 
 
 def test_a_connection_that_several_clients_share_belongs_to_none() -> None:
-    connection = Connection()
+    connection = ClientConnection()
     for client_id in ("a", "b", "a"):
         connection.note(client_id)
     assert connection.client_id == ""
@@ -20,6 +20,6 @@ def test_a_connection_that_several_clients_share_belongs_to_none() -> None:
 
 def test_a_server_without_the_extension_knows_no_connection() -> None:
     assert connection_of({}).client_id == ""
-    known = Connection()
+    known = ClientConnection()
     known.note("a")
     assert connection_of({"extensions": {CONNECTION: {"connection": known}}}).client_id == "a"

@@ -17,7 +17,7 @@ from typing_extensions import override
 
 from workspaces.api.bodies import Form, checked
 from workspaces.bounded_json import LARGE_BYTES
-from workspaces.client_ids import Connection, connection_of
+from workspaces.client_ids import ClientConnection, connection_of
 from workspaces.log.errors import BadField, Refusal, SessionUnknown, WorkspaceUnknown
 
 ID_LIMIT = 200
@@ -66,7 +66,7 @@ class ApiView(APIView):
         return _fields(self.request, form)
 
     @property
-    def connection(self) -> Connection:
+    def connection(self) -> ClientConnection:
         """What is known of the connection that the request came by."""
         return connection_of(getattr(self.request, "scope", {}))  # of an ASGI request
 

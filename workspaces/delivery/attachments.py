@@ -44,7 +44,7 @@ def stop_closing_streams_by(close: CloseStreams) -> None:
         _closers.remove(close)
 
 
-class Attachment:
+class StreamAttachment:
     """One open stream of one client."""
 
     __slots__ = ("_close", "client_id", "is_closing", "is_held", "workspace_id")
@@ -81,14 +81,14 @@ class Attachments:
         self._writer = writer
         self._grace = detach_grace_seconds
         self._on_detached = on_detached
-        self._open: dict[Key, set[Attachment]] = {}
+        self._open: dict[Key, set[StreamAttachment]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def attach(
         self, workspace_id: str, client_id: str, *, close: Callable[[], None]
-    ) -> Attachment:
+    ) -> StreamAttachment:
         """Raises ``WorkspaceUnknown`` when it is not open, and ``ClientRetired``."""
-        attachment = Attachment(workspace_id, client_id, close)
+        attachment = StreamAttachment(workspace_id, client_id, close)
         # Before the write: whoever releases the client meanwhile finds the stream.
         self._open.setdefault(attachment.key, set()).add(attachment)
         try:
@@ -99,7 +99,7 @@ class Attachments:
         attachment.is_held = True
         return attachment
 
-    def detach(self, attachment: Attachment) -> None:
+    def detach(self, attachment: StreamAttachment) -> None:
         """Returns at once; the write follows. Callable twice, and from a cancelled task."""
         streams = self._open.get(attachment.key)
         if streams is None or attachment not in streams:

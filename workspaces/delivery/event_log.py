@@ -11,7 +11,7 @@ from workspaces.log.attached_data import load_attached
 from workspaces.log.errors import WorkspaceUnknown
 from workspaces.log.rows import MESSAGE_COLUMNS, message_of_row
 from workspaces.log.statements import statements
-from workspaces.log.transaction import Recorded
+from workspaces.log.transaction import RecordedEvent
 from workspaces.log.types import Kind
 
 PAGE = 1000
@@ -23,7 +23,7 @@ class Snapshot:
     live: dict[int, LiveMessage]
 
 
-def read_events(workspace_id: str, *, after: int, limit: int = PAGE) -> list[Recorded]:
+def read_events(workspace_id: str, *, after: int, limit: int = PAGE) -> list[RecordedEvent]:
     """The events that follow a number, in order."""
     with statements() as cursor:
         cursor.execute(
@@ -32,7 +32,7 @@ def read_events(workspace_id: str, *, after: int, limit: int = PAGE) -> list[Rec
             [workspace_id, after, limit],
         )
         return [
-            Recorded(
+            RecordedEvent(
                 workspace_id,
                 number,
                 kind,
@@ -47,9 +47,9 @@ def read_events(workspace_id: str, *, after: int, limit: int = PAGE) -> list[Rec
         ]
 
 
-def with_payload(event: Recorded) -> Recorded:
+def with_payload(event: RecordedEvent) -> RecordedEvent:
     """An event from the log with its payload parsed, for whoever looks into it."""
-    return Recorded(
+    return RecordedEvent(
         event.workspace_id,
         event.number,
         event.kind,

@@ -15,7 +15,7 @@ from typing import Any
 
 import orjson
 
-from workspaces.delivery.attachments import Attachment, Attachments
+from workspaces.delivery.attachments import Attachments, StreamAttachment
 from workspaces.delivery.pushing import push_of
 from workspaces.log.errors import Refusal, WorkspaceUnknown
 from workspaces.log.retries import REQUEST_SECONDS, be_patient, patience
@@ -42,7 +42,7 @@ class HttpStream(ABC):
 
     def __init__(self, *, attachments: Attachments) -> None:
         self._attachments = attachments
-        self._attachment: Attachment | None = None
+        self._attachment: StreamAttachment | None = None
         self._has_begun = False
         self._is_stuck = False
         self._sending_since: float | None = None

@@ -18,7 +18,7 @@ from workspaces.delivery.readers import NativeReader, V1Reader
 from workspaces.delivery.relay import Relay
 from workspaces.delivery.room import PROMPT_SECONDS, UNREAD_SECONDS, Room
 from workspaces.log.reader import read
-from workspaces.log.transaction import Recorded
+from workspaces.log.transaction import RecordedEvent
 from workspaces.log.types import Delta, Output
 
 logger = logging.getLogger(__name__)
@@ -70,7 +70,7 @@ class Hub:
 
     # -- producers
 
-    def publish(self, recorded: Sequence[Recorded]) -> None:
+    def publish(self, recorded: Sequence[RecordedEvent]) -> None:
         """Tells of committed events, here and in the other processes."""
         for event in recorded:
             self._publish_here(event)
@@ -176,7 +176,7 @@ class Hub:
 
     # -- repair
 
-    def _publish_here(self, event: Recorded) -> None:
+    def _publish_here(self, event: RecordedEvent) -> None:
         room = self._rooms.get(event.workspace_id)
         if room is not None:
             room.publish(event)

@@ -15,7 +15,7 @@ from typing import Any
 import orjson
 
 from workspaces.delivery.open_message import LiveMessage, coalesced
-from workspaces.log.transaction import Recorded
+from workspaces.log.transaction import RecordedEvent
 from workspaces.log.types import Delta, Output, StreamOnly
 
 _LINE_BREAKS = tuple(
@@ -40,13 +40,13 @@ def escape_line_breaks(encoded: bytes) -> bytes:
 HEARTBEAT_SSE = b":\n\n"
 HEARTBEAT_WS = "[]"
 
-Item = Recorded | Delta
+Item = RecordedEvent | Delta
 
 # Where the words of a part that grows stand.
 WORDS = {"text": "text", "reasoning": "thinking", "tool_call": "input"}
 
 
-def event_json(event: Recorded) -> bytes:
+def event_json(event: RecordedEvent) -> bytes:
     return b'{"number":%d,"type":"%s","data":%s}' % (
         event.number,
         event.kind.encode(),
@@ -54,7 +54,7 @@ def event_json(event: Recorded) -> bytes:
     )
 
 
-def without_known_words(event: Recorded, live: LiveMessage) -> Recorded:
+def without_known_words(event: RecordedEvent, live: LiveMessage) -> RecordedEvent:
     """The end of a message for readers that have had its words as deltas.
 
     A part that stands as they have it comes with its ``length`` in place of its words.
@@ -88,7 +88,7 @@ def delta_json(delta: Delta) -> bytes:
     return orjson.dumps(row)
 
 
-def sse_event(event: Recorded) -> bytes:
+def sse_event(event: RecordedEvent) -> bytes:
     return b"id: %d\nevent: %s\ndata: %s\n\n" % (
         event.number,
         event.kind.encode(),
@@ -109,7 +109,7 @@ def sse_batch(items: Sequence[Item]) -> bytes:
             rows = b",".join(delta_json(delta) for delta in coalesced(group))  # type: ignore[arg-type]  # grouped by type
             chunks.append(b"event: deltas\ndata: [%s]\n\n" % escape_line_breaks(rows))
         else:
-            chunks += [sse_event(event) for event in group if isinstance(event, Recorded)]
+            chunks += [sse_event(event) for event in group if isinstance(event, RecordedEvent)]
     return b"".join(chunks)
 
 
@@ -119,7 +119,7 @@ def ws_batch(items: Sequence[Item]) -> bytes:
         if are_deltas:
             chunks += [delta_json(delta) for delta in coalesced(group)]  # type: ignore[arg-type]  # grouped by type
         else:
-            chunks += [event_json(event) for event in group if isinstance(event, Recorded)]
+            chunks += [event_json(event) for event in group if isinstance(event, RecordedEvent)]
     return b"[%s]" % b",".join(chunks)
 
 

@@ -16,7 +16,7 @@ from workspaces.delivery.open_message import LiveMessage
 from workspaces.delivery.readers import NativeReader, Wire
 from workspaces.delivery.throttle import Pace
 from workspaces.delivery.tool_output import ended_by
-from workspaces.log.transaction import Recorded
+from workspaces.log.transaction import RecordedEvent
 from workspaces.log.types import Delta, Output, StreamOnly
 
 WORDS_SECONDS = 0.0015  # at least so long between two writes of words
@@ -39,7 +39,7 @@ class NativeOutbox:
         self._items.append(delta)
         self._pace.soon(self.interval)
 
-    def add_event(self, event: Recorded) -> None:
+    def add_event(self, event: RecordedEvent) -> None:
         self._items.append(event)
         self._pace.soon(0)
 
@@ -69,7 +69,7 @@ class NativeOutbox:
         items, self._items = self._items, []
         if not items:
             return
-        number = max((i.number for i in items if isinstance(i, Recorded)), default=0)
+        number = max((i.number for i in items if isinstance(i, RecordedEvent)), default=0)
         wires = {reader.wire for reader in self.readers}
         sse = native_frames.sse_batch(items) if Wire.SSE in wires else b""
         ws = native_frames.ws_batch(items) if Wire.WS in wires else b""

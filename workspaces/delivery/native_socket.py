@@ -18,7 +18,7 @@ from channels.generic.websocket import AsyncWebsocketConsumer
 from typing_extensions import override
 
 from workspaces.delivery import native_frames
-from workspaces.delivery.attachments import Attachment, Attachments
+from workspaces.delivery.attachments import Attachments, StreamAttachment
 from workspaces.delivery.commands import Command, Commands
 from workspaces.delivery.hub import Hub
 from workspaces.delivery.readers import Wire
@@ -58,7 +58,7 @@ class NativeSocket(AsyncWebsocketConsumer):
         self._attachments = attachments
         self._given = commands
         self._limit = command_limit
-        self._attachment: Attachment | None = None
+        self._attachment: StreamAttachment | None = None
         self._pump: asyncio.Task[None] | None = None
         self._releasing: asyncio.Task[None] | None = None
         self._commands: Commands | None = None

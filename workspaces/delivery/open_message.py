@@ -13,7 +13,7 @@ from typing import Any
 import orjson
 from typing_extensions import override
 
-from workspaces.log.transaction import Recorded
+from workspaces.log.transaction import RecordedEvent
 from workspaces.log.types import CLOSING, STARTING, Delta, Header, Kind
 
 
@@ -206,7 +206,7 @@ class OpenMessages(dict[int, LiveMessage]):
         if live.number in self:
             self[live.number] = live
 
-    def follow(self, event: Recorded) -> LiveMessage | None:
+    def follow(self, event: RecordedEvent) -> LiveMessage | None:
         """Keeps up with the log; returns the message that has closed with this event."""
         if event.kind in STARTING:
             message = event.payload["message"]

@@ -19,7 +19,7 @@ from workspaces.delivery.open_message import coalesced
 from workspaces.log.ids import new_id
 from workspaces.log.log_throttle import LogThrottle
 from workspaces.log.retries import Backoff
-from workspaces.log.transaction import Recorded
+from workspaces.log.transaction import RecordedEvent
 from workspaces.log.types import Delta, Output
 from workspaces.tasks import cancel_within
 
@@ -41,7 +41,7 @@ class Relay:
     def __init__(
         self,
         *,
-        on_event: Callable[[Recorded], None],
+        on_event: Callable[[RecordedEvent], None],
         on_delta: Callable[[str, Delta], None],
         on_output: Callable[[str, Output], None],
     ) -> None:
@@ -53,7 +53,7 @@ class Relay:
         # With the in-memory layer there is no other process.
         self._layer = None if isinstance(layer, InMemoryChannelLayer) else layer
         self._own: tuple[BaseChannelLayer, str] | None = None  # the layer and our channel there
-        self._outbox: dict[str, list[Recorded | Delta | Output]] = {}
+        self._outbox: dict[str, list[RecordedEvent | Delta | Output]] = {}
         self._outputs: dict[str, dict[tuple[str, str], Output]] = {}  # the newest of each
         self._filled = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
@@ -124,7 +124,7 @@ class Relay:
             reason = str(error) or f"no answer within {LAYER_SECONDS:g} s"
             logger.warning("the channel layer failed: %s", reason)
 
-    def put(self, workspace_id: str, item: Recorded | Delta | Output) -> None:
+    def put(self, workspace_id: str, item: RecordedEvent | Delta | Output) -> None:
         """Queues an item for the other processes; never blocks."""
         if not self._tasks:
             return
@@ -175,7 +175,7 @@ class Relay:
                 number, kind, session_id, payload_json, created_at, _ = item
                 payload_bytes = bytes(payload_json)
                 self._on_event(
-                    Recorded(
+                    RecordedEvent(
                         workspace_id,
                         number,
                         kind,
@@ -188,7 +188,7 @@ class Relay:
 
 
 def _message(
-    origin: str, workspace_id: str, items: Sequence[Recorded | Delta | Output]
+    origin: str, workspace_id: str, items: Sequence[RecordedEvent | Delta | Output]
 ) -> dict[str, Any]:
     rows: list[list[Any]] = []
     waiting: list[Delta] = []

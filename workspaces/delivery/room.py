@@ -17,7 +17,7 @@ from workspaces.delivery.native_outbox import NativeOutbox, progress_of
 from workspaces.delivery.open_message import Applied, LiveMessage, OpenMessages
 from workspaces.delivery.readers import NativeReader, V1Reader
 from workspaces.delivery.v1_outbox import V1Outbox
-from workspaces.log.transaction import Recorded
+from workspaces.log.transaction import RecordedEvent
 from workspaces.log.types import CLOSING, Delta, Kind, Output
 
 # How long words may wait before they are told, so that they come together: with native readers,
@@ -43,7 +43,7 @@ class Room:
         self.live = OpenMessages(producers)
         self.native = NativeOutbox()
         self.v1 = V1Outbox(self.live)
-        self._early: dict[int, Recorded] = {}  # events that came before their predecessors
+        self._early: dict[int, RecordedEvent] = {}  # events that came before their predecessors
         self._held: list[Delta] = []  # deltas that wait for an event or a repair
         self._waiters: list[asyncio.Future[None]] = []
         self._ask_events = ask_events
@@ -124,7 +124,7 @@ class Room:
         self.primed = True
         self._drain()
 
-    def publish(self, event: Recorded) -> None:
+    def publish(self, event: RecordedEvent) -> None:
         if event.number <= self.last_number and self.primed:
             return
         self._early[event.number] = event
@@ -148,7 +148,7 @@ class Room:
         if self._early:
             self._ask_events(self)
 
-    def _apply(self, event: Recorded) -> None:
+    def _apply(self, event: RecordedEvent) -> None:
         self.last_number = event.number
         self._wake_waiters()
         closed = self.live.follow(event)

@@ -14,7 +14,7 @@ from workspaces.delivery.hub import Hub
 from workspaces.delivery.readers import NativeReader, V1Reader, Wire
 from workspaces.log.errors import CursorAhead
 from workspaces.log.reader import read
-from workspaces.log.transaction import Recorded
+from workspaces.log.transaction import RecordedEvent
 from workspaces.log.types import StreamOnly
 
 
@@ -73,7 +73,7 @@ async def _replay(
             return
 
 
-def _batch(wire: Wire, page: list[Recorded]) -> bytes:
+def _batch(wire: Wire, page: list[RecordedEvent]) -> bytes:
     if wire is Wire.SSE:
         return b"".join(native_frames.sse_event(event) for event in page)
     return native_frames.ws_batch(page)

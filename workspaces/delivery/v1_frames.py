@@ -12,7 +12,7 @@ import orjson
 
 from workspaces.delivery.native_frames import escape_line_breaks
 from workspaces.log.rows import for_v1
-from workspaces.log.transaction import Recorded
+from workspaces.log.transaction import RecordedEvent
 from workspaces.log.types import Kind
 
 HEARTBEAT = b"\n"
@@ -40,7 +40,7 @@ def open_message_frame(message: bytes) -> bytes:
     return b'data: {"type":"message","payload":{"type":"updated","payload":%b}}\n\n' % body
 
 
-def frames_of(event: Recorded, *, reply: Mapping[str, Any] | None = None) -> bytes:
+def frames_of(event: RecordedEvent, *, reply: Mapping[str, Any] | None = None) -> bytes:
     """The envelopes of an event, ready to be sent; empty where ``/v1`` has none.
 
     ``reply``: for the end of a run, the assistant's message that came before it.

@@ -14,7 +14,7 @@ from workspaces.delivery import v1_frames
 from workspaces.delivery.open_message import OpenMessages
 from workspaces.delivery.readers import V1Reader
 from workspaces.delivery.throttle import Pace
-from workspaces.log.transaction import Recorded
+from workspaces.log.transaction import RecordedEvent
 from workspaces.log.types import Kind
 
 # At least so long between two writes of words, which are of whole messages. Of 20 runs this
@@ -47,7 +47,7 @@ class V1Outbox:
         self._changed.add(number)
         self._pace.soon(0)
 
-    def add_event(self, event: Recorded) -> None:
+    def add_event(self, event: RecordedEvent) -> None:
         finals = v1_frames.frames_of(event, reply=self._reply_of(event))
         if finals:
             self._finals.append(finals)
@@ -58,7 +58,7 @@ class V1Outbox:
             for reader in self.readers:
                 reader.close()
 
-    def _reply_of(self, event: Recorded) -> Mapping[str, Any] | None:
+    def _reply_of(self, event: RecordedEvent) -> Mapping[str, Any] | None:
         """For a run's end the reply before it, which is told in the same transaction."""
         if event.kind == Kind.RUN_FINISHED:
             return self._replies.pop(event.session_id, None)

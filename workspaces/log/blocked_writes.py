@@ -13,15 +13,15 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
-from workspaces.log.commits import Attempt, Job
-from workspaces.log.failures import Failure
+from workspaces.log.commits import CommitAttempt, Job
+from workspaces.log.failures import DatabaseFailure
 from workspaces.log.outage import outage
 from workspaces.log.retries import Backoff, is_over_for_process
 
 T = TypeVar("T")
 
 
-class Write(Generic[T]):
+class QueuedWrite(Generic[T]):
     """A job with the workspace it will lock and the answer that somebody waits for."""
 
     __slots__ = (
@@ -61,10 +61,10 @@ class Write(Generic[T]):
         return self.until is not None and (outage.is_long or time.monotonic() >= self.until)
 
 
-class Doubt:
+class CommitDoubt:
     """A batch whose COMMIT got no answer."""
 
-    def __init__(self, writes: list[Write[Any]], attempt: Attempt) -> None:
+    def __init__(self, writes: list[QueuedWrite[Any]], attempt: CommitAttempt) -> None:
         self.writes = writes
         self.attempt = attempt
 
@@ -73,9 +73,9 @@ class Doubt:
 class Blocked:
     """The writes of one lane, or of all of them."""
 
-    failure: Failure
+    failure: DatabaseFailure
     backoff: Backoff = field(default_factory=Backoff)
-    writes: list[Write[Any]] = field(default_factory=list)
+    writes: list[QueuedWrite[Any]] = field(default_factory=list)
     due_at: float = 0.0
 
     def wait(self) -> None:
@@ -100,7 +100,7 @@ class BlockedWrites:
         due_at = min((group.due_at for group in groups), default=None)
         return None if due_at is None else max(0.0, due_at - time.monotonic())
 
-    def takes(self, write: Write[Any]) -> bool:
+    def takes(self, write: QueuedWrite[Any]) -> bool:
         """Whether the write must wait; then it is kept, behind those of its lane."""
         group = self.everything or self._lanes.get(write.lane)
         if group is None:
@@ -108,20 +108,22 @@ class BlockedWrites:
         group.writes.append(write)
         return True
 
-    def block_lane(self, lane: Hashable, writes: Iterable[Write[Any]], failure: Failure) -> None:
+    def block_lane(
+        self, lane: Hashable, writes: Iterable[QueuedWrite[Any]], failure: DatabaseFailure
+    ) -> None:
         group = self._lanes.setdefault(lane, Blocked(failure))
         group.failure = failure
         group.writes[:0] = writes
         group.wait()
 
-    def block_all(self, writes: Iterable[Write[Any]], failure: Failure) -> None:
+    def block_all(self, writes: Iterable[QueuedWrite[Any]], failure: DatabaseFailure) -> None:
         if self.everything is None:
             self.everything = Blocked(failure)
         self.everything.failure = failure
         self.everything.writes[:0] = writes
         self.everything.wait()
 
-    def keep_behind(self, writes: Iterable[Write[Any]], backoff: Backoff) -> None:
+    def keep_behind(self, writes: Iterable[QueuedWrite[Any]], backoff: Backoff) -> None:
         """Everything is blocked again: what was not tried waits too, for longer each time."""
         if self.everything is not None:
             self.everything.writes += writes

@@ -16,12 +16,12 @@ from typing import Any, TypeVar
 from django.db import DatabaseError, DataError, Error, connection, transaction
 
 from workspaces.log.errors import OutcomeUnknown
-from workspaces.log.failures import Failure, failure_of
+from workspaces.log.failures import DatabaseFailure, failure_of
 from workspaces.log.retries import REQUEST_SECONDS, Backoff
 from workspaces.log.statements import Statements, statements
 from workspaces.log.transaction import (
     Counters,
-    Recorded,
+    RecordedEvent,
     Transaction,
     store_events,
 )
@@ -39,7 +39,7 @@ class Fate(Enum):
     IN_PROGRESS = "in progress"
 
 
-class Attempt:
+class CommitAttempt:
     """How far one transaction came; meaningful also after ``commit`` has raised."""
 
     __slots__ = ("is_commit_sent", "position", "recorded", "transaction_id", "values")
@@ -47,7 +47,7 @@ class Attempt:
     def __init__(self) -> None:
         self.position = BEFORE_ALL_JOBS  # of the job in work; ``len(jobs)`` once all were run
         self.values: list[Any] = []
-        self.recorded: list[Recorded] = []
+        self.recorded: list[RecordedEvent] = []
         self.transaction_id: str | None = None
         self.is_commit_sent = False
 
@@ -61,7 +61,10 @@ class Attempt:
 
 
 def commit(
-    jobs: Sequence[tuple[str, Job[Any]]], attempt: Attempt, *, lock_timeout_ms: int | None = None
+    jobs: Sequence[tuple[str, Job[Any]]],
+    attempt: CommitAttempt,
+    *,
+    lock_timeout_ms: int | None = None,
 ) -> None:
     """Runs the jobs and commits. ``attempt`` has the results, or says where it failed."""
     counters = Counters(connection.vendor)
@@ -81,7 +84,7 @@ def commit(
         attempt.is_commit_sent = True
 
 
-def _identify(attempt: Attempt, counters: Counters, cursor: Statements) -> None:
+def _identify(attempt: CommitAttempt, counters: Counters, cursor: Statements) -> None:
     if not counters.is_postgresql:
         return
     if counters.transaction_id is None:  # no workspace was locked: runs were claimed, for example
@@ -90,7 +93,7 @@ def _identify(attempt: Attempt, counters: Counters, cursor: Statements) -> None:
     attempt.transaction_id = counters.transaction_id
 
 
-def look_up_fate(attempt: Attempt) -> Fate:
+def look_up_fate(attempt: CommitAttempt) -> Fate:
     """Over a new connection. Ends the old one's session where that still holds the transaction.
 
     Raises the database's errors while it cannot be reached.
@@ -117,7 +120,7 @@ def look_up_fate(attempt: Attempt) -> Fate:
 
 def run_alone(
     workspace_id: str, job: Job[T], *, seconds: float = REQUEST_SECONDS
-) -> tuple[T, list[Recorded]]:
+) -> tuple[T, list[RecordedEvent]]:
     """One job in a transaction of its own, in this thread.
 
     Waits for a locked row or a lost connection for so many seconds.
@@ -125,16 +128,16 @@ def run_alone(
     until = time.monotonic() + seconds
     backoff = Backoff()
     for tries in itertools.count(1):
-        attempt = Attempt()
+        attempt = CommitAttempt()
         try:
             commit([(workspace_id, job)], attempt)
         except DatabaseError as error:
             failure = failure_of(error)
-            if failure is Failure.UNREACHABLE and attempt.is_in_doubt:
+            if failure is DatabaseFailure.UNREACHABLE and attempt.is_in_doubt:
                 connection.close()
                 if _is_committed(attempt, until):
                     break
-            elif failure is Failure.OTHER or failure is Failure.FULL:
+            elif failure is DatabaseFailure.OTHER or failure is DatabaseFailure.FULL:
                 if tries >= RETRIES:
                     raise
                 continue
@@ -147,7 +150,7 @@ def run_alone(
     return attempt.values[0], attempt.recorded
 
 
-def _is_committed(attempt: Attempt, until: float) -> bool:
+def _is_committed(attempt: CommitAttempt, until: float) -> bool:
     """Raises ``OutcomeUnknown`` where the database does not answer in time."""
     backoff = Backoff()
     while time.monotonic() < until:

@@ -16,7 +16,7 @@ from django.db import Error, connection
 from workspaces.log.errors import DatabaseLocked, DatabaseUnreachable, Refusal, StorageFull
 
 
-class Failure(Enum):
+class DatabaseFailure(Enum):
     UNREACHABLE = "unreachable"  # no connection, or the server ended it
     LOCKED = "locked"  # another transaction holds the rows
     FULL = "full"  # no space left on the disk
@@ -42,54 +42,58 @@ _FREE_BYTES_NEEDED = 1_048_576
 
 
 # What waiting or free space can cure: the client may try again.
-REFUSALS: Mapping[Failure, type[Refusal]] = {
-    Failure.UNREACHABLE: DatabaseUnreachable,
-    Failure.LOCKED: DatabaseLocked,
-    Failure.FULL: StorageFull,
+REFUSALS: Mapping[DatabaseFailure, type[Refusal]] = {
+    DatabaseFailure.UNREACHABLE: DatabaseUnreachable,
+    DatabaseFailure.LOCKED: DatabaseLocked,
+    DatabaseFailure.FULL: StorageFull,
 }
 
 
-def failure_of(error: BaseException) -> Failure:
+def failure_of(error: BaseException) -> DatabaseFailure:
     if not isinstance(error, Error):
-        return Failure.OTHER
+        return DatabaseFailure.OTHER
     cause = error.__cause__
     if isinstance(cause, sqlite3.Error):
         return _of_sqlite(cause)
     if type(cause).__module__.startswith("psycopg"):
         return _of_postgres(cause)
-    return Failure.LOCKED if "database is locked" in str(error) else Failure.OTHER
+    return DatabaseFailure.LOCKED if "database is locked" in str(error) else DatabaseFailure.OTHER
 
 
-def refusal_of(failure: Failure) -> Refusal | None:
+def refusal_of(failure: DatabaseFailure) -> Refusal | None:
     """What a client is answered; ``None`` where the failure is the server's own mistake."""
     kind = REFUSALS.get(failure)
     return None if kind is None else kind()
 
 
-def _of_postgres(cause: object) -> Failure:
+def _of_postgres(cause: object) -> DatabaseFailure:
     state: str | None = getattr(cause, "sqlstate", None)
     if state is None:
         # Without a state the server has not answered: psycopg's own error about the connection.
         is_connection = type(cause).__name__ in {"OperationalError", "InterfaceError"}
-        return Failure.UNREACHABLE if is_connection or _is_timeout(cause) else Failure.OTHER
+        return (
+            DatabaseFailure.UNREACHABLE
+            if is_connection or _is_timeout(cause)
+            else DatabaseFailure.OTHER
+        )
     if state in _UNREACHABLE_STATES or state.startswith("08"):
-        return Failure.UNREACHABLE
+        return DatabaseFailure.UNREACHABLE
     if state in _LOCKED_STATES:
-        return Failure.LOCKED
-    return Failure.FULL if state in _FULL_STATES else Failure.OTHER
+        return DatabaseFailure.LOCKED
+    return DatabaseFailure.FULL if state in _FULL_STATES else DatabaseFailure.OTHER
 
 
 def _is_timeout(cause: object) -> bool:
     return type(cause).__name__ == "ConnectionTimeout"
 
 
-def _of_sqlite(cause: sqlite3.Error) -> Failure:
+def _of_sqlite(cause: sqlite3.Error) -> DatabaseFailure:
     code = getattr(cause, "sqlite_errorcode", 0) & 0xFF  # the upper bits are details
     if code in {_SQLITE_BUSY, _SQLITE_LOCKED}:
-        return Failure.LOCKED
+        return DatabaseFailure.LOCKED
     if code == _SQLITE_FULL or (code == _SQLITE_IOERR and _is_disk_full()):
-        return Failure.FULL
-    return Failure.UNREACHABLE if code == _SQLITE_CANTOPEN else Failure.OTHER
+        return DatabaseFailure.FULL
+    return DatabaseFailure.UNREACHABLE if code == _SQLITE_CANTOPEN else DatabaseFailure.OTHER
 
 
 def _is_disk_full() -> bool:

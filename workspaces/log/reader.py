@@ -17,7 +17,7 @@ from django.db import DEFAULT_DB_ALIAS, Error, connection, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from workspaces.log.errors import DatabaseUnreachable
-from workspaces.log.failures import Failure, failure_of
+from workspaces.log.failures import DatabaseFailure, failure_of
 from workspaces.log.outage import outage
 from workspaces.log.retries import Backoff, deadline, is_over_for_process
 
@@ -43,7 +43,7 @@ async def read(query: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         try:
             found = await loop.run_in_executor(_threads(), _run, lambda: query(*args, **kwargs))
         except Error as error:
-            if failure_of(error) is not Failure.UNREACHABLE:
+            if failure_of(error) is not DatabaseFailure.UNREACHABLE:
                 raise
             outage.report(error)
             if backoff is None:

@@ -21,7 +21,7 @@ from workspaces.log.timestamps import now_ms
 
 
 @dataclass(frozen=True, slots=True)
-class Recorded:
+class RecordedEvent:
     """An event as it stands in the log."""
 
     workspace_id: str
@@ -68,7 +68,7 @@ class Transaction:
     def __init__(self, cursor: Statements, counters: Counters) -> None:
         self.cursor = cursor
         self.now = now_ms()
-        self.recorded: list[Recorded] = []
+        self.recorded: list[RecordedEvent] = []
         self._counters = counters
 
     def lock(self, workspace_id: str) -> None:
@@ -96,7 +96,7 @@ class Transaction:
         number = self.next_number(workspace_id)
         self._counters.last[workspace_id] = number
         self.recorded.append(
-            Recorded(
+            RecordedEvent(
                 workspace_id,
                 number,
                 kind,
@@ -119,7 +119,7 @@ class Transaction:
         return list(self.cursor.fetchall())
 
 
-def store_events(cursor: Statements, recorded: Sequence[Recorded]) -> None:
+def store_events(cursor: Statements, recorded: Sequence[RecordedEvent]) -> None:
     """Writes a batch's events and counters, just before its commit."""
     if not recorded:
         return

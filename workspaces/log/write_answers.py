@@ -10,17 +10,17 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from typing import Any, Protocol
 
-from workspaces.log.blocked_writes import Write
+from workspaces.log.blocked_writes import QueuedWrite
 from workspaces.log.errors import DatabaseUnreachable
-from workspaces.log.transaction import Recorded
+from workspaces.log.transaction import RecordedEvent
 
 logger = logging.getLogger(__name__)
 
-Publish = Callable[[Sequence[Recorded]], None]
+Publish = Callable[[Sequence[RecordedEvent]], None]
 AnyFuture = asyncio.Future[Any] | Future[Any]
 
 
-class Answered(Protocol):
+class AnsweredWrite(Protocol):
     """A write of which somebody awaits the value."""
 
     @property
@@ -31,8 +31,8 @@ class Answered(Protocol):
 
 
 def answer_all(
-    results: Sequence[tuple[Answered, Any]],
-    recorded: Sequence[Recorded],
+    results: Sequence[tuple[AnsweredWrite, Any]],
+    recorded: Sequence[RecordedEvent],
     *,
     publish: Publish | None,
     loop: asyncio.AbstractEventLoop | None,
@@ -59,7 +59,7 @@ def answer_all(
         _resolve(results)
 
 
-def answer_error(write: Answered, error: Exception) -> None:
+def answer_error(write: AnsweredWrite, error: Exception) -> None:
     def set_exception() -> None:
         if not write.answer.done():
             write.answer.set_exception(error)
@@ -70,7 +70,7 @@ def answer_error(write: Answered, error: Exception) -> None:
         _call_in(write.loop, set_exception)
 
 
-def _resolve(results: Sequence[tuple[Answered, Any]]) -> None:
+def _resolve(results: Sequence[tuple[AnsweredWrite, Any]]) -> None:
     for write, value in results:
         if write.answer.done():
             continue
@@ -121,7 +121,7 @@ class WaitingRequests:
         """``gate`` guards the marks of writes that have begun or are withdrawn."""
         self._gate = gate
         self._hangs_seconds = hangs_seconds
-        self._writes: set[Write[Any]] = set()
+        self._writes: set[QueuedWrite[Any]] = set()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._timer: asyncio.TimerHandle | None = None
 
@@ -129,14 +129,14 @@ class WaitingRequests:
         self._loop, self._timer = loop, None
         self._writes.clear()
 
-    def add(self, write: Write[Any]) -> None:
+    def add(self, write: QueuedWrite[Any]) -> None:
         self._writes.add(write)
         if self._timer is None and self._loop is not None:
             # One timer for all: one for each would cost more than the rest of a write.
             seconds = min(self._hangs_seconds, 1.0)
             self._timer = self._loop.call_later(seconds, self._look)
 
-    def discard(self, write: Write[Any]) -> None:
+    def discard(self, write: QueuedWrite[Any]) -> None:
         self._writes.discard(write)
 
     def _look(self) -> None:
@@ -148,7 +148,7 @@ class WaitingRequests:
             else:
                 self.add(write)
 
-    def _withdraw(self, write: Write[Any]) -> None:
+    def _withdraw(self, write: QueuedWrite[Any]) -> None:
         """What has begun may yet be committed, so it is awaited."""
         with self._gate:
             if write.is_begun or write.answer.done():

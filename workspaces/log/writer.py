@@ -23,11 +23,11 @@ from typing import Any, TypeVar
 
 from django.db import DatabaseError, Error, connection
 
-from workspaces.log.blocked_writes import Blocked, BlockedWrites, Doubt, Write
+from workspaces.log.blocked_writes import Blocked, BlockedWrites, CommitDoubt, QueuedWrite
 from workspaces.log.commits import (
     BEFORE_ALL_JOBS,
     RETRIES,
-    Attempt,
+    CommitAttempt,
     Fate,
     Job,
     commit,
@@ -41,7 +41,7 @@ from workspaces.log.errors import (
     Refusal,
     ShuttingDown,
 )
-from workspaces.log.failures import REFUSALS, Failure, failure_of
+from workspaces.log.failures import REFUSALS, DatabaseFailure, failure_of
 from workspaces.log.outage import outage
 from workspaces.log.retries import REQUEST_SECONDS, deadline
 from workspaces.log.write_answers import (
@@ -67,7 +67,7 @@ STOPPING_SECONDS = 2.0  # for writes that are blocked when the writer is stopped
 
 class Writer:
     def __init__(self, *, hangs_seconds: float = HANGS_SECONDS) -> None:
-        self._queue: queue.SimpleQueue[Write[Any] | None] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[QueuedWrite[Any] | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
         self._publish: Publish | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -76,7 +76,7 @@ class Writer:
         self._requests = WaitingRequests(self._gate, hangs_seconds=hangs_seconds)
         # Of the thread alone:
         self._blocked: BlockedWrites = BlockedWrites()
-        self._doubt: Doubt | None = None
+        self._doubt: CommitDoubt | None = None
 
     def start(
         self, *, publish: Publish | None = None, loop: asyncio.AbstractEventLoop | None = None
@@ -117,7 +117,7 @@ class Writer:
         """
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[T] = loop.create_future()
-        write = Write(workspace_id, job, loop, answer, deadline())
+        write = QueuedWrite(workspace_id, job, loop, answer, deadline())
         if not self._ask(write):
             raise ShuttingDown
         if write.until is None or loop is not self._loop:
@@ -132,11 +132,11 @@ class Writer:
         """The same for a thread outside the loop; without a running writer, right here."""
         answer: Future[T] = Future()
         until = deadline() or time.monotonic() + REQUEST_SECONDS
-        if not self._ask(Write(workspace_id, job, None, answer, until)):
+        if not self._ask(QueuedWrite(workspace_id, job, None, answer, until)):
             return run_alone(workspace_id, job)[0]
         return answer.result()
 
-    def _ask(self, asked: Write[Any]) -> bool:
+    def _ask(self, asked: QueuedWrite[Any]) -> bool:
         with self._gate:
             if not self.is_running:
                 return False
@@ -156,9 +156,9 @@ class Writer:
         finally:
             connection.close()
 
-    def _gather(self) -> tuple[list[Write[Any]], bool]:
+    def _gather(self) -> tuple[list[QueuedWrite[Any]], bool]:
         """Waits for a write, but no longer than until a blocked one is due."""
-        batch: list[Write[Any]] = []
+        batch: list[QueuedWrite[Any]] = []
         timeout = self._blocked.seconds_until_due() if self._blocked else None
         try:
             write = self._queue.get(timeout=timeout)
@@ -171,7 +171,7 @@ class Writer:
             return batch, False
         return batch, True
 
-    def _settle(self, batch: list[Write[Any]], *, lock_timeout_ms: int | None = None) -> None:
+    def _settle(self, batch: list[QueuedWrite[Any]], *, lock_timeout_ms: int | None = None) -> None:
         if self._blocked:  # perhaps only since an earlier part of the same batch
             batch = [write for write in batch if not self._blocked.takes(write)]
         batch = self._begun(batch)
@@ -182,7 +182,7 @@ class Writer:
         if len(batch) > 1:
             batch.sort(key=lambda write: (not write.workspace_id, write.workspace_id))
         for tries in itertools.count(1):
-            attempt = Attempt()
+            attempt = CommitAttempt()
             try:
                 commit(
                     [(write.workspace_id, write.job) for write in batch],
@@ -197,7 +197,7 @@ class Writer:
                 self._committed(batch, attempt)
             return
 
-    def _begun(self, batch: list[Write[Any]]) -> list[Write[Any]]:
+    def _begun(self, batch: list[QueuedWrite[Any]]) -> list[QueuedWrite[Any]]:
         """The batch without those whose asker has been answered; nobody is from here on."""
         with self._gate:
             for write in batch:
@@ -205,15 +205,15 @@ class Writer:
             return [write for write in batch if not write.is_withdrawn]
 
     @staticmethod
-    def _is_worth_a_try(error: BaseException, batch: list[Write[Any]], tries: int) -> bool:
+    def _is_worth_a_try(error: BaseException, batch: list[QueuedWrite[Any]], tries: int) -> bool:
         return (
             len(batch) == 1
             and tries < RETRIES
             and isinstance(error, DatabaseError)
-            and failure_of(error) is Failure.OTHER
+            and failure_of(error) is DatabaseFailure.OTHER
         )
 
-    def _committed(self, batch: list[Write[Any]], attempt: Attempt) -> None:
+    def _committed(self, batch: list[QueuedWrite[Any]], attempt: CommitAttempt) -> None:
         if outage.since is not None:
             outage.report_end()
         answer_all(
@@ -223,19 +223,23 @@ class Writer:
             loop=self._loop,
         )
 
-    def _failed(self, batch: list[Write[Any]], attempt: Attempt, error: BaseException) -> None:
+    def _failed(
+        self, batch: list[QueuedWrite[Any]], attempt: CommitAttempt, error: BaseException
+    ) -> None:
         failure = failure_of(error)
         is_begin = attempt.position == BEFORE_ALL_JOBS
-        if failure is Failure.UNREACHABLE or (failure is Failure.LOCKED and is_begin):
+        if failure is DatabaseFailure.UNREACHABLE or (
+            failure is DatabaseFailure.LOCKED and is_begin
+        ):
             self._lost(batch, attempt, error, failure)
-        elif failure is Failure.LOCKED and attempt.position < len(batch):
+        elif failure is DatabaseFailure.LOCKED and attempt.position < len(batch):
             self._locked(batch, batch[attempt.position].lane)
         elif len(batch) > 1:
             logger.debug("a batch of %d jobs is run in halves: %s", len(batch), error)
             middle = len(batch) // 2
             self._settle(batch[:middle])
             self._settle(batch[middle:])
-        elif failure is Failure.OTHER:
+        elif failure is DatabaseFailure.OTHER:
             if not isinstance(error, Refusal | Overtaken):
                 logger.error("a write failed", exc_info=error)
             answer_error(batch[0], as_exception(error))
@@ -243,13 +247,17 @@ class Writer:
             self._wait_alone(batch[0], failure, error)
 
     def _lost(
-        self, batch: list[Write[Any]], attempt: Attempt, error: BaseException, failure: Failure
+        self,
+        batch: list[QueuedWrite[Any]],
+        attempt: CommitAttempt,
+        error: BaseException,
+        failure: DatabaseFailure,
     ) -> None:
         """The connection broke, or there is none: everything waits."""
         connection.close()
         outage.report(error)
         if attempt.is_in_doubt:
-            self._doubt = Doubt(batch, attempt)
+            self._doubt = CommitDoubt(batch, attempt)
             self._blocked.block_all([], failure)
             return
         if attempt.position != BEFORE_ALL_JOBS:
@@ -261,17 +269,19 @@ class Writer:
             answer_error(write, DatabaseUnreachable())
         self._blocked.block_all(batch, failure)
 
-    def _locked(self, batch: list[Write[Any]], lane: Hashable) -> None:
+    def _locked(self, batch: list[QueuedWrite[Any]], lane: Hashable) -> None:
         """Another process holds rows of one workspace: only its writes wait."""
         held = [write for write in batch if write.lane == lane]
-        self._blocked.block_lane(lane, held, Failure.LOCKED)
+        self._blocked.block_lane(lane, held, DatabaseFailure.LOCKED)
         # It may hold more of the batch, and each lock would be waited for in turn.
         self._settle(
             [write for write in batch if write.lane != lane], lock_timeout_ms=PROBE_LOCK_MS
         )
 
-    def _wait_alone(self, write: Write[Any], failure: Failure, error: BaseException) -> None:
-        if failure is Failure.FULL:
+    def _wait_alone(
+        self, write: QueuedWrite[Any], failure: DatabaseFailure, error: BaseException
+    ) -> None:
+        if failure is DatabaseFailure.FULL:
             outage.report(error)
             if write.until is not None:  # room is not made within a request's patience
                 answer_error(write, REFUSALS[failure]())
@@ -291,7 +301,7 @@ class Writer:
             else:
                 self._settle(writes, lock_timeout_ms=PROBE_LOCK_MS)
 
-    def _try_all(self, group: Blocked, writes: list[Write[Any]]) -> None:
+    def _try_all(self, group: Blocked, writes: list[QueuedWrite[Any]]) -> None:
         if self._doubt is not None and not self._settle_doubt():
             self._blocked.block_all(writes, group.failure)
             return
@@ -322,10 +332,12 @@ class Writer:
         if fate is Fate.COMMITTED:
             self._committed(doubt.writes, doubt.attempt)
         else:
-            self._blocked.block_all(doubt.writes, Failure.UNREACHABLE)
+            self._blocked.block_all(doubt.writes, DatabaseFailure.UNREACHABLE)
         return True
 
-    def _without_overdue(self, group: Blocked, writes: list[Write[Any]]) -> list[Write[Any]]:
+    def _without_overdue(
+        self, group: Blocked, writes: list[QueuedWrite[Any]]
+    ) -> list[QueuedWrite[Any]]:
         kept = []
         for write in writes:
             if write.is_overdue:

@@ -18,8 +18,8 @@ from channels.exceptions import StopConsumer
 from channels.generic.websocket import AsyncWebsocketConsumer
 from typing_extensions import override
 
-from agents.fleet.child.conversation import Conversation, Tally
-from agents.fleet.child.executor import Executor
+from agents.fleet.child.conversation import ParentConversation, Tally
+from agents.fleet.child.executor import RunExecutor
 
 CONNECTIONS_LIMIT: Final = 100
 QUEUE_LIMIT: Final = 1024 * 1024  # bytes that wait until the executor waits too
@@ -34,7 +34,7 @@ class Entrance:
     """What one server lets in, and whom."""
 
     token: str = field(repr=False)
-    executor: Executor | None
+    executor: RunExecutor | None
     tally: Tally = field(default_factory=Tally)
     connections: int = 0
 
@@ -57,7 +57,7 @@ class ChildSocket(AsyncWebsocketConsumer):
         super().__init__()
         self._entrance = entrance
         self._line: _Line | None = None
-        self._conversation: Conversation | None = None
+        self._conversation: ParentConversation | None = None
 
     @override
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
@@ -93,7 +93,7 @@ class ChildSocket(AsyncWebsocketConsumer):
             raise StopConsumer
         self._entrance.connections += 1
         self._line = _Line(self._send)
-        self._conversation = Conversation(
+        self._conversation = ParentConversation(
             self._line, executor, self._entrance.tally, drop=self._line.drop
         )
         await self.accept()

@@ -12,13 +12,13 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from agents.fleet.child.executor import Executor, ExecutorFailed
+from agents.fleet.child.executor import ExecutorFailed, RunExecutor
 from agents.fleet.child.run_context import (
-    Desk,
-    FrameTooLarge,
+    FrameOverLimit,
     InboxFull,
-    Line,
+    ParentLine,
     RunCancelled,
+    RunContext,
     first_of,
     sendable,
 )
@@ -26,8 +26,8 @@ from agents.fleet.wire import (
     ApprovalReply,
     BadFrame,
     Cancel,
-    Message,
-    Run,
+    MessageFrame,
+    RunFrame,
     Status,
     Terminal,
     read_parent_frame,
@@ -56,11 +56,11 @@ class Tally:
         return self.started - self.finished - self.cancelled
 
 
-class Conversation:
+class ParentConversation:
     def __init__(
         self,
-        line: Line,
-        executor: Executor,
+        line: ParentLine,
+        executor: RunExecutor,
         tally: Tally,
         *,
         drop: Callable[[], None],
@@ -72,8 +72,8 @@ class Conversation:
         self._tally = tally
         self._drop = drop
         self._patience = patience_seconds
-        self._active: Desk | None = None
-        self._next: Desk | None = None
+        self._active: RunContext | None = None
+        self._next: RunContext | None = None
         self._skipped = 0  # superseded before they began
         self._work: asyncio.Task[None] | None = None
         self._is_over = False
@@ -86,11 +86,11 @@ class Conversation:
             return
         newest = self._next or self._active
         match frame:
-            case Run():
+            case RunFrame():
                 self._ask(frame)
             case Cancel() if newest is not None:
                 newest.trip()
-            case Message(words) if newest is not None:
+            case MessageFrame(words) if newest is not None:
                 try:
                     newest.put_message(words)
                 except InboxFull:
@@ -115,10 +115,10 @@ class Conversation:
 
     # -- runs
 
-    def _ask(self, run: Run) -> None:
+    def _ask(self, run: RunFrame) -> None:
         if self._is_over:
             return
-        desk = Desk(run, self._line)
+        desk = RunContext(run, self._line)
         if self._work is None:
             self._active = desk  # at once: what comes with the same packet is for it
             self._work = asyncio.create_task(self._perform_all(desk), name="assignments")
@@ -128,9 +128,9 @@ class Conversation:
         self._skipped += self._next is not None
         self._next = desk
 
-    async def _perform_all(self, first: Desk) -> None:
+    async def _perform_all(self, first: RunContext) -> None:
         try:
-            desk: Desk | None = first
+            desk: RunContext | None = first
             while desk is not None:
                 self._active = desk
                 terminal = await self._perform(desk)
@@ -144,7 +144,7 @@ class Conversation:
         finally:
             self._work = None
 
-    async def _perform(self, desk: Desk) -> Terminal:
+    async def _perform(self, desk: RunContext) -> Terminal:
         if desk.is_cancelled:  # before its turn came
             return CANCELLED
         self._tally.started += 1
@@ -158,7 +158,7 @@ class Conversation:
                 self._tally.finished += 1
         return terminal
 
-    async def _outcome(self, desk: Desk) -> Terminal:
+    async def _outcome(self, desk: RunContext) -> Terminal:
         task = asyncio.create_task(self._executor.run(desk), name="assignment")
         try:
             await first_of(task, desk.tripped)
@@ -179,7 +179,7 @@ class Conversation:
     async def _send(self, terminal: Terminal) -> None:
         try:
             payload = sendable(write_frame(terminal))
-        except (FrameTooLarge, TypeError, ValueError):
+        except (FrameOverLimit, TypeError, ValueError):
             failed = Terminal(Status.ERROR, error="The result is larger than one frame may be.")
             payload = write_frame(failed)
         if not self._line.has_room:
@@ -195,7 +195,7 @@ def _terminal_of(task: asyncio.Task[Terminal], *, was_tripped: bool) -> Terminal
             return task.result()
         case RunCancelled():
             return CANCELLED
-        case ExecutorFailed() | FrameTooLarge() as failure:
+        case ExecutorFailed() | FrameOverLimit() as failure:
             return Terminal(Status.ERROR, error=str(failure))
         case error:
             logger.error("an executor failed", exc_info=error)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from agents.fleet.child.run_context import Desk
+from agents.fleet.child.run_context import RunContext
 from agents.fleet.wire import Terminal
 
 
@@ -12,13 +12,13 @@ class ExecutorFailed(Exception):
     """The assignment cannot be carried out; the sentence is told to the parent."""
 
 
-class Executor(Protocol):
+class RunExecutor(Protocol):
     """One for a process; ``run`` is called for many assignments at once."""
 
     async def start(self) -> None:
         """Called once, while the first parents may be served already. May raise."""
 
-    async def run(self, desk: Desk) -> Terminal:
+    async def run(self, desk: RunContext) -> Terminal:
         """One assignment. Lets ``RunCancelled`` pass, and ends soon after it is cancelled.
 
         It is aborted by ``asyncio``'s cancel when it does not, and must then leave

@@ -10,7 +10,7 @@ import asyncio
 from collections import deque
 from typing import Final
 
-from agents.fleet.child.peer import Peer
+from agents.fleet.child.peer import ParentPeer
 
 HANDSHAKE_SECONDS: Final = 10.0
 WAITING_LIMIT: Final = 256
@@ -20,12 +20,12 @@ class NotAWebSocket(Exception):
     """Somebody asked for something else."""
 
 
-class Door:
+class ParentListener:
     def __init__(self, *, handshake_seconds: float = HANDSHAKE_SECONDS) -> None:
         self._handshake_seconds = handshake_seconds
         self._server: asyncio.Server | None = None
-        self._strangers: dict[Peer, asyncio.TimerHandle] = {}  # no request yet
-        self._asked: deque[Peer] = deque()
+        self._strangers: dict[ParentPeer, asyncio.TimerHandle] = {}  # no request yet
+        self._asked: deque[ParentPeer] = deque()
         self._came = asyncio.Event()
         self._refused = 0
 
@@ -36,7 +36,7 @@ class Door:
         port = self._server.sockets[0].getsockname()[1]
         return f"ws://127.0.0.1:{port}"
 
-    async def next_peer(self, *, refusals_count: bool = False) -> Peer:
+    async def next_peer(self, *, refusals_count: bool = False) -> ParentPeer:
         """The one that asked first. ``refusals_count``: raises ``NotAWebSocket`` for others."""
         while True:
             while self._asked:
@@ -59,16 +59,16 @@ class Door:
         self._strangers.clear()
         self._asked.clear()
 
-    def _meet(self) -> Peer:
+    def _meet(self) -> ParentPeer:
         if len(self._strangers) >= WAITING_LIMIT:
             self._send_away(next(iter(self._strangers)))
-        peer = Peer(on_asked=self._hear, on_refused=self._note_refused)
+        peer = ParentPeer(on_asked=self._hear, on_refused=self._note_refused)
         loop = asyncio.get_running_loop()
         self._strangers[peer] = loop.call_later(self._handshake_seconds, self._send_away, peer)
         peer.gone.add_done_callback(lambda _: self._forget(peer))
         return peer
 
-    def _hear(self, peer: Peer) -> None:
+    def _hear(self, peer: ParentPeer) -> None:
         self._forget(peer)
         if len(self._asked) >= WAITING_LIMIT:
             self._asked = deque(waiting for waiting in self._asked if not waiting.gone.done())
@@ -78,15 +78,15 @@ class Door:
         self._asked.append(peer)
         self._came.set()
 
-    def _note_refused(self, _peer: Peer) -> None:
+    def _note_refused(self, _peer: ParentPeer) -> None:
         self._refused += 1
         self._came.set()
 
-    def _send_away(self, peer: Peer) -> None:
+    def _send_away(self, peer: ParentPeer) -> None:
         self._forget(peer)
         peer.drop()
 
-    def _forget(self, peer: Peer) -> None:
+    def _forget(self, peer: ParentPeer) -> None:
         timer = self._strangers.pop(peer, None)
         if timer is not None:
             timer.cancel()

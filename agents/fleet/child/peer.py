@@ -28,7 +28,7 @@ _EMPTY_CLOSE = b"\x88\x00"
 _RESET = struct.pack("ii", 1, 0)
 
 
-class Peer(asyncio.Protocol):
+class ParentPeer(asyncio.Protocol):
     """``on_asked`` is called with the peer when its request is whole and a WebSocket's.
 
     Until it is admitted nothing more is read from it. ``on_refused``: it sent a request
@@ -36,7 +36,7 @@ class Peer(asyncio.Protocol):
     """
 
     def __init__(
-        self, *, on_asked: Callable[[Peer], None], on_refused: Callable[[Peer], None]
+        self, *, on_asked: Callable[[ParentPeer], None], on_refused: Callable[[ParentPeer], None]
     ) -> None:
         self.gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.has_asked = False

@@ -23,17 +23,17 @@ from pathlib import Path
 
 from agents.fleet import records
 from agents.fleet.child.conversation import Tally
-from agents.fleet.child.executor import Executor, ExecutorFailed
-from agents.fleet.child.listener import Door
-from agents.fleet.child.run_context import Desk
+from agents.fleet.child.executor import ExecutorFailed, RunExecutor
+from agents.fleet.child.listener import ParentListener
+from agents.fleet.child.run_context import RunContext
 from agents.fleet.child.script import EchoExecutor, ScriptExecutor
 from agents.fleet.child.serving import (
     ACCEPT_SECONDS,
     IDLE_SECONDS,
     Mode,
-    Patience,
     Serving,
     ServingFailed,
+    StartLimits,
 )
 from agents.fleet.provisioning import MOST_BYTES, BadSpec, ProvisionSpec, read_spec
 from agents.fleet.records import BadRecord
@@ -42,7 +42,7 @@ from agents.fleet.wire import Terminal
 logger = logging.getLogger(__name__)
 
 
-class Presence:
+class Registration:
     def __init__(self, spec: ProvisionSpec, endpoint: str, *, renews: bool) -> None:
         self._folder = Path(spec.fabric_dir)
         self._record = records.new_record(
@@ -122,7 +122,7 @@ def _wait_for_death(parent: int) -> None:
 
 
 class Starting:
-    def __init__(self, executor: Executor) -> None:
+    def __init__(self, executor: RunExecutor) -> None:
         self._executor = executor
         self._started: asyncio.Task[None] | None = None
 
@@ -133,7 +133,7 @@ class Starting:
         if self._started is None:
             self.begin()
 
-    async def run(self, desk: Desk) -> Terminal:
+    async def run(self, desk: RunContext) -> Terminal:
         if self._started is None:
             raise ExecutorFailed("The child has not been started.")
         # Shielded: it goes on when the run that waits for it is cancelled.
@@ -161,7 +161,7 @@ UNSUPPORTED = 2
 BAD_INPUT = 101
 INTERRUPTED = 130
 
-Engine = Callable[[ProvisionSpec], Executor]
+Engine = Callable[[ProvisionSpec], RunExecutor]
 
 
 def run_child(arguments: Sequence[str], engines: Mapping[str, Engine]) -> int:
@@ -234,7 +234,9 @@ def _seconds(text: str) -> float:
     return seconds
 
 
-def _executor(spec: ProvisionSpec, engines: Mapping[str, Engine], tally: Tally) -> Executor | None:
+def _executor(
+    spec: ProvisionSpec, engines: Mapping[str, Engine], tally: Tally
+) -> RunExecutor | None:
     match spec.executor.kind:
         case "echo":
             return EchoExecutor()
@@ -250,7 +252,7 @@ class _Child:
     def __init__(
         self,
         spec: ProvisionSpec,
-        executor: Executor,
+        executor: RunExecutor,
         tally: Tally,
         options: argparse.Namespace,
     ) -> None:
@@ -272,9 +274,9 @@ class _Child:
         if not self._options.detached:
             stop = self._stopping.set
             watch_parent(parent, on_death=lambda: _ignore(loop.call_soon_threadsafe(stop)))
-        door = Door()
+        door = ParentListener()
         endpoint = await door.open()
-        presence = Presence(self._spec, endpoint, renews=self._mode is not Mode.ONCE)
+        presence = Registration(self._spec, endpoint, renews=self._mode is not Mode.ONCE)
         try:
             await presence.publish()
         except (OSError, BadRecord) as error:
@@ -292,9 +294,9 @@ class _Child:
             await presence.end(withdraws=not self.was_terminated)
         return INTERRUPTED if self._was_interrupted else 0
 
-    def _patience(self) -> Patience:
+    def _patience(self) -> StartLimits:
         idle = self._spec.limits.idle_timeout_secs
-        return Patience(
+        return StartLimits(
             accept_seconds=self._options.accept_timeout,
             idle_seconds=IDLE_SECONDS if idle is None else float(idle),
         )

@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Awaitable
 from typing import Any, Protocol, TypeVar
 
-from agents.fleet.wire import ApprovalRequest, Run, write_event, write_frame
+from agents.fleet.wire import ApprovalRequest, RunFrame, write_event, write_frame
 
 T = TypeVar("T")
 
@@ -27,7 +27,7 @@ class RunCancelled(Exception):
     """The parent has cancelled this run, superseded it, or gone."""
 
 
-class FrameTooLarge(ValueError):
+class FrameOverLimit(ValueError):
     """What is to be sent does not fit into one frame."""
 
 
@@ -35,7 +35,7 @@ class InboxFull(Exception):
     """More messages wait than any executor would read."""
 
 
-class Line(Protocol):
+class ParentLine(Protocol):
     """A connection to the parent, as far as sending goes."""
 
     @property
@@ -48,8 +48,8 @@ class Line(Protocol):
         """Returns when there is room again, or nobody to send to."""
 
 
-class Desk:
-    def __init__(self, run: Run, line: Line) -> None:
+class RunContext:
+    def __init__(self, run: RunFrame, line: ParentLine) -> None:
         self.run = run
         self._line = line
         self._tripped: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -164,5 +164,5 @@ async def first_of(*futures: asyncio.Future[Any], seconds: float | None = None) 
 def sendable(payload: bytes) -> bytes:
     """Raises ``FrameTooLarge``."""
     if len(payload) > FRAME_LIMIT:
-        raise FrameTooLarge("What is to be sent is larger than one frame may be.")
+        raise FrameOverLimit("What is to be sent is larger than one frame may be.")
     return payload

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 
 from agents.fleet.child.conversation import Tally
 from agents.fleet.child.executor import ExecutorFailed
-from agents.fleet.child.run_context import Desk
+from agents.fleet.child.run_context import RunContext
 from agents.fleet.wire import Status, Terminal
 
 _SLEEP = re.compile(r"__sleep_ms:([0-9]{1,9})", re.ASCII)
@@ -23,7 +23,7 @@ class EchoExecutor:
     async def stop(self) -> None:
         return
 
-    async def run(self, desk: Desk) -> Terminal:
+    async def run(self, desk: RunContext) -> Terminal:
         words = desk.run.assignment.split()
         sleep = next((match for word in words if (match := _SLEEP.fullmatch(word))), None)
         if sleep is not None:
@@ -56,7 +56,7 @@ class ScriptExecutor:
     async def stop(self) -> None:
         return
 
-    async def run(self, desk: Desk) -> Terminal:
+    async def run(self, desk: RunContext) -> Terminal:
         said: list[str] = []
         try:
             for word in desk.run.assignment.split():
@@ -66,7 +66,7 @@ class ScriptExecutor:
         await desk.emit({"type": "complete"})
         return Terminal(Status.COMPLETED, result=f"echo: {' '.join(said)}")
 
-    async def _perform(self, word: str, desk: Desk, said: list[str]) -> None:
+    async def _perform(self, word: str, desk: RunContext, said: list[str]) -> None:
         match = _WORD.fullmatch(word)
         step = _STEPS.get(match[1]) if match is not None else None
         if match is None or step is None or not await step(self, match[2], desk, said):
@@ -75,13 +75,13 @@ class ScriptExecutor:
 
     # Each step says whether its argument was one; else the word is as any other.
 
-    async def _sleep(self, argument: str | None, desk: Desk, _said: list[str]) -> bool:
+    async def _sleep(self, argument: str | None, desk: RunContext, _said: list[str]) -> bool:
         (milliseconds,) = _numbers(argument, 1) or (None,)
         if milliseconds is not None:
             await desk.sleep(milliseconds / 1000)
         return milliseconds is not None
 
-    async def _stream(self, argument: str | None, desk: Desk, _said: list[str]) -> bool:
+    async def _stream(self, argument: str | None, desk: RunContext, _said: list[str]) -> bool:
         numbers = _numbers(argument, 2)
         if numbers is None:
             return False
@@ -92,7 +92,7 @@ class ScriptExecutor:
             await desk.emit({"type": "token", "content": f"tick{number} "})
         return True
 
-    async def _approve(self, argument: str | None, desk: Desk, said: list[str]) -> bool:
+    async def _approve(self, argument: str | None, desk: RunContext, said: list[str]) -> bool:
         if not argument:
             return False
         body = {
@@ -105,7 +105,7 @@ class ScriptExecutor:
         said.append(f"approved={'true' if approved else 'false'}")
         return True
 
-    async def _await_steer(self, argument: str | None, desk: Desk, said: list[str]) -> bool:
+    async def _await_steer(self, argument: str | None, desk: RunContext, said: list[str]) -> bool:
         (count,) = (1,) if argument is None else _numbers(argument, 1) or (None,)
         if count is None:
             return False
@@ -113,24 +113,24 @@ class ScriptExecutor:
             said.append(f"steer=[{await desk.next_message()}]")  # noqa: PERF401  one by one
         return True
 
-    async def _drain_steer(self, argument: str | None, desk: Desk, said: list[str]) -> bool:
+    async def _drain_steer(self, argument: str | None, desk: RunContext, said: list[str]) -> bool:
         if argument is None:
             said.append(f"drained={len(desk.take_messages())}")
         return argument is None
 
-    async def _fail(self, argument: str | None, _desk: Desk, _said: list[str]) -> bool:
+    async def _fail(self, argument: str | None, _desk: RunContext, _said: list[str]) -> bool:
         if argument is None:
             return False
         raise ExecutorFailed(argument)
 
-    async def _suspend(self, argument: str | None, desk: Desk, _said: list[str]) -> bool:
+    async def _suspend(self, argument: str | None, desk: RunContext, _said: list[str]) -> bool:
         if argument is not None:
             return False
         asked = {"role": "user", "content": desk.run.assignment}
         waits = {"role": "assistant", "content": "waiting on children"}
         raise _Ended(Terminal(Status.SUSPENDED, transcript=(asked, waits)))
 
-    async def _stats(self, argument: str | None, _desk: Desk, said: list[str]) -> bool:
+    async def _stats(self, argument: str | None, _desk: RunContext, said: list[str]) -> bool:
         if argument is None:
             tally = self._tally
             said.append(
@@ -139,7 +139,7 @@ class ScriptExecutor:
             )
         return argument is None
 
-    async def _spec(self, argument: str | None, desk: Desk, said: list[str]) -> bool:
+    async def _spec(self, argument: str | None, desk: RunContext, said: list[str]) -> bool:
         if argument is None:
             run = desk.run
             said.append(
@@ -149,7 +149,9 @@ class ScriptExecutor:
         return argument is None
 
 
-_STEPS: dict[str, Callable[[ScriptExecutor, str | None, Desk, list[str]], Awaitable[bool]]] = {
+_STEPS: dict[
+    str, Callable[[ScriptExecutor, str | None, RunContext, list[str]], Awaitable[bool]]
+] = {
     "sleep_ms": ScriptExecutor._sleep,
     "stream": ScriptExecutor._stream,
     "approve": ScriptExecutor._approve,

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
-from agents.fleet.child.conversation import Conversation, Tally
-from agents.fleet.child.executor import Executor
-from agents.fleet.child.listener import Door, NotAWebSocket
-from agents.fleet.child.peer import Peer
+from agents.fleet.child.conversation import ParentConversation, Tally
+from agents.fleet.child.executor import RunExecutor
+from agents.fleet.child.listener import NotAWebSocket, ParentListener
+from agents.fleet.child.peer import ParentPeer
 
 CONNECTIONS_LIMIT: Final = 1_000
 ENDING_SECONDS: Final = 6.0  # longer than a run takes to be cancelled and aborted
@@ -36,7 +36,7 @@ IDLE_SECONDS: Final = 300.0
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class StartLimits:
     accept_seconds: float = ACCEPT_SECONDS  # ``once``: for its parent, handshake included
     idle_seconds: float = IDLE_SECONDS  # ``reusable``: for the next one
 
@@ -44,13 +44,13 @@ class Patience:
 class Serving:
     """Serves behind an open door."""
 
-    def __init__(self, door: Door, executor: Executor, tally: Tally) -> None:
+    def __init__(self, door: ParentListener, executor: RunExecutor, tally: Tally) -> None:
         self._door = door
         self._executor = executor
         self._tally = tally
-        self._conversations: dict[Conversation, Peer] = {}
+        self._conversations: dict[ParentConversation, ParentPeer] = {}
 
-    async def serve(self, mode: Mode, patience: Patience, *, stopping: asyncio.Event) -> None:
+    async def serve(self, mode: Mode, patience: StartLimits, *, stopping: asyncio.Event) -> None:
         """Until its mode ends it or ``stopping`` is set. Raises ``ServingFailed``."""
         match mode:
             case Mode.ONCE:
@@ -109,8 +109,8 @@ class Serving:
             for task in tasks:
                 task.cancel()
 
-    async def _converse(self, peer: Peer) -> None:
-        conversation = Conversation(peer, self._executor, self._tally, drop=peer.drop)
+    async def _converse(self, peer: ParentPeer) -> None:
+        conversation = ParentConversation(peer, self._executor, self._tally, drop=peer.drop)
         self._conversations[conversation] = peer
         try:
             peer.admit(on_text=conversation.take, on_gone=conversation.hang_up)

@@ -13,9 +13,9 @@ from contextlib import aclosing, suppress
 from typing import Any, cast
 
 from agents.fleet.child.executor import ExecutorFailed
-from agents.fleet.child.run_context import Desk, RunCancelled
+from agents.fleet.child.run_context import RunCancelled, RunContext
 from agents.fleet.child.turn_events import Translation
-from agents.fleet.child.turn_host import Place
+from agents.fleet.child.turn_host import TurnHost
 from agents.fleet.wire import Status, Terminal
 from agents.runs import nudges
 from agents.runs.accept import Prompt, accept_prompt
@@ -31,7 +31,7 @@ from workspaces.log.writer import writer
 
 
 class Approvals:
-    def __init__(self, desk: Desk, workspace_id: str, *, are_asked: bool) -> None:
+    def __init__(self, desk: RunContext, workspace_id: str, *, are_asked: bool) -> None:
         """``are_asked``: the parent answers; else they are denied."""
         self.tasks: set[asyncio.Task[None]] = set()
         self._desk = desk
@@ -99,7 +99,7 @@ SETTLE_SECONDS = 2.5  # for a cancelled turn: less than the patience with a canc
 
 
 class TurnExecutor:
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: TurnHost) -> None:
         self._place = place
 
     async def start(self) -> None:
@@ -108,7 +108,7 @@ class TurnExecutor:
     async def stop(self) -> None:
         return
 
-    async def run(self, desk: Desk) -> Terminal:
+    async def run(self, desk: RunContext) -> Terminal:
         session_id = new_id()
         try:
             async with self._place.working(session_id, desk.run) as workspace_id:
@@ -120,7 +120,9 @@ class TurnExecutor:
 class _Turn:
     """One assignment."""
 
-    def __init__(self, place: Place, desk: Desk, workspace_id: str, session_id: str) -> None:
+    def __init__(
+        self, place: TurnHost, desk: RunContext, workspace_id: str, session_id: str
+    ) -> None:
         self._place = place
         self._workspace_id = workspace_id
         self._desk = desk

@@ -7,7 +7,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
-from agents.fleet.wire import Run
+from agents.fleet.wire import RunFrame
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +17,7 @@ class TurnRules:
     timeout_seconds: float | None = None
 
 
-class Place(Protocol):
+class TurnHost(Protocol):
     """Where turns are worked on."""
 
     @property
@@ -27,7 +27,7 @@ class Place(Protocol):
     @property
     def rules(self) -> TurnRules: ...
 
-    def working(self, session_id: str, run: Run) -> AbstractAsyncContextManager[str]:
+    def working(self, session_id: str, run: RunFrame) -> AbstractAsyncContextManager[str]:
         """Around one assignment: gives the id of the workspace, which stays open meanwhile.
 
         Raises ``Refusal``.

@@ -14,20 +14,20 @@ import logging
 from dataclasses import replace
 from typing import Any
 
-from agents.fleet.parent.connection import Connection
+from agents.fleet.parent.connection import ChildConnection
 from agents.fleet.parent.deadlines import Deadlines
-from agents.fleet.parent.errors import ChildIsDeaf, ConnectionLost, FleetError, FrameTooLarge
-from agents.fleet.parent.outcome import SENTENCES, Ending, Listener, Order, Outcome, RunLimits
-from agents.fleet.parent.questions import Questions
+from agents.fleet.parent.errors import ChildConnectionLost, ChildIsDeaf, FleetError, FrameTooLarge
+from agents.fleet.parent.outcome import SENTENCES, ChildOutcome, Ending, Listener, Order, RunLimits
+from agents.fleet.parent.questions import ForwardedQuestions
 from agents.fleet.wire import (
     ApprovalRequest,
     BadFrame,
     Cancel,
     ChildFrame,
-    Event,
     EventBatch,
-    Message,
-    Run,
+    EventFrame,
+    MessageFrame,
+    RunFrame,
     Status,
     Terminal,
 )
@@ -102,12 +102,12 @@ _ENDINGS = {
 }
 
 
-class Assignment:
+class ChildAssignment:
     """``run`` once; ``steer``, ``cancel`` and ``supersede`` from any task meanwhile."""
 
     def __init__(
         self,
-        connection: Connection,
+        connection: ChildConnection,
         order: Order,
         *,
         listener: Listener,
@@ -122,16 +122,16 @@ class Assignment:
         self._loop = asyncio.get_running_loop()
         self._deadlines = Deadlines(self._limits, self._loop.time())
         self._changed = asyncio.Event()  # the deadlines are others now
-        self._questions = Questions(listener, connection, on_change=self._asked)
+        self._questions = ForwardedQuestions(listener, connection, on_change=self._asked)
         self._is_listener_busy = False
         self._ending: Ending | None = None  # why it was told to stop
         self._cancelling: asyncio.Task[None] | None = None
         self._early: list[str] | None = []  # messages from before the run was sent
         self._is_over = False  # the connection may be another assignment's by now
 
-    async def run(self) -> Outcome:
+    async def run(self) -> ChildOutcome:
         """If this task is cancelled, the connection is closed, which cancels the child's run."""
-        reading: asyncio.Task[Outcome] | None = None
+        reading: asyncio.Task[ChildOutcome] | None = None
         watching: asyncio.Task[None] | None = None
         if self._ending is not None:  # cancelled before it began
             return self._outcome(self._ending, usable=True)
@@ -166,7 +166,7 @@ class Assignment:
         if self._early is not None:  # an idle child would drop it
             self._early.append(text)
             return
-        await self._connection.send(Message(text))
+        await self._connection.send(MessageFrame(text))
 
     async def cancel(self) -> None:
         """At once, past everything that waits. Callable twice; never raises."""
@@ -189,7 +189,7 @@ class Assignment:
 
     # -- reading
 
-    async def _read(self) -> Outcome:
+    async def _read(self) -> ChildOutcome:
         bad = 0
         while True:
             try:
@@ -200,17 +200,17 @@ class Assignment:
                     return self._outcome(Ending.LOST, "The sub-agent sends no sense.")
                 logger.debug("a child sent no frame: %s", error)
                 continue
-            except ConnectionLost as error:
+            except ChildConnectionLost as error:
                 return self._lost(error)
             if frame is None:
-                return self._lost(ConnectionLost("The sub-agent's connection has ended."))
+                return self._lost(ChildConnectionLost("The sub-agent's connection has ended."))
             outcome = await self._take(frame)
             if outcome is not None:
                 return outcome
 
-    async def _take(self, frame: ChildFrame) -> Outcome | None:
+    async def _take(self, frame: ChildFrame) -> ChildOutcome | None:
         match frame:
-            case Event(event):
+            case EventFrame(event):
                 await self._hear(event)
             case EventBatch(events=events):
                 for event in events:
@@ -243,7 +243,7 @@ class Assignment:
 
     async def _send_early(self) -> None:
         while self._early:
-            await self._connection.send(Message(self._early.pop(0)))
+            await self._connection.send(MessageFrame(self._early.pop(0)))
         self._early = None
 
     # -- ending
@@ -275,7 +275,7 @@ class Assignment:
         # In a task of its own: a child that reads nothing must not hold the caller.
         self._cancelling = asyncio.create_task(self._send_cancel())
 
-    def _ended(self) -> Outcome:
+    def _ended(self) -> ChildOutcome:
         terminal = self._terminals.chosen(was_cancelled=self._ending is Ending.CANCELLED)
         ending = _ENDINGS[terminal.status]
         if ending is Ending.CANCELLED and self._ending is not None:
@@ -283,14 +283,14 @@ class Assignment:
         told = terminal.error if ending is Ending.ERROR else None
         return self._outcome(ending, told, result=terminal.result, usable=True)
 
-    def _given_up(self, watching: asyncio.Task[None]) -> Outcome:
+    def _given_up(self, watching: asyncio.Task[None]) -> ChildOutcome:
         watching.result()
         if self._ending is None:  # a superseded run died without a terminal
             # Its terminal may come yet, and would be taken for the next run's.
             return replace(self._ended(), is_child_usable=False)
         return self._outcome(self._ending)
 
-    def _lost(self, error: FleetError) -> Outcome:
+    def _lost(self, error: FleetError) -> ChildOutcome:
         ending = Ending.DEAF if isinstance(error, ChildIsDeaf) else Ending.LOST
         # A child that dies of our cancel was cancelled.
         return self._outcome(self._ending or ending, None if self._ending else error.sentence)
@@ -302,8 +302,8 @@ class Assignment:
         *,
         result: str | None = None,
         usable: bool = False,
-    ) -> Outcome:
-        return Outcome(
+    ) -> ChildOutcome:
+        return ChildOutcome(
             ending=ending,
             result=(result or "") if ending is Ending.COMPLETED else None,
             error=told or SENTENCES[ending],
@@ -322,12 +322,12 @@ class Assignment:
         self._changed.set()
 
 
-async def _end(tasks: list[asyncio.Task[None] | asyncio.Task[Outcome] | None]) -> None:
+async def _end(tasks: list[asyncio.Task[None] | asyncio.Task[ChildOutcome] | None]) -> None:
     left = [task for task in tasks if task is not None]
     for task in left:
         task.cancel()
     await asyncio.gather(*left, return_exceptions=True)
 
 
-def _run_frame(order: Order) -> Run:
-    return Run(order.assignment, order.reasoning_effort, tuple(order.messages))
+def _run_frame(order: Order) -> RunFrame:
+    return RunFrame(order.assignment, order.reasoning_effort, tuple(order.messages))

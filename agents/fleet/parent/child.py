@@ -9,9 +9,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from agents.fleet import records
-from agents.fleet.parent.assignment import Assignment
-from agents.fleet.parent.connection import Connection
-from agents.fleet.parent.outcome import Ending, Listener, Order, Outcome, RunLimits
+from agents.fleet.parent.assignment import ChildAssignment
+from agents.fleet.parent.connection import ChildConnection
+from agents.fleet.parent.outcome import ChildOutcome, Ending, Listener, Order, RunLimits
 from agents.fleet.parent.process import ChildProcess
 
 _LEAVES_SECONDS = 1.0
@@ -19,13 +19,13 @@ _LAST_WORDS = 1000
 
 
 @dataclass(slots=True)
-class Child:
+class RunningChild:
     """One connection carries one assignment at a time, and many in turn."""
 
     agent_id: str
     role: str
     endpoint: str
-    connection: Connection
+    connection: ChildConnection
     process: ChildProcess | None = None
     fabric: Path | None = None  # where its record lies, if we see to it
     is_reusable: bool = False
@@ -34,11 +34,11 @@ class Child:
 
     def assignment(
         self, order: Order, *, listener: Listener, limits: RunLimits | None = None
-    ) -> Assignment:
+    ) -> ChildAssignment:
         """To be run by ``run``; kept by who wants to steer or cancel it."""
-        return Assignment(self.connection, order, listener=listener, limits=limits)
+        return ChildAssignment(self.connection, order, listener=listener, limits=limits)
 
-    async def run(self, assignment: Assignment) -> Outcome:
+    async def run(self, assignment: ChildAssignment) -> ChildOutcome:
         """Its outcome, and if the child died, how."""
         self.runs += 1
         outcome = await assignment.run()

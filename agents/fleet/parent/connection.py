@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 from agents.fleet.parent.errors import (
+    ChildConnectionLost,
     ChildIsDeaf,
-    ConnectionLost,
     DialFailed,
     FrameTooLarge,
     Unauthorized,
@@ -33,7 +33,7 @@ PING_SECONDS: Final = 15.0
 _CLOSE_SECONDS = 1.0
 
 
-class Connection:
+class ChildConnection:
     """``next_frame`` is for one task at a time; the rest may be called from any."""
 
     def __init__(
@@ -59,7 +59,7 @@ class Connection:
         if len(data) > MOST_FRAME_BYTES:
             raise FrameTooLarge
         if not self.is_open:
-            raise ConnectionLost
+            raise ChildConnectionLost
         from aiohttp import WSMsgType  # noqa: PLC0415  loaded by whoever dialled
 
         await self._sending(self._socket.send_frame(data, WSMsgType.TEXT))
@@ -86,7 +86,7 @@ class Connection:
                     await self._sending(self._socket.pong(message.data))
                 case WSMsgType.ERROR:
                     self._is_over = True
-                    raise ConnectionLost("The connection to the child broke.")
+                    raise ChildConnectionLost("The connection to the child broke.")
                 case WSMsgType.CLOSE | WSMsgType.CLOSING | WSMsgType.CLOSED:
                     self._is_over = True
                 case _:
@@ -142,7 +142,7 @@ class Connection:
         except TimeoutError:
             raise ChildIsDeaf("The child takes nothing any more.") from None
         except OSError as error:  # aiohttp's reset is one
-            raise ConnectionLost from error
+            raise ChildConnectionLost from error
 
 
 DIAL_SECONDS: Final = 10.0
@@ -156,7 +156,7 @@ async def dial(
     within_seconds: float = DIAL_SECONDS,
     ping_seconds: float = PING_SECONDS,
     tls: ssl.SSLContext | None = None,
-) -> Connection:
+) -> ChildConnection:
     """Raises ``DialFailed``, of which ``Unauthorized`` is one."""
     import aiohttp  # noqa: PLC0415  not needed before the first child
 
@@ -180,7 +180,7 @@ async def dial(
                 compress=0,
             )
         connected = True
-        return Connection(session, socket, ping_seconds=ping_seconds)
+        return ChildConnection(session, socket, ping_seconds=ping_seconds)
     except TimeoutError:
         raise DialFailed("The child did not answer the handshake in time.") from None
     except aiohttp.WSServerHandshakeError as error:

@@ -25,13 +25,13 @@ class Unauthorized(DialFailed):
     code = "unauthorized"
 
 
-class ConnectionLost(FleetError):
+class ChildConnectionLost(FleetError):
     """The connection to the child was lost."""
 
     code = "connection_lost"
 
 
-class ChildIsDeaf(ConnectionLost):
+class ChildIsDeaf(ChildConnectionLost):
     """The child does not answer any more."""
 
     code = "child_is_deaf"

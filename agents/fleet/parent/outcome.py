@@ -57,7 +57,7 @@ SENTENCES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class ChildOutcome:
     """Always one for an assignment that was begun, whatever died."""
 
     ending: Ending

@@ -10,7 +10,7 @@ import contextlib
 import logging
 from collections.abc import Callable
 
-from agents.fleet.parent.connection import Connection
+from agents.fleet.parent.connection import ChildConnection
 from agents.fleet.parent.errors import FleetError
 from agents.fleet.parent.outcome import Listener
 from agents.fleet.wire import ApprovalReply
@@ -20,11 +20,11 @@ logger = logging.getLogger(__name__)
 MOST_QUESTIONS = 64  # at once; more are refused unasked
 
 
-class Questions:
+class ForwardedQuestions:
     """``on_change`` hears +1 and -1 as questions come and go."""
 
     def __init__(
-        self, listener: Listener, connection: Connection, *, on_change: Callable[[int], None]
+        self, listener: Listener, connection: ChildConnection, *, on_change: Callable[[int], None]
     ) -> None:
         self._listener = listener
         self._connection = connection

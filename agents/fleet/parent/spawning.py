@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from agents.fleet import records
-from agents.fleet.parent.child import Child
+from agents.fleet.parent.child import RunningChild
 from agents.fleet.parent.connection import DIAL_SECONDS, PING_SECONDS, check_endpoint, dial
 from agents.fleet.parent.errors import (
     DialFailed,
@@ -42,7 +42,7 @@ class Remote:
     tls: ssl.SSLContext | None = field(default=None, repr=False)
 
 
-async def reach_remote(remote: Remote, *, role: str = "") -> Child:
+async def reach_remote(remote: Remote, *, role: str = "") -> RunningChild:
     """Raises ``DialFailed``."""
     connection = await dial(
         remote.endpoint,
@@ -51,7 +51,7 @@ async def reach_remote(remote: Remote, *, role: str = "") -> Child:
         ping_seconds=remote.ping_seconds,
         tls=remote.tls,
     )
-    return Child(remote.endpoint, role, remote.endpoint, connection, is_reusable=True)
+    return RunningChild(remote.endpoint, role, remote.endpoint, connection, is_reusable=True)
 
 
 async def reach_recorded(
@@ -60,7 +60,7 @@ async def reach_recorded(
     agent_id: str | None = None,
     role: str | None = None,
     within_seconds: float = DIAL_SECONDS,
-) -> Child:
+) -> RunningChild:
     """The first living child of that id or role that answers. Raises ``NoSuchChild``.
 
     One that is busy with another parent may leave the handshake unanswered; then
@@ -77,7 +77,9 @@ async def reach_recorded(
             connection = await dial(record.endpoint, within_seconds=within_seconds)
         except DialFailed:
             continue
-        return Child(record.agent_id, record.role, record.endpoint, connection, is_reusable=True)
+        return RunningChild(
+            record.agent_id, record.role, record.endpoint, connection, is_reusable=True
+        )
     raise NoSuchChild
 
 
@@ -101,7 +103,7 @@ class Launch:
     ping_seconds: float = PING_SECONDS
 
 
-async def spawn_child(spec: ProvisionSpec, launch: Launch | None = None) -> Child:
+async def spawn_child(spec: ProvisionSpec, launch: Launch | None = None) -> RunningChild:
     """Raises ``FleetError`` and ``BadSpec``."""
     how = launch or Launch()
     document = write_spec(spec)
@@ -133,7 +135,7 @@ async def spawn_child(spec: ProvisionSpec, launch: Launch | None = None) -> Chil
             told = f"The child was not reachable within {seconds} seconds."
             raise SpawnTimedOut(f"{told} It said: {words}" if words else told) from None
         raise
-    return Child(
+    return RunningChild(
         agent_id=child_id,
         role=spec.identity.role,
         endpoint=record.endpoint,

@@ -14,20 +14,20 @@ import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 
-from agents.fleet.parent.child import Child
+from agents.fleet.parent.child import RunningChild
 from agents.fleet.parent.errors import SpawnFailed, TooManyChildren
 from agents.fleet.provisioning import ProvisionSpec, write_spec
 
 logger = logging.getLogger(__name__)
 
-Spawn = Callable[[ProvisionSpec], Awaitable[Child]]
+Spawn = Callable[[ProvisionSpec], Awaitable[RunningChild]]
 
 
 @dataclass(frozen=True, slots=True)
-class _Kept:
+class _WarmChild:
     workspace_id: str
     kind: str
-    child: Child
+    child: RunningChild
     since: float
 
 
@@ -46,13 +46,13 @@ class WarmChildren:
         self._idle_seconds = idle_seconds
         self._most_waiting = most_waiting  # of one workspace and kind
         self._most_children = most_children
-        self._waiting: list[_Kept] = []
-        self._at_work: dict[str, _Kept] = {}
-        self._spawning: dict[asyncio.Task[Child], str] = {}
+        self._waiting: list[_WarmChild] = []
+        self._at_work: dict[str, _WarmChild] = {}
+        self._spawning: dict[asyncio.Task[RunningChild], str] = {}
         self._ending: set[asyncio.Task[None]] = set()
         self._reaper: asyncio.Task[None] | None = None
 
-    async def take(self, workspace_id: str, spec: ProvisionSpec) -> Child:
+    async def take(self, workspace_id: str, spec: ProvisionSpec) -> RunningChild:
         """A waiting child of that kind, or a new one. Raises as ``spawn``, and ``TooManyChildren``."""
         kind = _kind(spec)
         while (kept := self._pick(workspace_id, kind)) is not None:
@@ -69,10 +69,10 @@ class WarmChildren:
         if self._count() >= self._most_children and not self._make_room():
             raise TooManyChildren
         child = await self._started(workspace_id, spec)
-        self._at_work[child.key] = _Kept(workspace_id, kind, child, self._now())
+        self._at_work[child.key] = _WarmChild(workspace_id, kind, child, self._now())
         return child
 
-    async def _started(self, workspace_id: str, spec: ProvisionSpec) -> Child:
+    async def _started(self, workspace_id: str, spec: ProvisionSpec) -> RunningChild:
         spawning = asyncio.ensure_future(self._spawn(spec))
         self._spawning[spawning] = workspace_id
         spawning.add_done_callback(self._spawning.pop)
@@ -86,11 +86,11 @@ class WarmChildren:
             spawning.cancel()
             raise
 
-    def _unwanted(self, spawned: asyncio.Task[Child]) -> None:
+    def _unwanted(self, spawned: asyncio.Task[RunningChild]) -> None:
         if not spawned.cancelled() and spawned.exception() is None:
             self._end_soon(spawned.result())
 
-    def give_back(self, child: Child, *, is_usable: bool) -> None:
+    def give_back(self, child: RunningChild, *, is_usable: bool) -> None:
         """After its assignment. It waits for the next one, or ends. Callable twice."""
         kept = self._at_work.pop(child.key, None)
         if kept is None:
@@ -110,7 +110,7 @@ class WarmChildren:
         kept = [*self._waiting, *self._at_work.values()]
         return frozenset({each.workspace_id for each in kept} | set(self._spawning.values()))
 
-    def children(self) -> list[tuple[str, Child, bool]]:
+    def children(self) -> list[tuple[str, RunningChild, bool]]:
         """Workspace, child, and whether it is at work."""
         at_work = [(kept.workspace_id, kept.child, True) for kept in self._at_work.values()]
         return at_work + [(kept.workspace_id, kept.child, False) for kept in self._waiting]
@@ -139,7 +139,7 @@ class WarmChildren:
 
     # -- within
 
-    def _pick(self, workspace_id: str, kind: str) -> _Kept | None:
+    def _pick(self, workspace_id: str, kind: str) -> _WarmChild | None:
         for kept in reversed(self._waiting):  # the warmest
             if (kept.workspace_id, kept.kind) == (workspace_id, kind):
                 self._waiting.remove(kept)
@@ -158,7 +158,7 @@ class WarmChildren:
     def _count(self) -> int:
         return len(self._waiting) + len(self._at_work) + len(self._spawning)
 
-    def _forget(self, kept: _Kept) -> None:
+    def _forget(self, kept: _WarmChild) -> None:
         self._at_work.pop(kept.child.key, None)
         with contextlib.suppress(ValueError):
             self._waiting.remove(kept)
@@ -172,12 +172,12 @@ class WarmChildren:
                     self._waiting.remove(kept)
                     self._end_soon(kept.child)
 
-    def _end_soon(self, child: Child) -> None:
+    def _end_soon(self, child: RunningChild) -> None:
         task = asyncio.create_task(self._end(child))
         self._ending.add(task)
         task.add_done_callback(self._ending.discard)
 
-    async def _end(self, child: Child) -> None:
+    async def _end(self, child: RunningChild) -> None:
         try:
             await child.end()
         except Exception:

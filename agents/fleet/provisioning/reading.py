@@ -9,14 +9,14 @@ from agents.fleet.provisioning.spec import (
     Bus,
     Capabilities,
     Credential,
-    Executor,
     Identity,
     Limits,
     McpProxy,
-    ModelChoice,
     Placement,
     ProvisionSpec,
     Secrets,
+    SpecExecutor,
+    SpecModelChoice,
 )
 
 KEPT_CAPABILITIES = (
@@ -70,10 +70,10 @@ def _identity(fields: Fields) -> Identity:
     )
 
 
-def _executor(fields: Fields) -> Executor:
+def _executor(fields: Fields) -> SpecExecutor:
     known = ("kind", "command", "args")
     kind = fields.text("kind")
-    return Executor(
+    return SpecExecutor(
         kind=kind,
         command=fields.text("command") if kind == "cli_adapter" else fields.text_or_none("command"),
         args=fields.texts("args"),
@@ -136,10 +136,10 @@ def _capabilities(fields: Fields) -> Capabilities:
     )
 
 
-def _model(fields: Fields | None) -> ModelChoice | None:
+def _model(fields: Fields | None) -> SpecModelChoice | None:
     if fields is None:
         return None
-    return ModelChoice(fields.text("provider", ""), fields.text("model"))
+    return SpecModelChoice(fields.text("provider", ""), fields.text("model"))
 
 
 def _bus(fields: Fields | None) -> Bus | None:

@@ -31,7 +31,7 @@ class Identity:
 
 
 @dataclass(frozen=True, slots=True)
-class Executor:
+class SpecExecutor:
     """``kind`` is any text: which ones exist is the child's to say."""
 
     kind: str
@@ -41,7 +41,7 @@ class Executor:
 
 
 @dataclass(frozen=True, slots=True)
-class ModelChoice:
+class SpecModelChoice:
     provider: str
     model: str
 
@@ -114,11 +114,11 @@ class Bus:
 @dataclass(frozen=True, slots=True)
 class ProvisionSpec:
     identity: Identity
-    executor: Executor
+    executor: SpecExecutor
     fabric_dir: str
     storage_dir: str | None = None
     workspace: str | None = None
-    model: ModelChoice | None = None
+    model: SpecModelChoice | None = None
     disabled_tools: tuple[str, ...] = ()
     limits: Limits = Limits()
     secrets: Secrets = Secrets()

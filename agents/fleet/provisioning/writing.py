@@ -10,11 +10,11 @@ from agents.fleet.provisioning.spec import (
     BadSpec,
     Capabilities,
     Credential,
-    Executor,
     Identity,
     Placement,
     ProvisionSpec,
     Secrets,
+    SpecExecutor,
 )
 
 
@@ -65,7 +65,7 @@ def _identity(identity: Identity) -> dict[str, Any]:
     )
 
 
-def _executor(executor: Executor) -> dict[str, Any]:
+def _executor(executor: SpecExecutor) -> dict[str, Any]:
     takes_args = executor.kind == "cli_adapter" or bool(executor.args)
     return {
         **_given(

@@ -8,12 +8,12 @@ from agents.fleet.wire.kinds import ApprovalReply as ApprovalReply
 from agents.fleet.wire.kinds import ApprovalRequest as ApprovalRequest
 from agents.fleet.wire.kinds import Cancel as Cancel
 from agents.fleet.wire.kinds import ChildFrame as ChildFrame
-from agents.fleet.wire.kinds import Event as Event
 from agents.fleet.wire.kinds import EventBatch as EventBatch
-from agents.fleet.wire.kinds import Message as Message
+from agents.fleet.wire.kinds import EventFrame as EventFrame
+from agents.fleet.wire.kinds import MessageFrame as MessageFrame
 from agents.fleet.wire.kinds import Other as Other
 from agents.fleet.wire.kinds import ParentFrame as ParentFrame
-from agents.fleet.wire.kinds import Run as Run
+from agents.fleet.wire.kinds import RunFrame as RunFrame
 from agents.fleet.wire.kinds import Status as Status
 from agents.fleet.wire.kinds import Terminal as Terminal
 from agents.fleet.wire.reading import BadFrame as BadFrame

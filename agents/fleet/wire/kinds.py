@@ -21,7 +21,7 @@ class Status(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class RunFrame:
     """``messages``: the conversation, oldest first, with the assignment's own turn.
 
     ``more`` holds what newer parents add, in the order in which it came. It may hold a
@@ -40,7 +40,7 @@ class Cancel:
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class MessageFrame:
     text: str
 
 
@@ -54,7 +54,7 @@ class ApprovalReply:
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class EventFrame:
     event: Json
 
 
@@ -96,6 +96,6 @@ class Other:
     fields: Mapping[str, Json] = field(default_factory=dict, repr=False)
 
 
-ParentFrame: TypeAlias = Run | Cancel | Message | ApprovalReply | Other
-ChildFrame: TypeAlias = Event | EventBatch | ApprovalRequest | Terminal | Other
+ParentFrame: TypeAlias = RunFrame | Cancel | MessageFrame | ApprovalReply | Other
+ChildFrame: TypeAlias = EventFrame | EventBatch | ApprovalRequest | Terminal | Other
 Frame: TypeAlias = ParentFrame | ChildFrame

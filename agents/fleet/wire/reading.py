@@ -16,12 +16,12 @@ from agents.fleet.wire.kinds import (
     ApprovalRequest,
     Cancel,
     ChildFrame,
-    Event,
     EventBatch,
-    Message,
+    EventFrame,
+    MessageFrame,
     Other,
     ParentFrame,
-    Run,
+    RunFrame,
     Status,
     Terminal,
 )
@@ -146,8 +146,8 @@ class _Fields:
         }
 
 
-def _run(fields: _Fields) -> Run:
-    return Run(
+def _run(fields: _Fields) -> RunFrame:
+    return RunFrame(
         assignment=fields.text("assignment"),
         reasoning_effort=fields.text_or_none("reasoning_effort"),
         messages=fields.items("messages"),
@@ -195,7 +195,7 @@ def _other(kind: str, *needed: str) -> _Kind[Any]:
 _FROM_PARENT: Final[Mapping[str, _Kind[ParentFrame]]] = {
     "run": _Kind(("assignment", "reasoning_effort", "messages"), _run),
     "cancel": _Kind((), lambda _: Cancel()),
-    "message": _Kind(("text",), lambda fields: Message(fields.text("text"))),
+    "message": _Kind(("text",), lambda fields: MessageFrame(fields.text("text"))),
     "approval_reply": _Kind(
         ("id", "approved"),
         lambda fields: ApprovalReply(fields.text("id"), fields.flag("approved")),
@@ -206,7 +206,7 @@ _FROM_PARENT: Final[Mapping[str, _Kind[ParentFrame]]] = {
     "sub_agent_reply": _other("sub_agent_reply", "id", "result"),
 }
 _FROM_CHILD: Final[Mapping[str, _Kind[ChildFrame]]] = {
-    "event": _Kind(("event",), lambda fields: Event(fields.any("event"))),
+    "event": _Kind(("event",), lambda fields: EventFrame(fields.any("event"))),
     "event_batch": _Kind(("batch",), _event_batch),
     "approval_request": _Kind(
         ("id", "body"),

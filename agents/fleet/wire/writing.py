@@ -15,12 +15,12 @@ from agents.fleet.wire.kinds import (
     ApprovalReply,
     ApprovalRequest,
     Cancel,
-    Event,
     EventBatch,
+    EventFrame,
     Frame,
-    Message,
+    MessageFrame,
     Other,
-    Run,
+    RunFrame,
     Terminal,
 )
 from agents.fleet.wire.strict_json import LONE_SURROGATE
@@ -39,9 +39,9 @@ def write_frame(frame: Frame) -> bytes:
     deeply.
     """
     match frame:
-        case Event(event):
+        case EventFrame(event):
             return write_event(event)
-        case Run():
+        case RunFrame():
             fields = {
                 "assignment": frame.assignment,
                 **_present(reasoning_effort=frame.reasoning_effort, messages=frame.messages),
@@ -50,7 +50,7 @@ def write_frame(frame: Frame) -> bytes:
             return _object({"kind": "run", **fields})
         case Cancel():
             return b'{"kind":"cancel"}'
-        case Message(text):
+        case MessageFrame(text):
             return _object({"kind": "message", "text": text})
         case ApprovalReply(id, approved):
             return _object({"kind": "approval_reply", "id": id, "approved": approved})

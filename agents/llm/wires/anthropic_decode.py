@@ -41,7 +41,7 @@ REASONS = {
 
 
 @dataclass(slots=True)
-class _Call:
+class _AnthropicCall:
     id: str
     given: str  # input that came with the start of the block
     streamed: bool = False
@@ -55,7 +55,7 @@ class AnthropicDecoder:
     ) -> None:
         self._error_for = error_for
         self._make_id = make_id
-        self._open: dict[int, _Call] = {}
+        self._open: dict[int, _AnthropicCall] = {}
         self._ids: set[str] = set()
         self._signatures: dict[int, str] = {}
         self._reason = ""
@@ -156,7 +156,7 @@ class AnthropicDecoder:
 
     def _start_call(self, index: int, block: dict[str, Any]) -> list[ModelEvent]:
         given = block.get("input")
-        call = _Call(
+        call = _AnthropicCall(
             usable_call_id(text_or_empty(block.get("id")), self._ids, self._make_id),
             orjson.dumps(given).decode() if given and isinstance(given, dict) else "",
         )

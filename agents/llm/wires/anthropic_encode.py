@@ -12,9 +12,9 @@ from typing import Any
 
 import orjson
 
-from agents.llm.content_parts import Image, Told, told_result, told_user
+from agents.llm.content_parts import Image, Told, result_parts, user_parts
 from agents.llm.contract import ModelRequest, ToolSpec
-from agents.llm.encode_cache import READABLE, newest_reply, told_as
+from agents.llm.encode_cache import READABLE, encode_incrementally, newest_reply
 from agents.llm.history import AssistantTurn, Turn, UserTurn, repaired, system_of
 from agents.llm.reasoning_signatures import REDACTED, is_untagged, unsealed
 from agents.turn.transcript import Message
@@ -110,7 +110,7 @@ def _messages(request: ModelRequest, provider: str | None) -> list[Json]:
 
     def add_turn(messages: list[Any], turn: Turn) -> None:
         if isinstance(turn, UserTurn):
-            blocks = [_told(told) for told in told_user(turn, sees=sees)]
+            blocks = [_told(told) for told in user_parts(turn, sees=sees)]
             if messages and messages[-1]["role"] == "user":
                 messages[-1]["content"].extend(blocks)  # behind the results of the last calls
             else:
@@ -121,7 +121,7 @@ def _messages(request: ModelRequest, provider: str | None) -> list[Json]:
             results = [_result(result, sees=sees) for result in turn.results]
             messages.append({"role": "user", "content": results})
 
-    messages = told_as(request, ("anthropic", provider, sees), add_turn)
+    messages = encode_incrementally(request, ("anthropic", provider, sees), add_turn)
     # The newest two: one is what the last request has written, the other extends it.
     newest = range(len(messages) - 1, max(len(messages) - READABLE, 0) - 1, -1)
     for index in [index for index in newest if messages[index]["role"] == "user"][:2]:
@@ -173,7 +173,7 @@ def _thought(part: Reasoning) -> Json:
 
 
 def _result(result: ToolResult, *, sees: bool) -> Json:
-    text, image = told_result(result, sees=sees)
+    text, image = result_parts(result, sees=sees)
     content: list[Json] = [{"type": "text", "text": text}]
     if image is not None:
         content.append(_image(image))

@@ -12,7 +12,7 @@ import orjson
 from agents.config.settings import ProviderSettings
 from agents.llm.addresses import gemini_url
 from agents.llm.call_ids import LONGEST, new_call_id, usable_call_id
-from agents.llm.content_parts import Image, Told, told_result, told_user
+from agents.llm.content_parts import Image, Told, result_parts, user_parts
 from agents.llm.contract import (
     SILENCE_SECONDS,
     ModelEvent,
@@ -27,7 +27,7 @@ from agents.llm.contract import (
     ToolSpec,
     Usage,
 )
-from agents.llm.encode_cache import told_as
+from agents.llm.encode_cache import encode_incrementally
 from agents.llm.error_answers import error_in_stream
 from agents.llm.errors import BrokenStream, ModelError
 from agents.llm.headers import request_headers
@@ -99,7 +99,7 @@ def _contents(request: ModelRequest, provider: str) -> list[Json]:
 
     def add_turn(contents: list[Any], turn: Turn) -> None:
         if isinstance(turn, UserTurn):
-            parts = [_told(told) for told in told_user(turn, sees=sees)]
+            parts = [_told(told) for told in user_parts(turn, sees=sees)]
             if contents and contents[-1]["role"] == "user":
                 contents[-1]["parts"].extend(parts)  # behind the results of the last calls
             else:
@@ -111,7 +111,7 @@ def _contents(request: ModelRequest, provider: str) -> list[Json]:
         if turn.results:
             contents.append({"role": "user", "parts": _results(turn, sees=sees)})
 
-    return told_as(request, ("gemini", provider, model, sees), add_turn)
+    return encode_incrementally(request, ("gemini", provider, model, sees), add_turn)
 
 
 def _told(told: Told) -> Json:
@@ -155,7 +155,7 @@ def _results(turn: AssistantTurn, *, sees: bool) -> list[Json]:
     answers: list[Json] = []
     images: list[Json] = []
     for result in turn.results:
-        text, image = told_result(result, sees=sees)
+        text, image = result_parts(result, sees=sees)
         response = {"error" if result.is_error else "output": text}
         answers.append(
             {

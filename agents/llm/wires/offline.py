@@ -23,7 +23,7 @@ from agents.llm.contract import (
     ToolInputDelta,
     Usage,
 )
-from agents.llm.wires.offline_plans import Plan, Step, plan_for
+from agents.llm.wires.offline_plans import OfflinePlan, OfflineStep, plan_for
 from agents.turn.transcript import Message
 from workspaces.log.parts import FinishReason, Role, Text, ToolResult, plain_text
 
@@ -100,7 +100,7 @@ class OfflineModel:
         ]
 
 
-def reply_to(request: ModelRequest) -> tuple[str, tuple[str, Step] | None]:
+def reply_to(request: ModelRequest) -> tuple[str, tuple[str, OfflineStep] | None]:
     """The words and perhaps a call with its id. Pure: the same request, the same reply."""
     asked, results = _newest(request.messages)
     prompt = "" if asked is None else plain_text(asked.parts)
@@ -162,7 +162,7 @@ def _summary(messages: Sequence[Message]) -> str:
     return f"The user's prompts in this session:\n{asked}"
 
 
-def _told_result(plan: Plan, result: ToolResult) -> str:
+def _told_result(plan: OfflinePlan, result: ToolResult) -> str:
     if not result.content.strip():
         return "That is done; there was nothing to show."
     return f"{plan.conclusion}\n\n{_quoted(result.content)}"

@@ -32,7 +32,7 @@ NO_NAMES = frozenset({"me", "it", "this", "that", "them", "us", "more", "all", "
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class OfflineStep:
     """One tool call."""
 
     tool: str
@@ -40,16 +40,16 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class OfflinePlan:
     announcement: str
-    steps: tuple[Step, ...]
+    steps: tuple[OfflineStep, ...]
     conclusion: str  # said before the result's first lines
 
 
-Reader = Callable[[re.Match[str], str], Plan | None]
+Reader = Callable[[re.Match[str], str], OfflinePlan | None]
 
 
-def plan_for(prompt: str, working_dir: str = "") -> Plan | None:
+def plan_for(prompt: str, working_dir: str = "") -> OfflinePlan | None:
     """``None`` where the request is not understood. Paths become absolute in ``working_dir``."""
     if len(prompt) > PROMPT_LIMIT:
         return None
@@ -94,39 +94,45 @@ def _shown(path: str, working_dir: str) -> str:
     return path.removeprefix(f"{working_dir}/") if working_dir else path
 
 
-def _list(match: re.Match[str], cwd: str) -> Plan:
+def _list(match: re.Match[str], cwd: str) -> OfflinePlan:
     path = _path(match["path"], cwd)
-    return Plan(
-        f"I list the files in {_shown(path, cwd)}.", (Step("ls", {"path": path}),), "This is there:"
+    return OfflinePlan(
+        f"I list the files in {_shown(path, cwd)}.",
+        (OfflineStep("ls", {"path": path}),),
+        "This is there:",
     )
 
 
-def _glob(match: re.Match[str], cwd: str) -> Plan:
+def _glob(match: re.Match[str], cwd: str) -> OfflinePlan:
     pattern = _bare(match["pattern"])
     if not re.search(r"[*?\[{/]", pattern):
         pattern = f"**/*{pattern}*"
     arguments = {"pattern": pattern}
     if match["path"]:
         arguments["path"] = _path(match["path"], cwd)
-    return Plan(f"I look for files like {pattern}.", (Step("glob", arguments),), "I found:")
-
-
-def _view(match: re.Match[str], cwd: str) -> Plan | None:
-    if match["path"].lower().rstrip(".?!") in NO_NAMES:
-        return None
-    path = _path(match["path"], cwd)
-    return Plan(
-        f"I read {_shown(path, cwd)}.", (Step("view", {"file_path": path}),), "It begins like this:"
+    return OfflinePlan(
+        f"I look for files like {pattern}.", (OfflineStep("glob", arguments),), "I found:"
     )
 
 
-def _search(match: re.Match[str], cwd: str) -> Plan:
+def _view(match: re.Match[str], cwd: str) -> OfflinePlan | None:
+    if match["path"].lower().rstrip(".?!") in NO_NAMES:
+        return None
+    path = _path(match["path"], cwd)
+    return OfflinePlan(
+        f"I read {_shown(path, cwd)}.",
+        (OfflineStep("view", {"file_path": path}),),
+        "It begins like this:",
+    )
+
+
+def _search(match: re.Match[str], cwd: str) -> OfflinePlan:
     words = _bare(match["words"])
     # The tool takes an expression; people mean the words themselves.
     pattern = words if (match["verb"] or "").lower() == "grep" else _literally(words)
     path = _path(match["path"], cwd)
-    step = Step("grep", {"pattern": pattern, "path": path})
-    return Plan(
+    step = OfflineStep("grep", {"pattern": pattern, "path": path})
+    return OfflinePlan(
         f"I search for “{words[:200]}” in {_shown(path, cwd)}.", (step,), "The search says:"
     )
 
@@ -135,39 +141,44 @@ def _literally(words: str) -> str:
     return re.sub(r"([\\.^$*+?{}\[\]()|])", r"\\\1", words)
 
 
-def _write(match: re.Match[str], cwd: str) -> Plan:
+def _write(match: re.Match[str], cwd: str) -> OfflinePlan:
     path = _path(match["path"], cwd)
-    step = Step("write", {"file_path": path, "content": _bare(match["words"])})
-    return Plan(f"I write {_shown(path, cwd)}.", (step,), f"{_shown(path, cwd)} is written:")
+    step = OfflineStep("write", {"file_path": path, "content": _bare(match["words"])})
+    return OfflinePlan(f"I write {_shown(path, cwd)}.", (step,), f"{_shown(path, cwd)} is written:")
 
 
-def _append(match: re.Match[str], cwd: str) -> Plan:
+def _append(match: re.Match[str], cwd: str) -> OfflinePlan:
     path, words = _path(match["path"], cwd), _bare(match["words"])
     command = f"printf '%s\\n' {shlex.quote(words)} >> {shlex.quote(path)}"
-    step = Step(
+    step = OfflineStep(
         "bash", {"command": command, "description": f"Append a line to {_shown(path, cwd)}"}
     )
-    return Plan(
+    return OfflinePlan(
         f"I append to {_shown(path, cwd)}.",
         (step,),
         f"{_shown(path, cwd)} has the new line at its end:",
     )
 
 
-def _edit(match: re.Match[str], cwd: str) -> Plan:
+def _edit(match: re.Match[str], cwd: str) -> OfflinePlan:
     path = _path(match["path"], cwd)
     change = {"old_string": _bare(match["old"]), "new_string": _bare(match["new"])}
-    steps = (Step("view", {"file_path": path}), Step("edit", {"file_path": path, **change}))
-    return Plan(
+    steps = (
+        OfflineStep("view", {"file_path": path}),
+        OfflineStep("edit", {"file_path": path, **change}),
+    )
+    return OfflinePlan(
         f"I read {_shown(path, cwd)} and change it.", steps, f"{_shown(path, cwd)} is changed:"
     )
 
 
-def _run(match: re.Match[str], _cwd: str) -> Plan:
+def _run(match: re.Match[str], _cwd: str) -> OfflinePlan:
     command = _bare(match["command"])
     shown = command if len(command) <= 60 else command[:59] + "…"
-    step = Step("bash", {"command": command, "description": f"Run {' '.join(shown.split())}"})
-    return Plan(f"I run `{shown}`.", (step,), "It printed:")
+    step = OfflineStep(
+        "bash", {"command": command, "description": f"Run {' '.join(shown.split())}"}
+    )
+    return OfflinePlan(f"I run `{shown}`.", (step,), "It printed:")
 
 
 _IN = r"(?:\s+(?:in|of|under|from|inside)\s+(?:the\s+)?(?:(?:file|folder|directory)\s+)?(?P<path>NAME))"

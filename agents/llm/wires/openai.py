@@ -13,9 +13,9 @@ from urllib.parse import urlsplit
 
 from agents.config.settings import ProviderSettings
 from agents.llm.addresses import azure_url, is_openai, openai_url
-from agents.llm.content_parts import Image, Told, told_result, told_user
+from agents.llm.content_parts import Image, Told, result_parts, user_parts
 from agents.llm.contract import SILENCE_SECONDS, ModelEvent, ModelRequest, ToolSpec
-from agents.llm.encode_cache import READABLE, told_as
+from agents.llm.encode_cache import READABLE, encode_incrementally
 from agents.llm.error_answers import error_in_stream
 from agents.llm.headers import bearer, request_headers
 from agents.llm.history import AssistantTurn, Turn, UserTurn, system_of
@@ -164,14 +164,16 @@ def _messages(request: ModelRequest, provider: str, dialect: Dialect) -> list[Js
 
     def add_turn(messages: list[Any], turn: Turn) -> None:
         if isinstance(turn, UserTurn):
-            messages.append({"role": "user", "content": _content(told_user(turn, sees=sees))})
+            messages.append({"role": "user", "content": _content(user_parts(turn, sees=sees))})
             return
         reply = _reply(turn)
         if is_from(turn, provider=provider, model=model):
             reply |= _thoughts(turn, dialect)
         messages += [reply, *_results(turn, sees=sees)]
 
-    return first + told_as(request, ("openai", provider, model, sees, dialect), add_turn)
+    return first + encode_incrementally(
+        request, ("openai", provider, model, sees, dialect), add_turn
+    )
 
 
 def _thoughts(turn: AssistantTurn, dialect: Dialect) -> Json:
@@ -219,7 +221,7 @@ def _results(turn: AssistantTurn, *, sees: bool) -> list[Json]:
     messages: list[Json] = []
     images: list[Json] = []
     for result in turn.results:
-        text, image = told_result(result, sees=sees)
+        text, image = result_parts(result, sees=sees)
         messages.append({"role": "tool", "tool_call_id": result.tool_call_id, "content": text})
         if image is not None:
             images.append({"type": "text", "text": f"The image that {result.name} returned:"})

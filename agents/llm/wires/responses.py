@@ -10,7 +10,7 @@ from typing import Any
 from agents.config.settings import ProviderSettings
 from agents.llm.addresses import responses_url
 from agents.llm.call_ids import LONGEST, MOST_CALLS, new_call_id, usable_call_id
-from agents.llm.content_parts import Image, Told, told_result, told_user
+from agents.llm.content_parts import Image, Told, result_parts, user_parts
 from agents.llm.contract import (
     SILENCE_SECONDS,
     ModelEvent,
@@ -25,7 +25,7 @@ from agents.llm.contract import (
     ToolSpec,
     Usage,
 )
-from agents.llm.encode_cache import told_as
+from agents.llm.encode_cache import encode_incrementally
 from agents.llm.error_answers import error_in_stream
 from agents.llm.errors import BrokenStream, ModelError
 from agents.llm.headers import bearer, request_headers
@@ -91,7 +91,7 @@ def _items(request: ModelRequest, provider: str) -> list[Json]:
 
     def add_turn(items: list[Any], turn: Turn) -> None:
         if isinstance(turn, UserTurn):
-            content = [_told(told) for told in told_user(turn, sees=sees)]
+            content = [_told(told) for told in user_parts(turn, sees=sees)]
             items.append({"type": "message", "role": "user", "content": content})
             return
         is_its = is_from(turn, provider=provider, model=model.id)
@@ -99,7 +99,7 @@ def _items(request: ModelRequest, provider: str) -> list[Json]:
         items.extend(_result(result, sees=sees) for result in turn.results)
 
     key = ("responses", provider, model.id, sees, model.can_reason)
-    return told_as(request, key, add_turn)
+    return encode_incrementally(request, key, add_turn)
 
 
 def _told(told: Told) -> Json:
@@ -145,7 +145,7 @@ def _thought(part: Reasoning, encrypted: str) -> Json:
 
 
 def _result(result: ToolResult, *, sees: bool) -> Json:
-    text, image = told_result(result, sees=sees)
+    text, image = result_parts(result, sees=sees)
     output: str | list[Json] = text
     if image is not None:
         output = [{"type": "input_text", "text": text}, _image(image)]
@@ -160,7 +160,7 @@ REASONS = {
 
 
 @dataclass(slots=True)
-class _Call:
+class _ResponsesCall:
     id: str
     streamed: bool = False
     finished: bool = False
@@ -174,7 +174,7 @@ class ResponsesDecoder:
     ) -> None:
         self._error_for = error_for
         self._make_id = make_id
-        self._calls: dict[int, _Call] = {}  # by the item's place in the output
+        self._calls: dict[int, _ResponsesCall] = {}  # by the item's place in the output
         self._summaries: dict[int, int] = {}  # how many parts of a thought have begun
         self._refused = False
         self.stopped = False
@@ -233,7 +233,7 @@ class ResponsesDecoder:
             return []
         taken = {call.id for call in self._calls.values()}
         said = text_or_empty(item.get("call_id"))
-        call = _Call(usable_call_id(said, taken, self._make_id))
+        call = _ResponsesCall(usable_call_id(said, taken, self._make_id))
         self._calls[_index(event)] = call
         name = text_or_empty(item.get("name"))[:LONGEST] or "unknown"
         return [ToolCallStarted(call.id, name)]

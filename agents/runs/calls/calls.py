@@ -16,14 +16,14 @@ from agents.jobs.workspace_jobs import WorkspaceJobs
 from agents.runs import nudges
 from agents.runs.calls.file_tracker import DatabaseLedger, DatabaseTodos
 from agents.runs.calls.hooked_calls import Hooked, HookMemory
-from agents.runs.calls.permission_check import QuestionChanged, Verdict, judge_call
+from agents.runs.calls.permission_check import CallVerdict, QuestionChanged, judge_call
 from agents.runs.delegations import TooDeep, begin_errand, errand_of
-from agents.runs.lease import Held, LeaseLost
+from agents.runs.lease import Lease, LeaseLost
 from agents.skills.skill import Skill
 from agents.tools import limits
 from agents.tools.contract import (
     BadArguments,
-    ErrandTool,
+    DelegatingTool,
     FileMark,
     LanguageService,
     Question,
@@ -70,7 +70,7 @@ CHANGED = (
 class Workbench:
     """What the calls of a run share."""
 
-    held: Held
+    held: Lease
     path: str
     tools: Mapping[str, Tool[Any]]
     allowed_tools: frozenset[str]
@@ -100,19 +100,21 @@ class Failed(Exception):
     """The call cannot run; the sentence is its result."""
 
 
-async def judge(bench: Workbench, call: ToolCall, message_id: str) -> Verdict | ToolResult | Denial:
+async def judge(
+    bench: Workbench, call: ToolCall, message_id: str
+) -> CallVerdict | ToolResult | Denial:
     """Whether the call may run now, or what came of what it sent for. Raises ``Failed``."""
     hooked, call = await _hooked(bench, call, message_id)
     if hooked.denies:
         raise Failed(hooked.reason or DENIED_BY_HOOK)
     tool, args, context = _prepared(bench, call, message_id)
     try:
-        if hasattr(tool, "errand"):  # quicker than asking whether it is an ``ErrandTool``
-            errands = cast("ErrandTool[Any]", tool)
+        if hasattr(tool, "errand"):  # quicker than asking whether it is an ``DelegatingTool``
+            errands = cast("DelegatingTool[Any]", tool)
             return await _send_for(bench, errands, args, context, call, is_allowed=hooked.allows)
         question = await tool.question(args, context)
         if hooked.allows and (question is None or not question.always_asks):
-            return Verdict.ALLOWED
+            return CallVerdict.ALLOWED
         return await _permission(bench, question, call)
     except ToolRefusal as refusal:
         raise Failed(str(refusal)) from refusal
@@ -140,22 +142,22 @@ async def _hooked(bench: Workbench, call: ToolCall, message_id: str) -> tuple[Ho
 
 async def _send_for(
     bench: Workbench,
-    tool: ErrandTool[Any],
+    tool: DelegatingTool[Any],
     args: Any,
     context: ToolContext,
     call: ToolCall,
     *,
     is_allowed: bool,
-) -> Verdict | ToolResult | Denial:
+) -> CallVerdict | ToolResult | Denial:
     held = bench.held
     was_sent, end = await writer.write(held.workspace_id, lambda tx: errand_of(tx, held, call.id))
     if end is not None:
         return _result(call, tool.settle(args, end))
     if was_sent:
-        return Verdict.ASKED
+        return CallVerdict.ASKED
     if not is_allowed:
         verdict = await _permission(bench, await tool.question(args, context), call)
-        if verdict is not Verdict.ALLOWED:
+        if verdict is not CallVerdict.ALLOWED:
             return verdict
     errand = await tool.errand(args, context)
     try:
@@ -168,14 +170,14 @@ async def _send_for(
     except TooDeep:
         raise Failed(TOO_DEEP) from None
     await nudges.nudge_accepted()
-    return Verdict.ASKED
+    return CallVerdict.ASKED
 
 
 async def _permission(
     bench: Workbench, question: Question | None, call: ToolCall
-) -> Verdict | Denial:
+) -> CallVerdict | Denial:
     if question is None:
-        return Verdict.ALLOWED
+        return CallVerdict.ALLOWED
     try:
         verdict = await writer.write(
             bench.held.workspace_id,
@@ -185,7 +187,7 @@ async def _permission(
         )
     except QuestionChanged:
         raise Failed(CHANGED) from None
-    if verdict is Verdict.DENIED:
+    if verdict is CallVerdict.DENIED:
         return Denial(await asyncio.to_thread(_denied, call, question.params))
     return verdict
 

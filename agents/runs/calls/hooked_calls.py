@@ -10,8 +10,8 @@ import orjson
 
 from agents.config.settings import HookSettings
 from agents.hooks.ask import before_tool
-from agents.hooks.verdict import Decision
-from agents.runs.lease import Held, hold
+from agents.hooks.verdict import HookDecision
+from agents.runs.lease import Lease, require_lease
 from workspaces.actions import messages
 from workspaces.log.parts import ToolCall, ToolResult, parts_from_wire
 from workspaces.log.transaction import Transaction
@@ -22,14 +22,14 @@ HOOKS = "hooks"  # where they stand in a run's errand
 
 def keep_hooked(
     tx: Transaction,
-    held: Held,
+    held: Lease,
     said: Mapping[str, Mapping[str, Any]],
     *,
     message_id: str,
     rewritten: ToolCall | None,
 ) -> None:
     """``said``: by call. A call that hooks rewrote is shown and run as it is from now on."""
-    run = hold(tx, held)
+    run = require_lease(tx, held)
     ((errand,),) = tx.fetch("SELECT errand FROM agents_run WHERE id = %s", [run.key])
     kept = orjson.loads(errand) | {HOOKS: dict(said)}
     tx.execute(
@@ -51,22 +51,22 @@ def keep_hooked(
 class Hooked:
     """What the hooks said of a call, as far as it matters after they were asked."""
 
-    decision: str = Decision.NONE.value
+    decision: str = HookDecision.NONE.value
     reason: str = field(default="", repr=False)
     context: str = field(default="", repr=False)
     shown: Mapping[str, Any] | None = field(default=None, repr=False)  # in the result's metadata
 
     @property
     def denies(self) -> bool:
-        return self.decision == Decision.DENY
+        return self.decision == HookDecision.DENY
 
     @property
     def allows(self) -> bool:
-        return self.decision == Decision.ALLOW
+        return self.decision == HookDecision.ALLOW
 
 
 class HookMemory:
-    def __init__(self, held: Held, errand: str) -> None:
+    def __init__(self, held: Lease, errand: str) -> None:
         self._held = held
         stored = orjson.loads(errand).get(HOOKS) or {}
         self._said = {call_id: Hooked(**said) for call_id, said in stored.items()}

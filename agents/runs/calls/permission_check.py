@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from enum import Enum
 
-from agents.runs.lease import Held, hold
+from agents.runs.lease import Lease, require_lease
 from agents.tools.contract import Question
 from permissions.actions.requests import ask_permission, is_request_for
 from permissions.models import Grant as GrantRow
 from permissions.models import PermissionRequest, RequestState
-from permissions.policy.decide import Asked, Grant, Outcome, decide
+from permissions.policy.decide import PolicyOutcome, PolicyRequest, StandingGrant, decide
 from workspaces.actions.sessions import path_of_session
 from workspaces.log.errors import Overtaken
 from workspaces.log.transaction import Transaction
 
 
-class Verdict(Enum):
+class CallVerdict(Enum):
     ALLOWED = "allowed"
     DENIED = "denied"
     ASKED = "asked"
@@ -26,13 +26,13 @@ class QuestionChanged(Overtaken):
 
 
 def judge_call(
-    tx: Transaction, held: Held, question: Question, *, call_id: str, allowed_tools: frozenset[str]
-) -> Verdict:
+    tx: Transaction, held: Lease, question: Question, *, call_id: str, allowed_tools: frozenset[str]
+) -> CallVerdict:
     """Opens a request unless the call may go on or was answered already.
 
     Raises ``QuestionChanged``: while a person thinks, a link may be turned to elsewhere.
     """
-    run = hold(tx, held)
+    run = require_lease(tx, held)
     earlier = PermissionRequest.objects.filter(run_key=run.key, tool_call_id=call_id).first()
     if earlier is not None:
         if earlier.state == RequestState.ALLOWED and not is_request_for(
@@ -51,10 +51,10 @@ def judge_call(
     # What was allowed for a session is allowed for the sessions below it.
     sessions = [step["session_id"] for step in path_of_session(tx, run.session_id)]
     grants = [
-        Grant(run.session_id, row.tool_name, row.action, row.path, row.is_folder)
+        StandingGrant(run.session_id, row.tool_name, row.action, row.path, row.is_folder)
         for row in GrantRow.objects.filter(session_id__in=sessions)
     ]
-    asked = Asked(
+    asked = PolicyRequest(
         run.session_id,
         question.tool_name,
         question.action,
@@ -64,11 +64,11 @@ def judge_call(
     )
     decision = decide(asked, skip=bool(skip), allowed_tools=allowed_tools, grants=grants)
     match decision.outcome:
-        case Outcome.ALLOW:
-            return Verdict.ALLOWED
-        case Outcome.DENY:
-            return Verdict.DENIED
-        case Outcome.ASK:
+        case PolicyOutcome.ALLOW:
+            return CallVerdict.ALLOWED
+        case PolicyOutcome.DENY:
+            return CallVerdict.DENIED
+        case PolicyOutcome.ASK:
             ask_permission(
                 tx,
                 run.workspace_id,
@@ -83,12 +83,12 @@ def judge_call(
                 files=question.files,
                 always_asks=question.always_asks,
             )
-            return Verdict.ASKED
+            return CallVerdict.ASKED
 
 
 _VERDICTS = {
-    RequestState.PENDING: Verdict.ASKED,
-    RequestState.ALLOWED: Verdict.ALLOWED,
-    RequestState.DENIED: Verdict.DENIED,
-    RequestState.WITHDRAWN: Verdict.DENIED,
+    RequestState.PENDING: CallVerdict.ASKED,
+    RequestState.ALLOWED: CallVerdict.ALLOWED,
+    RequestState.DENIED: CallVerdict.DENIED,
+    RequestState.WITHDRAWN: CallVerdict.DENIED,
 }

@@ -9,10 +9,10 @@ from collections.abc import Callable, Mapping, Sequence
 
 from agents.runs.calls import calls
 from agents.runs.calls.hooked_calls import HookMemory
-from agents.runs.calls.permission_check import Verdict
+from agents.runs.calls.permission_check import CallVerdict
 from agents.runs.conversation import Conversation
-from agents.runs.lease import Held
-from agents.runs.setup import Briefing
+from agents.runs.lease import Lease
+from agents.runs.setup import SetupInUse
 from agents.turn.inputs import Allowed, AnswerNeeded, Denied, Input, ToolEnded
 from workspaces.log.parts import ToolResult
 
@@ -20,8 +20,8 @@ from workspaces.log.parts import ToolResult
 class RunCalls:
     def __init__(
         self,
-        held: Held,
-        briefing: Briefing,
+        held: Lease,
+        briefing: SetupInUse,
         conversation: Conversation,
         *,
         errand: str,
@@ -48,14 +48,14 @@ class RunCalls:
         match verdict:
             case ToolResult():
                 self._end(verdict)
-            case Verdict.ALLOWED:
+            case CallVerdict.ALLOWED:
                 self._tell(Allowed(call_id))
             case calls.Denial(result):
                 self.results[call_id] = result
                 self._tell(Denied(call_id))
-            case Verdict.DENIED:
+            case CallVerdict.DENIED:
                 self._tell(Denied(call_id))
-            case Verdict.ASKED:
+            case CallVerdict.ASKED:
                 self._tell(AnswerNeeded(call_id))
 
     async def run(self, call_id: str) -> None:

@@ -17,20 +17,20 @@ import orjson
 from agents.config.cache import configs
 from agents.config.mask import masked_address
 from agents.config.settings import FleetRole
-from agents.fleet.event_mapping import CallsHeard, heard, name_of
-from agents.fleet.parent.assignment import Assignment
-from agents.fleet.parent.child import Child
+from agents.fleet.event_mapping import RemoteToolCalls, name_of, to_model_event
+from agents.fleet.parent.assignment import ChildAssignment
+from agents.fleet.parent.child import RunningChild
 from agents.fleet.parent.errors import FleetError
+from agents.fleet.parent.outcome import ChildOutcome as Ended
 from agents.fleet.parent.outcome import Ending, Listener, Order, RunLimits
-from agents.fleet.parent.outcome import Outcome as Ended
 from agents.fleet.provisioning import BadSpec
 from agents.llm.errors import ReplyTooLarge
 from agents.models import SubAgentState
 from agents.runs.children.host import fleet_host
-from agents.runs.children.questions import Questions
+from agents.runs.children.questions import ChildQuestions
 from agents.runs.children.rows import begin_sub_agent, end_sub_agent, note_sub_agent, take_prompts
 from agents.runs.claim import has_waiting_prompts, is_held
-from agents.runs.lease import Held, LeaseLost
+from agents.runs.lease import Lease, LeaseLost
 from agents.runs.reply import Checkpoints, Reply
 from agents.runs.rows import Claimed
 from agents.runs.steps import ReplyStart, ReplyWrite, Step, Written, begin_run, write_step
@@ -49,7 +49,7 @@ TELL_MS = 5_000
 
 
 class FleetNotes:
-    def __init__(self, held: Held) -> None:
+    def __init__(self, held: Lease) -> None:
         self._held = held
         self._last_event, self._events = "", 0
         self._told_event, self._told_events, self._told_at = "", 0, 0
@@ -78,14 +78,14 @@ class FleetNotes:
         await writer.write(self._held.workspace_id, job)
 
 
-async def write_end(held: Held, reply: Reply | None, ended: Ended) -> None:
+async def write_end(held: Lease, reply: Reply | None, ended: Ended) -> None:
     """As cancelled where the mark came before. Raises ``LeaseLost``."""
     written = await _write(held, reply, ended)
     if written.is_cancelled:
         await _write(held, reply, Ended(Ending.CANCELLED, events=ended.events))
 
 
-async def _write(held: Held, reply: Reply | None, ended: Ended) -> Written:
+async def _write(held: Lease, reply: Reply | None, ended: Ended) -> Written:
     step = _last_step(reply, ended)
     answer = cut_middle(ended.result or "", MAX_AGENT_ANSWER)
     return await writer.write(
@@ -127,14 +127,14 @@ class FleetRun:
         self, claimed: Claimed, *, hub: Hub, checkpoints: Checkpoints, server_mark: str
     ) -> None:
         self.claimed = claimed
-        self.held = Held(claimed.key, claimed.fence, claimed.workspace_id, claimed.session_id)
+        self.held = Lease(claimed.key, claimed.fence, claimed.workspace_id, claimed.session_id)
         self._hub = hub
         self._checkpoints = checkpoints
         self._server_mark = server_mark
         self._stop = asyncio.Event()
-        self._questions: Questions | None = None
+        self._questions: ChildQuestions | None = None
         self._reply: Reply | None = None
-        self._calls = CallsHeard()
+        self._calls = RemoteToolCalls()
         self._fault: dict[str, Any] | None = None  # what its end is changed to
         self._notes = FleetNotes(self.held)
 
@@ -181,7 +181,7 @@ class FleetRun:
         if role is None or role.is_disabled:
             why = "it is not configured" if role is None else role.fault or "it is disabled"
             return Ended(Ending.ERROR, error=f"There is no sub-agent {role_name!r}: {why}")
-        self._questions = Questions(
+        self._questions = ChildQuestions(
             self.held,
             path=self.claimed.path,
             allowed_tools=settings.allowed_tools,
@@ -206,7 +206,9 @@ class FleetRun:
         finally:
             await host.give_back(child, is_usable=is_usable)
 
-    async def _assign(self, child: Child, role: FleetRole, questions: Questions) -> Ended:
+    async def _assign(
+        self, child: RunningChild, role: FleetRole, questions: ChildQuestions
+    ) -> Ended:
         await self._notes.tell(
             state=SubAgentState.RUNNING,
             child_id=child.agent_id[:200],
@@ -237,7 +239,7 @@ class FleetRun:
         self._notes.count(name_of(event))
         if self._reply is None or self._fault is not None:
             return
-        said = heard(event)
+        said = to_model_event(event)
         try:
             for words in self._calls.begun(event) if said is None else (said,):
                 self._reply.say(words)
@@ -248,11 +250,11 @@ class FleetRun:
             step = Step(results=[result])
             await writer.write(self.held.workspace_id, lambda tx: write_step(tx, self.held, step))
 
-    async def _cancel_when_told(self, assignment: Assignment) -> None:
+    async def _cancel_when_told(self, assignment: ChildAssignment) -> None:
         await self._stop.wait()
         await assignment.cancel()
 
-    async def _look_around(self, assignment: Assignment) -> None:
+    async def _look_around(self, assignment: ChildAssignment) -> None:
         """Steers with what was prompted meanwhile; tells operators that it lives.
 
         Raises ``LeaseLost`` when another worker has settled the run.
@@ -270,7 +272,7 @@ class FleetRun:
             except Exception:
                 logger.exception("looking after a sub-agent failed; the next look tries again")
 
-    async def _steer(self, assignment: Assignment) -> None:
+    async def _steer(self, assignment: ChildAssignment) -> None:
         texts = await writer.write(self.held.workspace_id, lambda tx: take_prompts(tx, self.held))
         for text in texts:
             with contextlib.suppress(FleetError):  # the run ends, and says why

@@ -12,7 +12,7 @@ from django.conf import settings as server_settings
 from agents.config.sections.roles import DEEPEST
 from agents.config.settings import FleetRole, Settings
 from agents.config.trust.decision import TrustMode
-from agents.fleet.parent.child import Child
+from agents.fleet.parent.child import RunningChild
 from agents.fleet.parent.errors import FleetError
 from agents.fleet.parent.spawning import Launch, Remote, reach_recorded, reach_remote, spawn_child
 from agents.fleet.parent.warm import WarmChildren
@@ -21,11 +21,11 @@ from agents.fleet.provisioning import ProvisionSpec
 from agents.fleet.provisioning.spec import (
     Capabilities,
     Credential,
-    Executor,
     Identity,
     Limits,
-    ModelChoice,
     Secrets,
+    SpecExecutor,
+    SpecModelChoice,
 )
 from agents.fleet.records import collect_expired
 from agents.runs.rows import Claimed
@@ -40,7 +40,7 @@ class NoModel(FleetError):
     code = "no_model"
 
 
-class TooDeep(FleetError):
+class FleetTooDeep(FleetError):
     """A sub-agent that stands so deep may not have sub-agents of its own."""
 
     code = "too_deep"
@@ -61,10 +61,10 @@ class FleetHost:
         self._depth = depth
         self._deepest = min(DEEPEST, DEEPEST if deepest is None else deepest)
 
-    async def take(self, claimed: Claimed, role: FleetRole, settings: Settings) -> Child:
+    async def take(self, claimed: Claimed, role: FleetRole, settings: Settings) -> RunningChild:
         """Raises ``FleetError``. Give it back to whom it was taken from."""
         if self._depth >= self._deepest:
-            raise TooDeep
+            raise FleetTooDeep
         if role.endpoint:
             return await reach_remote(Remote(role.endpoint, role.token or None), role=role.name)
         if role.found_role:
@@ -83,7 +83,7 @@ class FleetHost:
         finally:
             self._digests.pop(spec.identity.child_id, None)
 
-    async def _spawn(self, spec: ProvisionSpec) -> Child:
+    async def _spawn(self, spec: ProvisionSpec) -> RunningChild:
         """A child has a database of its own: it cannot know what was answered here."""
         digest = self._digests.get(spec.identity.child_id, "")
         mode = TrustMode.ALL if server_settings.CRUSH_TRUST == TrustMode.ALL else TrustMode.NONE
@@ -97,7 +97,7 @@ class FleetHost:
             self._collected_at = now
             await asyncio.to_thread(collect_expired, fabric_folder(), time.time_ns())
 
-    async def give_back(self, child: Child, *, is_usable: bool) -> None:
+    async def give_back(self, child: RunningChild, *, is_usable: bool) -> None:
         if child.process is None:
             await child.end()  # it is somebody else's: only the connection was ours
         else:
@@ -127,7 +127,7 @@ class FleetHost:
                 role=role.name,
                 depth=depth,
             ),
-            executor=Executor(role.executor),
+            executor=SpecExecutor(role.executor),
             fabric_dir=str(fabric_folder()),
             workspace=claimed.path,
             model=choice,
@@ -158,7 +158,7 @@ def fabric_folder() -> Path:
     return Path(server_settings.DATA_DIR) / "fabric"
 
 
-def _model(role: FleetRole, settings: Settings) -> tuple[ModelChoice | None, Secrets]:
+def _model(role: FleetRole, settings: Settings) -> tuple[SpecModelChoice | None, Secrets]:
     """Raises ``NoModel``. Echoes and scripts need none."""
     if role.executor in {"echo", "script"}:
         return None, Secrets()
@@ -178,4 +178,4 @@ def _model(role: FleetRole, settings: Settings) -> tuple[ModelChoice | None, Sec
         base_url=provider.base_url or None,
         provider_type=provider.kind,
     )
-    return ModelChoice(provider_id, model_id), Secrets((credential,))
+    return SpecModelChoice(provider_id, model_id), Secrets((credential,))

@@ -13,8 +13,8 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from agents.fleet.event_mapping import params_of, words_of
-from agents.runs.calls.permission_check import QuestionChanged, Verdict, judge_call
-from agents.runs.lease import Held
+from agents.runs.calls.permission_check import CallVerdict, QuestionChanged, judge_call
+from agents.runs.lease import Lease
 from agents.tools.contract import Question
 from permissions.pending import state_of_request
 from workspaces.log.reader import read
@@ -24,10 +24,10 @@ LOOK_SECONDS = 0.5
 ID_LIMIT = 100
 
 
-class Questions:
+class ChildQuestions:
     def __init__(
         self,
-        held: Held,
+        held: Lease,
         *,
         path: str,
         allowed_tools: frozenset[str],
@@ -68,8 +68,8 @@ class Questions:
             )
         except QuestionChanged:
             return False
-        if verdict is not Verdict.ASKED:
-            return verdict is Verdict.ALLOWED
+        if verdict is not CallVerdict.ASKED:
+            return verdict is CallVerdict.ALLOWED
         return await self._wait(call_id)
 
     async def _wait(self, call_id: str) -> bool:

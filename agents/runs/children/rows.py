@@ -6,14 +6,14 @@ import orjson
 
 from agents.models import SubAgent, SubAgentState
 from agents.runs.delegations import ANSWER
-from agents.runs.lease import Held, hold
+from agents.runs.lease import Lease, require_lease
 from agents.runs.messages import fold_prompts
 from agents.runs.steps import Step, Written, write_step
 from workspaces.log.transaction import Transaction
 
 
-def begin_sub_agent(tx: Transaction, held: Held, *, role: str) -> None:
-    hold(tx, held)
+def begin_sub_agent(tx: Transaction, held: Lease, *, role: str) -> None:
+    require_lease(tx, held)
     SubAgent.objects.update_or_create(
         run_id=held.key,
         defaults={
@@ -25,17 +25,17 @@ def begin_sub_agent(tx: Transaction, held: Held, *, role: str) -> None:
     )
 
 
-def note_sub_agent(_: Transaction, held: Held, **facts: object) -> None:
+def note_sub_agent(_: Transaction, held: Lease, **facts: object) -> None:
     """What operators see of it. One that has ended, or went with its session, stays so."""
     row = SubAgent.objects.filter(run_id=held.key)
     row.exclude(state=SubAgentState.ENDED).update(**facts)
 
 
 def end_sub_agent(
-    tx: Transaction, held: Held, step: Step, *, ending: str, answer: str, events: int
+    tx: Transaction, held: Lease, step: Step, *, ending: str, answer: str, events: int
 ) -> Written:
     """Ends its run, and keeps what it answered for the call that waits."""
-    run = hold(tx, held)
+    run = require_lease(tx, held)
     if answer:
         ((errand,),) = tx.fetch("SELECT errand FROM agents_run WHERE id = %s", [run.key])
         kept = orjson.loads(errand) | {ANSWER: answer.replace("\x00", "\ufffd")}
@@ -50,6 +50,6 @@ def end_sub_agent(
     return written
 
 
-def take_prompts(tx: Transaction, held: Held) -> list[str]:
+def take_prompts(tx: Transaction, held: Lease) -> list[str]:
     """The prompts that wait in its session without a run of their own: they steer it."""
-    return fold_prompts(tx, hold(tx, held))
+    return fold_prompts(tx, require_lease(tx, held))

@@ -16,7 +16,7 @@ from agents.runs.tool_servers.own_environment import server_env
 from agents.tools.contract import LanguageService, Tool
 from agents.tools.lsp.host import LanguageHost, Ports
 from agents.tools.lsp.plans import plans_of
-from agents.tools.lsp.states import ServerStatus, State
+from agents.tools.lsp.states import LanguageServerStatus, ServerStatus
 from agents.tools.lsp.tools import tools_of
 from agents.tools.lsp.workspace import Planned
 from agents.tools.shell.identity import end_leftover, is_held_elsewhere
@@ -27,12 +27,12 @@ from workspaces.log.types import Kind
 from workspaces.log.writer import writer
 from workspaces.queries.workspaces import read_open_workspace
 
-_LIVING = (State.STARTING, State.READY)
+_LIVING = (LanguageServerStatus.STARTING, LanguageServerStatus.READY)
 _ERROR_CHARS = 1_000
 
 
 @dataclass(frozen=True, slots=True)
-class Recorded:
+class RecordedLanguageServer:
     """A row of a server that may have run in a process that is gone."""
 
     key: int
@@ -48,7 +48,7 @@ def record_status(tx: Transaction, workspace_id: str, status: ServerStatus) -> N
     before = None if row is None else _facts(row)
     if row is None:
         row = LanguageServer(workspace_id=workspace_id, name=status.name)
-    elif status.state is State.UNSTARTED and row.pid and row.state in _LIVING:
+    elif status.state is LanguageServerStatus.UNSTARTED and row.pid and row.state in _LIVING:
         return  # another process runs it
     row.state = int(status.state)
     row.error = status.error[:_ERROR_CHARS]
@@ -56,7 +56,7 @@ def record_status(tx: Transaction, workspace_id: str, status: ServerStatus) -> N
     row.pid, row.pid_started = status.pid, status.pid_started
     if status.is_connected:
         row.connected_at = tx.now
-    elif status.state is not State.READY:
+    elif status.state is not LanguageServerStatus.READY:
         row.connected_at = None
     if _facts(row) == before:
         return
@@ -68,12 +68,12 @@ def forget_server(tx: Transaction, workspace_id: str, name: str) -> None:
     """It is configured no more: clients are told that it stopped, and see it no longer."""
     row = LanguageServer.objects.filter(workspace_id=workspace_id, name=name).first()
     if row is not None:
-        row.state, row.error, row.diagnostic_count = int(State.STOPPED), "", 0
+        row.state, row.error, row.diagnostic_count = int(LanguageServerStatus.STOPPED), "", 0
         _tell(tx, row, "state_changed")
         row.delete()
 
 
-def settle_lost(tx: Transaction, lost: Collection[Recorded]) -> None:
+def settle_lost(tx: Transaction, lost: Collection[RecordedLanguageServer]) -> None:
     """Their processes are gone; unless they have been started anew meanwhile, they are stopped."""
     for recorded in lost:
         row = LanguageServer.objects.filter(
@@ -84,13 +84,17 @@ def settle_lost(tx: Transaction, lost: Collection[Recorded]) -> None:
         was_living = row.state in _LIVING
         row.pid, row.pid_started = 0, ""
         if was_living:
-            row.state, row.diagnostic_count, row.connected_at = int(State.STOPPED), 0, None
+            row.state, row.diagnostic_count, row.connected_at = (
+                int(LanguageServerStatus.STOPPED),
+                0,
+                None,
+            )
         row.save()
         if was_living:
             _tell(tx, row, "state_changed")
 
 
-def read_recorded(workspace_id: str | None) -> list[Recorded]:
+def read_recorded(workspace_id: str | None) -> list[RecordedLanguageServer]:
     """Rows that say that something runs; of all workspaces without an id."""
     rows = LanguageServer.objects.filter(state__in=_LIVING) | LanguageServer.objects.filter(
         pid__gt=0
@@ -98,7 +102,7 @@ def read_recorded(workspace_id: str | None) -> list[Recorded]:
     if workspace_id is not None:
         rows = rows.filter(workspace_id=workspace_id)
     columns = rows.values_list("pk", "workspace_id", "name", "pid", "pid_started")
-    return [Recorded(*row) for row in columns]
+    return [RecordedLanguageServer(*row) for row in columns]
 
 
 def _facts(row: LanguageServer) -> tuple[Any, ...]:
@@ -156,14 +160,14 @@ async def settle_left(workspace_id: str | None = None, *, is_alone: bool = False
         await writer.write(owner, partial(_settle, rows))
 
 
-def _end_lost(found: list[Recorded], is_alone: bool) -> list[Recorded]:
+def _end_lost(found: list[RecordedLanguageServer], is_alone: bool) -> list[RecordedLanguageServer]:
     lost = [r for r in found if is_alone or not is_held_elsewhere(r.pid, r.pid_started)]
     for row in lost:
         end_leftover(row.pid, row.pid_started)
     return lost
 
 
-def _settle(rows: list[Recorded], tx: Any) -> None:
+def _settle(rows: list[RecordedLanguageServer], tx: Any) -> None:
     settle_lost(tx, rows)
 
 

@@ -11,10 +11,10 @@ from typing import Any
 
 from agents.config.cache import configs
 from agents.models import McpSecret, McpServer
-from agents.runs.lease import Held, hold
+from agents.runs.lease import Lease, require_lease
 from agents.runs.tool_servers.own_environment import server_env
 from agents.tools.contract import Tool
-from agents.tools.mcp.contract import Change, Place, Secret, State, View
+from agents.tools.mcp.contract import McpChange, McpServerView, McpStatus, McpWorkspace, Secret
 from agents.tools.mcp.host import McpHost
 from agents.tools.shell.identity import end_leftover, is_held_elsewhere
 from workspaces.log.errors import Refusal
@@ -28,7 +28,7 @@ from workspaces.queries.workspaces import read_open_workspace
 
 
 @dataclass(frozen=True, slots=True)
-class Recorded:
+class RecordedMcpServer:
     """A row of a process that may have outlived its server."""
 
     key: int
@@ -37,7 +37,9 @@ class Recorded:
     pid_started: str
 
 
-def record_server(tx: Transaction, workspace_id: str, view: View, change: Change) -> None:
+def record_server(
+    tx: Transaction, workspace_id: str, view: McpServerView, change: McpChange
+) -> None:
     """Nothing of a workspace that has closed meanwhile: its clients are gone."""
     if not Workspace.objects.filter(pk=workspace_id, is_open=True).exists():
         return
@@ -59,7 +61,7 @@ def record_server(tx: Transaction, workspace_id: str, view: View, change: Change
     tx.append(workspace_id, Kind.MCP_CHANGED, {"mcp": {"type": change.value, **facts_of(view)}})
 
 
-def facts_of(view: View) -> dict[str, Any]:
+def facts_of(view: McpServerView) -> dict[str, Any]:
     """As clients draw it: what is empty is left out."""
     told: dict[str, Any] = {"name": view.name, "state": view.state.value}
     if view.error:
@@ -69,7 +71,7 @@ def facts_of(view: View) -> dict[str, Any]:
         "prompt_count": view.prompt_count,
         "resource_count": view.resource_count,
     }
-    is_up = view.state is State.CONNECTED
+    is_up = view.state is McpStatus.CONNECTED
     return told | {name: count for name, count in counts.items() if count and is_up}
 
 
@@ -79,15 +81,18 @@ def drop_servers(_: Transaction, workspace_id: str, names: Collection[str] | Non
     (rows if names is None else rows.filter(name__in=names)).delete()
 
 
-def read_processes(workspace_id: str | None) -> list[Recorded]:
+def read_processes(workspace_id: str | None) -> list[RecordedMcpServer]:
     """Rows that say that a process runs; of all workspaces without an id."""
     rows = McpServer.objects.filter(pid__gt=0)
     if workspace_id is not None:
         rows = rows.filter(workspace_id=workspace_id)
-    return [Recorded(*row) for row in rows.values_list("pk", "workspace_id", "pid", "pid_started")]
+    return [
+        RecordedMcpServer(*row)
+        for row in rows.values_list("pk", "workspace_id", "pid", "pid_started")
+    ]
 
 
-def settle_processes(tx: Transaction, lost: Collection[Recorded]) -> None:
+def settle_processes(tx: Transaction, lost: Collection[RecordedMcpServer]) -> None:
     """They have been ended: their rows go, unless they speak of others meanwhile."""
     for recorded in lost:
         tx.execute(
@@ -111,9 +116,9 @@ def save_secret(tx: Transaction, key: str, sealed: str) -> int:
     return changed_at
 
 
-def record_late_servers(tx: Transaction, held: Held, names: Sequence[str]) -> None:
+def record_late_servers(tx: Transaction, held: Lease, names: Sequence[str]) -> None:
     """A run begins without the tools of these servers, which join at a later step."""
-    run = hold(tx, held)
+    run = require_lease(tx, held)
     facts = {"session_id": run.session_id, "servers": list(names)}
     tx.append(run.workspace_id, Kind.MCP_AWAITED, facts, session_id=run.session_id)
 
@@ -163,14 +168,14 @@ async def forget_last_servers() -> None:
 
 
 class StoredBacking:
-    async def place(self, workspace_id: str) -> Place:
+    async def place(self, workspace_id: str) -> McpWorkspace:
         """Raises ``WorkspaceUnknown`` also for a workspace that is closed."""
         workspace = await read(read_open_workspace, workspace_id)
         settings = (await configs().newest_config_of(workspace_id)).settings
         env = await configs().env_of(workspace_id) or server_env()
-        return Place(workspace.path, env, settings.mcp, settings.disabled_tools)
+        return McpWorkspace(workspace.path, env, settings.mcp, settings.disabled_tools)
 
-    async def record(self, workspace_id: str, view: View, change: Change) -> None:
+    async def record(self, workspace_id: str, view: McpServerView, change: McpChange) -> None:
         await writer.write(workspace_id, partial(_record, workspace_id, view, change))
 
     async def drop(self, workspace_id: str, names: frozenset[str] | None) -> None:
@@ -199,7 +204,7 @@ def _secret(key: str) -> tuple[str, int] | None:
     return McpSecret.objects.filter(url=key).values_list("sealed", "changed_at").first()
 
 
-def _record(workspace_id: str, view: View, change: Change, tx: Transaction) -> None:
+def _record(workspace_id: str, view: McpServerView, change: McpChange, tx: Transaction) -> None:
     record_server(tx, workspace_id, view, change)
 
 
@@ -207,16 +212,16 @@ def _drop(workspace_id: str, names: frozenset[str] | None, tx: Transaction) -> N
     drop_servers(tx, workspace_id, names)
 
 
-def _settle(lost: list[Recorded], tx: Transaction) -> None:
+def _settle(lost: list[RecordedMcpServer], tx: Transaction) -> None:
     settle_processes(tx, lost)
 
 
-def _end_lost(found: list[Recorded]) -> list[Recorded]:
+def _end_lost(found: list[RecordedMcpServer]) -> list[RecordedMcpServer]:
     lost = [row for row in found if not is_held_elsewhere(row.pid, row.pid_started)]
     _end(lost)
     return lost
 
 
-def _end(found: list[Recorded]) -> None:
+def _end(found: list[RecordedMcpServer]) -> None:
     for row in found:
         end_leftover(row.pid, row.pid_started)

@@ -16,7 +16,7 @@ from agents.tools.contract import Question, ToolContext, ToolRefusal
 from agents.tools.files import approval_snapshot, diffs, text_file
 from agents.tools.files.paths import is_inside, is_kernel_path, resolve, shown
 from agents.tools.files.protected_files import always_asks
-from agents.tools.files.text_file import Form, TextFile
+from agents.tools.files.text_file import TextFile, TextForm
 from agents.tools.limits import MAX_TEXT_BYTES
 
 
@@ -151,7 +151,7 @@ def bounded(text: str) -> str:
 
 
 async def _write_and_record(change: Change, context: ToolContext) -> None:
-    form = change.before.form if change.before else Form()
+    form = change.before.form if change.before else TextForm()
     expected = change.before.mark if change.before else None
     mark = await asyncio.to_thread(
         text_file.write, change.path, change.after, form, expected=expected

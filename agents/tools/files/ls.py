@@ -13,7 +13,7 @@ from typing import Any
 from agents.llm.contract import ToolSpec
 from agents.tools import arguments, limits
 from agents.tools.contract import BadArguments, Question, ToolContext, ToolOutcome, ToolRefusal
-from agents.tools.description import beside
+from agents.tools.description import load_description
 from agents.tools.files import approval_snapshot, safe_files
 from agents.tools.files.paths import is_inside, is_kernel_path, resolve
 from agents.tools.search.patterns import BadPattern, Pattern
@@ -64,7 +64,7 @@ class Ls:
     parallel = True
     spec = ToolSpec(
         name="ls",
-        description=beside(__file__),
+        description=load_description(__file__),
         schema={
             "type": "object",
             "properties": {

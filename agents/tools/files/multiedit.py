@@ -9,7 +9,7 @@ from typing import Any
 from agents.llm.contract import ToolSpec
 from agents.tools import arguments
 from agents.tools.contract import BadArguments, Question, ToolContext, ToolOutcome, ToolRefusal
-from agents.tools.description import beside
+from agents.tools.description import load_description
 from agents.tools.files import changes, replacing
 from agents.tools.files.changes import Change
 from agents.tools.files.replacing import Replacement
@@ -23,16 +23,16 @@ class MultiEditArgs:
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class FailedEdit:
     index: int  # from 1, as the model counts
     error: str
     edit: Replacement
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class MultiEditPlan:
     change: Change
-    failures: tuple[Failure, ...]
+    failures: tuple[FailedEdit, ...]
     applied: int
 
 
@@ -40,7 +40,7 @@ class MultiEdit:
     parallel = False
     spec = ToolSpec(
         name="multiedit",
-        description=beside(__file__),
+        description=load_description(__file__),
         schema={
             "type": "object",
             "properties": {
@@ -108,7 +108,7 @@ class MultiEdit:
 
     async def _plan(
         self, args: MultiEditArgs, context: ToolContext, *, for_question: bool = False
-    ) -> Plan:
+    ) -> MultiEditPlan:
         path, before = await changes.current(args.file_path, context, for_question=for_question)
         rest = list(enumerate(args.edits, start=1))
         text, newline, applied = "", "\n", 0
@@ -121,17 +121,17 @@ class MultiEdit:
         else:
             text, applied = args.edits[0].new_string, 1
             rest = rest[1:]
-        failures: list[Failure] = []
+        failures: list[FailedEdit] = []
         for index, edit in rest:
             try:
                 text = replacing.apply(text, edit, newline=newline)
                 applied += 1
             except ToolRefusal as refusal:
-                failures.append(Failure(index, str(refusal), edit))
-        return Plan(Change(path, before, changes.bounded(text)), tuple(failures), applied)
+                failures.append(FailedEdit(index, str(refusal), edit))
+        return MultiEditPlan(Change(path, before, changes.bounded(text)), tuple(failures), applied)
 
 
-def _told(plan: Plan) -> str:
+def _told(plan: MultiEditPlan) -> str:
     path, total = plan.change.path, plan.applied + len(plan.failures)
     lines = [f"Applied {plan.applied} of {total} edits to {path}."]
     if not plan.applied:

@@ -33,7 +33,7 @@ class NotText(ToolRefusal):
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class TextForm:
     """How text lies in the file's bytes."""
 
     encoding: str = "utf-8"
@@ -48,7 +48,7 @@ class Form:
 class TextFile:
     text: str
     mark: FileMark
-    form: Form
+    form: TextForm
 
 
 def read(path: Path, *, max_bytes: int) -> TextFile:
@@ -69,7 +69,7 @@ def decode(path: Path, raw: bytes, mark: FileMark) -> TextFile:
     if "\0" in text:
         raise NotText(f"{path} is a binary file, which cannot be shown or edited as text.")
     newline = _newline(text)
-    return TextFile(text.replace(newline, "\n"), mark, Form(encoding, bom, newline))
+    return TextFile(text.replace(newline, "\n"), mark, TextForm(encoding, bom, newline))
 
 
 def _newline(text: str) -> str:
@@ -117,7 +117,7 @@ def read_bytes(path: Path, *, max_bytes: int) -> tuple[bytes, FileMark]:
     raise ToolRefusal(f"{path} is being written to right now. Try again when that is done.")
 
 
-def write(path: Path, text: str, form: Form, *, expected: FileMark | None) -> FileMark:
+def write(path: Path, text: str, form: TextForm, *, expected: FileMark | None) -> FileMark:
     """Raises ``ToolRefusal`` with a sentence. ``expected`` is ``None`` for a new file."""
     if is_kernel_path(path):
         raise ToolRefusal(f"{path} is not a file on a disk; it cannot be written.")

@@ -17,7 +17,7 @@ from agents.llm.contract import ToolSpec
 from agents.skills.skill import Skill, is_skill_file, skill_of_file
 from agents.tools import arguments, limits
 from agents.tools.contract import FileMark, Question, ToolContext, ToolOutcome, ToolRefusal
-from agents.tools.description import beside
+from agents.tools.description import load_description
 from agents.tools.files import approval_snapshot, images, text_file
 from agents.tools.files.paths import is_inside, resolve
 
@@ -42,7 +42,7 @@ class View:
     parallel = True
     spec = ToolSpec(
         name="view",
-        description=beside(__file__),
+        description=load_description(__file__),
         schema={
             "type": "object",
             "properties": {

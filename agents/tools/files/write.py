@@ -9,7 +9,7 @@ from typing import Any
 from agents.llm.contract import ToolSpec
 from agents.tools import arguments
 from agents.tools.contract import Question, ToolContext, ToolOutcome, ToolRefusal
-from agents.tools.description import beside
+from agents.tools.description import load_description
 from agents.tools.files import changes, replacing
 from agents.tools.files.changes import Change
 from agents.tools.limits import MAX_PATH_BYTES, MAX_TEXT_BYTES
@@ -25,7 +25,7 @@ class Write:
     parallel = False
     spec = ToolSpec(
         name="write",
-        description=beside(__file__),
+        description=load_description(__file__),
         schema={
             "type": "object",
             "properties": {

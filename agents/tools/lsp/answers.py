@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from agents.tools.lsp.peer import RequestFailed
-from agents.tools.lsp.positions import Edit, Position, Span, path_of
+from agents.tools.lsp.positions import Position, Span, TextEdit, path_of
 
 MOST = 5_000  # places in an answer
 _MOST_EDITS = 20_000
@@ -19,7 +19,7 @@ _DEEPEST = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class CodeLocation:
     path: Path
     span: Span
 
@@ -40,13 +40,13 @@ class CallEnd:
 
     name: str
     kind: str
-    place: Place
+    place: CodeLocation
     calls: int
 
 
-def edits_in(found: Any) -> dict[Path, list[Edit]]:
+def edits_in(found: Any) -> dict[Path, list[TextEdit]]:
     """Every file's edits. Raises ``RequestFailed`` where files would move."""
-    by_path: dict[Path, list[Edit]] = {}
+    by_path: dict[Path, list[TextEdit]] = {}
     changes = [(address, edits) for address, edits in (found.changes or {}).items()]
     if found.document_changes:
         # Told in both ways they mean the same: only one may be carried out.
@@ -64,7 +64,7 @@ def edits_in(found: Any) -> dict[Path, list[Edit]]:
         if path is None or total > _MOST_EDITS or not is_plain:
             raise RequestFailed("The language server's edits cannot be carried out.")
         by_path.setdefault(path, []).extend(
-            Edit(_span(edit.range), edit.new_text) for edit in edits
+            TextEdit(_span(edit.range), edit.new_text) for edit in edits
         )
     return by_path
 
@@ -76,15 +76,15 @@ def _span(found: Any) -> Span:
     )
 
 
-def places_in(found: Iterable[Any]) -> list[Place]:
+def places_in(found: Iterable[Any]) -> list[CodeLocation]:
     """Locations and location links alike, each once, in order."""
-    places: dict[tuple[Path, Position], Place] = {}
+    places: dict[tuple[Path, Position], CodeLocation] = {}
     for item in list(found)[:MOST]:
         address = getattr(item, "uri", None) or getattr(item, "target_uri", None)
         span = getattr(item, "range", None) or getattr(item, "target_selection_range", None)
         path = path_of(address)
         if path is not None and span is not None:
-            place = Place(path, _span(span))
+            place = CodeLocation(path, _span(span))
             places.setdefault((path, place.span.start), place)
     return [places[key] for key in sorted(places, key=lambda k: (str(k[0]), k[1]))]
 
@@ -107,7 +107,7 @@ def call_end_in(item: Any, ranges: Any) -> CallEnd | None:
     path = path_of(item.uri)
     if path is None:
         return None
-    place = Place(path, _span(item.selection_range))
+    place = CodeLocation(path, _span(item.selection_range))
     return CallEnd(str(item.name), _kind(item.kind), place, len(ranges or []))
 
 

@@ -16,7 +16,7 @@ from typing import Any
 from agents.tools.lsp.answers import (
     MOST,
     CallEnd,
-    Place,
+    CodeLocation,
     Symbol,
     call_end_in,
     edits_in,
@@ -27,9 +27,9 @@ from agents.tools.lsp.diagnostics import DiagnosticStore
 from agents.tools.lsp.documents import Documents, Synced
 from agents.tools.lsp.handshake import Abilities, Protocol, Unfit, greeting, setting_of
 from agents.tools.lsp.launching import Launched
-from agents.tools.lsp.peer import NoSuchMethod, Peer, RequestFailed
+from agents.tools.lsp.peer import LspPeer, NoSuchMethod, RequestFailed
 from agents.tools.lsp.plans import ServerPlan
-from agents.tools.lsp.positions import Edit, Position, address_of, path_of
+from agents.tools.lsp.positions import Position, TextEdit, address_of, path_of
 
 logger = logging.getLogger(__name__)
 
@@ -68,7 +68,7 @@ class Client:
         self._refresh: asyncio.Task[None] | None = None
         self.abilities = Abilities()
         self.diagnostics = DiagnosticStore(on_diagnostics)
-        self.peer = Peer(
+        self.peer = LspPeer(
             launched.reader,
             launched.transport,
             on_request=self._on_request,
@@ -122,13 +122,13 @@ class Client:
         if isinstance(raw, Mapping) and isinstance(items := raw.get("items"), list):
             self.diagnostics.tell(str(path), items)
 
-    async def definition(self, path: Path, position: Position) -> list[Place]:
+    async def definition(self, path: Path, position: Position) -> list[CodeLocation]:
         params = self._types.DefinitionParams(self._named(path), self._at(position))
         found = await self._ask("textDocument/definition", params)
         several = found if isinstance(found, list | tuple) else [found] if found else []
         return places_in(several)
 
-    async def references(self, path: Path, position: Position) -> list[Place]:
+    async def references(self, path: Path, position: Position) -> list[CodeLocation]:
         context = self._types.ReferenceContext(include_declaration=True)
         params = self._types.ReferenceParams(context, self._named(path), self._at(position))
         return places_in(await self._ask("textDocument/references", params) or [])
@@ -157,7 +157,9 @@ class Client:
             ends = [call_end_in(call.to, call.from_ranges) for call in found[:MOST]]
         return [end for end in ends if end is not None]
 
-    async def rename(self, path: Path, position: Position, new_name: str) -> dict[Path, list[Edit]]:
+    async def rename(
+        self, path: Path, position: Position, new_name: str
+    ) -> dict[Path, list[TextEdit]]:
         """Every file's edits. Raises ``RequestFailed`` also where files would move."""
         params = self._types.RenameParams(self._named(path), self._at(position), new_name)
         found = await self._ask("textDocument/rename", params)

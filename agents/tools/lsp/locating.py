@@ -20,7 +20,7 @@ from agents.tools.limits import MAX_PATH_BYTES
 from agents.tools.lsp.client import Client
 from agents.tools.lsp.naming import SymbolName, matching, name_position, occurrences
 from agents.tools.lsp.peer import RequestFailed
-from agents.tools.lsp.positions import Position, Text
+from agents.tools.lsp.positions import Position, PositionedText
 from agents.tools.lsp.workspace import WorkspaceServers
 from agents.tools.search import ripgrep
 from agents.tools.search.lines import Wanted, find_lines, line_shown
@@ -130,7 +130,7 @@ async def candidates(
         except ToolRefusal as refusal:
             why = why or refusal
             continue
-        text = Text(synced.text, client.abilities.encoding)
+        text = PositionedText(synced.text, client.abilities.encoding)
         for position in await _positions(client, path, text, wanted):
             any_found = True
             yield Candidate(client, name, path, position)
@@ -167,7 +167,9 @@ def _code_first(paths: list[Path]) -> list[Path]:
     return ordered[:FILES]
 
 
-async def _positions(client: Client, path: Path, text: Text, wanted: SymbolName) -> list[Position]:
+async def _positions(
+    client: Client, path: Path, text: PositionedText, wanted: SymbolName
+) -> list[Position]:
     told: list[Position] = []
     if client.abilities.has("documentSymbolProvider", "textDocument/documentSymbol"):
         try:

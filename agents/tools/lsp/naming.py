@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from agents.tools.lsp.answers import Symbol
-from agents.tools.lsp.positions import Position, Text
+from agents.tools.lsp.positions import Position, PositionedText
 
 _SEPARATORS = re.compile(r"::|[.\\#/]")
 _CALL = re.compile(r"\(.*\)\s*\Z", re.DOTALL)
@@ -63,14 +63,14 @@ def matching(symbols: Sequence[Symbol], wanted: SymbolName) -> list[FoundSymbol]
     return found
 
 
-def name_position(found: Symbol, wanted: SymbolName, text: Text) -> Position:
+def name_position(found: Symbol, wanted: SymbolName, text: PositionedText) -> Position:
     """Where its name stands: some servers tell only where all of it begins."""
     start = text.offset(found.name_at)
     word = re.compile(wanted.pattern).search(text.text, start, text.offset(found.span.end))
     return text.position(word.start()) if word is not None else found.name_at
 
 
-def occurrences(text: Text, wanted: SymbolName, *, most: int) -> list[Position]:
+def occurrences(text: PositionedText, wanted: SymbolName, *, most: int) -> list[Position]:
     """Where the name stands as a word: where it seems to be defined first."""
     pattern = re.compile(wanted.pattern)
     places: list[tuple[bool, int, int]] = []

@@ -90,7 +90,7 @@ class NoSuchMethod(Exception):
     """Raised by ``on_request`` for what the client does not do."""
 
 
-class Peer:
+class LspPeer:
     def __init__(
         self,
         reader: asyncio.StreamReader,

@@ -55,7 +55,7 @@ class Span:
 
 
 @dataclass(frozen=True, slots=True)
-class Edit:
+class TextEdit:
     span: Span
     text: str
 
@@ -64,7 +64,7 @@ class EditsClash(Exception):
     """Edits of one file overlap."""
 
 
-class Text:
+class PositionedText:
     """A text whose places can be told in both ways."""
 
     def __init__(self, text: str, encoding: str = UTF_16) -> None:
@@ -103,7 +103,7 @@ class Text:
         before = self.text[self._starts[low] : offset]
         return Position(low, units(before, self._encoding))
 
-    def apply(self, edits: Sequence[Edit]) -> str:
+    def apply(self, edits: Sequence[TextEdit]) -> str:
         """The text after them. They mean the text as it was. Raises ``EditsClash``."""
         placed = [
             (self.offset(edit.span.start), self.offset(edit.span.end), index, edit.text)

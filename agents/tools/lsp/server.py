@@ -19,7 +19,7 @@ from agents.tools.lsp.handshake import load_protocol
 from agents.tools.lsp.launching import CannotStart, Launched, launch
 from agents.tools.lsp.peer import RequestFailed
 from agents.tools.lsp.plans import ServerPlan
-from agents.tools.lsp.states import ServerStatus, State
+from agents.tools.lsp.states import LanguageServerStatus, ServerStatus
 
 logger = logging.getLogger(__name__)
 
@@ -30,7 +30,7 @@ WELL_AFTER_SECONDS = 60.0  # running so long forgives the failures before
 COALESCE_SECONDS = 0.3  # of diagnostics that are told to clients
 
 
-class Server:
+class LanguageServerProcess:
     def __init__(
         self,
         plan: ServerPlan,
@@ -51,7 +51,9 @@ class Server:
         self._task: asyncio.Task[None] | None = None
         self._changed = asyncio.Event()
         self._telling: asyncio.TimerHandle | None = None
-        self.state = State.DISABLED if plan.is_disabled else State.UNSTARTED
+        self.state = (
+            LanguageServerStatus.DISABLED if plan.is_disabled else LanguageServerStatus.UNSTARTED
+        )
         self.error = ""
         # Answers about a change that did not come in time: it is then waited for less.
         self.late_answers = 0
@@ -80,19 +82,19 @@ class Server:
         """Starts it in the background, unless it runs or has failed too often (``again``)."""
         if self.is_running or self.plan.is_disabled:
             return
-        if self.state is State.ERROR and not again:
+        if self.state is LanguageServerStatus.ERROR and not again:
             return
         if self.plan.fault:
-            self._become(State.ERROR, self.plan.fault)
+            self._become(LanguageServerStatus.ERROR, self.plan.fault)
             return
-        self._become(State.STARTING)
+        self._become(LanguageServerStatus.STARTING)
         self._task = asyncio.create_task(self._live(), name="language-server-life")
 
     async def ready(self, *, seconds: float) -> Client | None:
         """Its client, once it has started; ``None`` when that fails or takes longer."""
         try:
             async with asyncio.timeout(seconds):
-                while self._client is None and self.state is State.STARTING:
+                while self._client is None and self.state is LanguageServerStatus.STARTING:
                     self._changed.clear()
                     await self._changed.wait()
         except TimeoutError:
@@ -105,8 +107,11 @@ class Server:
         if task is not None:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
-        if task is not None or self.state in (State.STARTING, State.READY):
-            self._become(State.STOPPED)
+        if task is not None or self.state in (
+            LanguageServerStatus.STARTING,
+            LanguageServerStatus.READY,
+        ):
+            self._become(LanguageServerStatus.STOPPED)
 
     # -- its life
 
@@ -123,11 +128,13 @@ class Server:
                 "a language server ended: %s", error, extra={"language_server": self.plan.name}
             )
             if failures >= TRIES:
-                self._become(State.ERROR, f"{error} It is not tried again by itself.")
+                self._become(
+                    LanguageServerStatus.ERROR, f"{error} It is not tried again by itself."
+                )
                 return
-            self._become(State.ERROR, error)
+            self._become(LanguageServerStatus.ERROR, error)
             await asyncio.sleep(min(self._first_pause * 2 ** (failures - 1), LONGEST_PAUSE_SECONDS))
-            self._become(State.STARTING)
+            self._become(LanguageServerStatus.STARTING)
 
     async def _live_once(self) -> str:
         """From its start to its end, of which it tells why."""
@@ -137,7 +144,7 @@ class Server:
                 client = await self._start()
             self._client = client
             self.late_answers = 0
-            self._become(State.READY, is_connected=True)
+            self._become(LanguageServerStatus.READY, is_connected=True)
             return f"It has ended: {await client.peer.gone}."
         except TimeoutError:
             return f"It did not start within {self.plan.seconds:g} s."
@@ -180,7 +187,9 @@ class Server:
 
     # -- telling
 
-    def _become(self, state: State, error: str = "", *, is_connected: bool = False) -> None:
+    def _become(
+        self, state: LanguageServerStatus, error: str = "", *, is_connected: bool = False
+    ) -> None:
         self.state, self.error = state, error
         self._changed.set()
         self._forget_telling()

@@ -17,8 +17,8 @@ from agents.tools.lsp.client import Client
 from agents.tools.lsp.diagnostics import Severity
 from agents.tools.lsp.peer import RequestFailed
 from agents.tools.lsp.reports import Told, section
-from agents.tools.lsp.server import Server
-from agents.tools.lsp.states import State
+from agents.tools.lsp.server import LanguageServerProcess
+from agents.tools.lsp.states import LanguageServerStatus
 from agents.tools.lsp.workspace import WorkspaceServers
 
 logger = logging.getLogger(__name__)
@@ -81,7 +81,7 @@ class WorkspaceLanguages:
 
 
 async def hear_of(
-    servers: Sequence[Server],
+    servers: Sequence[LanguageServerProcess],
     path: Path,
     *,
     seconds: float,
@@ -91,14 +91,16 @@ async def hear_of(
     await asyncio.gather(*(_hear(server, path, seconds, impatient_seconds) for server in servers))
 
 
-async def _hear(server: Server, path: Path, seconds: float, impatient_seconds: float) -> None:
+async def _hear(
+    server: LanguageServerProcess, path: Path, seconds: float, impatient_seconds: float
+) -> None:
     if server.late_answers >= LATE_ANSWERS:
         seconds = min(seconds, impatient_seconds)
     try:
         async with asyncio.timeout(seconds):
             client = await server.ready(seconds=seconds)
             if client is None:
-                server.late_answers += server.state is State.STARTING
+                server.late_answers += server.state is LanguageServerStatus.STARTING
                 return
             await _hear_client(client, path, seconds)
             server.late_answers = 0
@@ -132,7 +134,7 @@ async def _hear_client(client: Client, path: Path, seconds: float) -> None:
 
 async def report_changes(servers: WorkspaceServers, paths: Sequence[Path]) -> str:
     """As ``after_change``, for the several files of one change."""
-    heard: dict[str, Server] = {}
+    heard: dict[str, LanguageServerProcess] = {}
 
     async def hear(path: Path) -> None:
         try:
@@ -147,7 +149,7 @@ async def report_changes(servers: WorkspaceServers, paths: Sequence[Path]) -> st
     return report(tuple(heard.values()), paths, servers.root)
 
 
-async def look_again(servers: Sequence[Server], *, seconds: float) -> None:
+async def look_again(servers: Sequence[LanguageServerProcess], *, seconds: float) -> None:
     """Has all open files looked at as they are now; within the time, as far as that goes."""
 
     async def look(client: Client) -> None:
@@ -165,7 +167,7 @@ async def look_again(servers: Sequence[Server], *, seconds: float) -> None:
             await asyncio.gather(*(look(client) for client in clients), return_exceptions=True)
 
 
-def report(servers: Sequence[Server], paths: Sequence[Path], root: Path) -> str:
+def report(servers: Sequence[LanguageServerProcess], paths: Sequence[Path], root: Path) -> str:
     """What matters after a change: errors and warnings there, and errors elsewhere."""
     changed = {str(path) for path in paths}
     here: list[Told] = []

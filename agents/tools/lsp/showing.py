@@ -13,8 +13,8 @@ from agents.tools.contract import ToolContext, ToolRefusal
 from agents.tools.files import text_file
 from agents.tools.files.paths import is_inside, shown
 from agents.tools.limits import MAX_TEXT_BYTES, cut_line
-from agents.tools.lsp.answers import Place
-from agents.tools.lsp.positions import Text
+from agents.tools.lsp.answers import CodeLocation
+from agents.tools.lsp.positions import PositionedText
 
 _LINE_CHARS = 200
 _FILES_QUOTED = 50
@@ -25,7 +25,7 @@ class Quotes:
 
     def __init__(self, context: ToolContext) -> None:
         self._context = context
-        self._texts: dict[Path, Text | None] = {}
+        self._texts: dict[Path, PositionedText | None] = {}
 
     def line(self, path: Path, number: int) -> str:
         text = self._text(path)
@@ -40,26 +40,26 @@ class Quotes:
         last = min(text.line_count, number + lines + 1)
         return first, [cut_line(text.line(n), 4 * _LINE_CHARS) for n in range(first, last)]
 
-    def _text(self, path: Path) -> Text | None:
+    def _text(self, path: Path) -> PositionedText | None:
         if path not in self._texts:
             self._texts[path] = self._read(path) if len(self._texts) < _FILES_QUOTED else None
         return self._texts[path]
 
-    def _read(self, path: Path) -> Text | None:
+    def _read(self, path: Path) -> PositionedText | None:
         try:
             resolved = path.resolve()
             if not is_inside(resolved, self._context.working_dir):
                 return None
-            return Text(text_file.read(resolved, max_bytes=MAX_TEXT_BYTES).text)
+            return PositionedText(text_file.read(resolved, max_bytes=MAX_TEXT_BYTES).text)
         except (OSError, ToolRefusal, RuntimeError):
             return None
 
 
-def by_file(places: Sequence[Place], context: ToolContext, *, most: int) -> str:
+def by_file(places: Sequence[CodeLocation], context: ToolContext, *, most: int) -> str:
     """Each file once, with its places and their lines."""
     quotes = Quotes(context)
     blocks: list[str] = []
-    grouped: dict[Path, list[Place]] = {}
+    grouped: dict[Path, list[CodeLocation]] = {}
     for place in places[:most]:
         grouped.setdefault(place.path, []).append(place)
     for path, several in grouped.items():

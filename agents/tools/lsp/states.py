@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 
-class State(IntEnum):
+class LanguageServerStatus(IntEnum):
     """As on the wire."""
 
     UNSTARTED = 0
@@ -22,7 +22,7 @@ class ServerStatus:
     """The whole new state of one server."""
 
     name: str
-    state: State
+    state: LanguageServerStatus
     error: str = ""
     diagnostic_count: int = 0
     pid: int = 0

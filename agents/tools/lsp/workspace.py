@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from agents.tools.lsp.plans import ServerPlan
-from agents.tools.lsp.server import FIRST_PAUSE_SECONDS, Server
+from agents.tools.lsp.server import FIRST_PAUSE_SECONDS, LanguageServerProcess
 from agents.tools.lsp.states import ServerStatus
 
 PLANNED_FOR_SECONDS = 5.0  # a program installed meanwhile is seen after this long
@@ -44,7 +44,7 @@ class WorkspaceServers:
         self._planned: Planned | None = None
         self._planned_at = 0.0
         self._planning = asyncio.Lock()
-        self._servers: dict[str, Server] = {}
+        self._servers: dict[str, LanguageServerProcess] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._is_closed = False
 
@@ -65,10 +65,10 @@ class WorkspaceServers:
     def root(self) -> Path:
         return self._planned.root if self._planned else Path("/")
 
-    def named(self, name: str) -> Server | None:
+    def named(self, name: str) -> LanguageServerProcess | None:
         return self._servers.get(name)
 
-    def servers(self) -> tuple[Server, ...]:
+    def servers(self) -> tuple[LanguageServerProcess, ...]:
         return tuple(self._servers.values())
 
     async def refresh(self, *, at_once: bool = False) -> None:
@@ -84,7 +84,7 @@ class WorkspaceServers:
             if not self._is_closed:
                 await self._adopt(planned, env_changed=before is None or before.env != planned.env)
 
-    async def for_file(self, path: Path) -> tuple[Server, ...]:
+    async def for_file(self, path: Path) -> tuple[LanguageServerProcess, ...]:
         """Those that handle it, being started if they were not."""
         await self.refresh()
         planned = self._planned
@@ -111,10 +111,12 @@ class WorkspaceServers:
         self._tasks.add(task)
         task.add_done_callback(self._done)
 
-    async def restart(self, servers: Iterable[Server], *, seconds: float) -> tuple[str, ...]:
+    async def restart(
+        self, servers: Iterable[LanguageServerProcess], *, seconds: float
+    ) -> tuple[str, ...]:
         """The names of those that are ready again."""
 
-        async def again(server: Server) -> str:
+        async def again(server: LanguageServerProcess) -> str:
             await server.stop()
             server.begin(again=True)
             return server.plan.name if await server.ready(seconds=seconds) else ""
@@ -158,10 +160,10 @@ class WorkspaceServers:
             if plan.is_configured and plan.name not in self._servers:
                 self._server(plan, planned)
 
-    def _server(self, plan: ServerPlan, planned: Planned) -> Server:
+    def _server(self, plan: ServerPlan, planned: Planned) -> LanguageServerProcess:
         server = self._servers.get(plan.name)
         if server is None:
-            server = self._servers[plan.name] = Server(
+            server = self._servers[plan.name] = LanguageServerProcess(
                 plan,
                 planned.root,
                 planned.env,

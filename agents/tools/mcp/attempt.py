@@ -10,11 +10,11 @@ from agents.config.settings import McpSettings
 from agents.tools.mcp.contract import McpFailed
 from agents.tools.mcp.limits import Patience
 from agents.tools.mcp.login import Login
-from agents.tools.mcp.stdio import Child
+from agents.tools.mcp.stdio import McpProcess
 
 
 @dataclass(slots=True)
-class Attempt:
+class McpAttempt:
     """``child`` is known from the moment it is started."""
 
     settings: McpSettings
@@ -24,7 +24,7 @@ class Attempt:
     login: Login | None = None
     renew: bool = False
     handshake_only: bool = False  # the server ended when it was asked for its revision
-    child: Child | None = None
+    child: McpProcess | None = None
     is_probing: bool = False  # the answer decides which era of the protocol is spoken
     was_refused: bool = False  # for want of a login
     status: int = 0  # of the last answer over HTTP, where it was no success

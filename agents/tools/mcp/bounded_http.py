@@ -18,7 +18,7 @@ import httpx2
 from typing_extensions import override
 
 from agents.llm.proxies import proxy_for
-from agents.tools.mcp.attempt import Attempt
+from agents.tools.mcp.attempt import McpAttempt
 from agents.tools.mcp.contract import McpFailed, NeedsLogin
 from agents.tools.mcp.limits import MAX_MESSAGE_BYTES
 from agents.tools.mcp.login import Login
@@ -35,7 +35,7 @@ _NOT_FOUND = 404
 _REDIRECT = 300
 
 
-def client_for(attempt: Attempt, *, auth: httpx2.Auth | None) -> httpx2.AsyncClient:
+def client_for(attempt: McpAttempt, *, auth: httpx2.Auth | None) -> httpx2.AsyncClient:
     settings = attempt.settings
     inner = httpx2.AsyncHTTPTransport(
         verify=_certificates(), proxy=proxy_for(settings.url, attempt.env), trust_env=False
@@ -43,7 +43,7 @@ def client_for(attempt: Attempt, *, auth: httpx2.Auth | None) -> httpx2.AsyncCli
     return httpx2.AsyncClient(
         headers={**settings.headers, "Accept-Encoding": "identity"},
         auth=auth,
-        transport=_Bounded(inner, attempt),
+        transport=_BoundedBody(inner, attempt),
         timeout=httpx2.Timeout(_CONNECT_SECONDS, read=_SILENCE_SECONDS),
         trust_env=False,
         follow_redirects=False,
@@ -58,8 +58,8 @@ def _certificates() -> ssl.SSLContext:
     return context
 
 
-class _Bounded(httpx2.AsyncBaseTransport):
-    def __init__(self, inner: httpx2.AsyncBaseTransport, attempt: Attempt) -> None:
+class _BoundedBody(httpx2.AsyncBaseTransport):
+    def __init__(self, inner: httpx2.AsyncBaseTransport, attempt: McpAttempt) -> None:
         self._inner = inner
         self._attempt = attempt
 
@@ -114,7 +114,9 @@ class _Bounded(httpx2.AsyncBaseTransport):
 class _Counted(httpx2.AsyncByteStream):
     """Ends an answer, or one event of a stream, that grows beyond all measure."""
 
-    def __init__(self, inner: httpx2.AsyncByteStream, attempt: Attempt, *, by_event: bool) -> None:
+    def __init__(
+        self, inner: httpx2.AsyncByteStream, attempt: McpAttempt, *, by_event: bool
+    ) -> None:
         self._inner = inner
         self._attempt = attempt
         self._by_event = by_event

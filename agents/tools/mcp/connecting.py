@@ -26,9 +26,9 @@ from mcp.shared.message import SessionMessage
 from typing_extensions import override
 
 from agents.tools.mcp import schemas
-from agents.tools.mcp.attempt import Attempt
+from agents.tools.mcp.attempt import McpAttempt
 from agents.tools.mcp.bounded_http import client_for
-from agents.tools.mcp.connection import Connection
+from agents.tools.mcp.connection import McpConnection
 from agents.tools.mcp.contract import McpFailed
 from agents.tools.mcp.limits import MAX_MESSAGE_BYTES
 from agents.tools.mcp.stdio import resolve_command, started
@@ -51,7 +51,7 @@ def _is_ours(record: logging.LogRecord) -> bool:
     return "/mcp/shared/" not in record.pathname
 
 
-class Session(ClientSession):
+class McpSession(ClientSession):
     """``probe_seconds``: to answer what is asked first; ``None``: what the package gives."""
 
     probe_seconds: float | None = None
@@ -75,7 +75,7 @@ class Session(ClientSession):
         return super()._absorb_tool_listing(result, complete=complete)
 
 
-async def negotiate(session: Session, attempt: Attempt) -> None:
+async def negotiate(session: McpSession, attempt: McpAttempt) -> None:
     """Raises what the package raises."""
     if attempt.settings.kind == "sse" or attempt.handshake_only:
         # SSE is a transport of the handshake's era.
@@ -98,9 +98,9 @@ schemas.prepare()
 
 
 @asynccontextmanager
-async def connected(attempt: Attempt) -> AsyncIterator[Connection]:
+async def connected(attempt: McpAttempt) -> AsyncIterator[McpConnection]:
     """Raises ``McpFailed``, or a group of exceptions for ``failure_of``."""
-    connection = Connection(attempt)
+    connection = McpConnection(attempt)
     async with _transport(attempt) as (read, write):
         to_session, from_server = anyio.create_memory_object_stream[SessionMessage | Exception](0)
         with to_session, from_server:
@@ -108,7 +108,7 @@ async def connected(attempt: Attempt) -> AsyncIterator[Connection]:
                 try:
                     # Between the two, because the package's session does not tell of its end.
                     _ = tasks.start_soon(_relay, read, to_session, connection)
-                    async with Session(
+                    async with McpSession(
                         from_server,
                         write,
                         list_roots_callback=_roots(attempt),
@@ -125,7 +125,7 @@ async def connected(attempt: Attempt) -> AsyncIterator[Connection]:
 async def _relay(
     source: Any,
     sink: MemoryObjectSendStream[SessionMessage | Exception],
-    heard: Connection,
+    heard: McpConnection,
 ) -> None:
     try:
         async with source:
@@ -140,7 +140,7 @@ async def _relay(
 
 
 @asynccontextmanager
-async def _transport(attempt: Attempt) -> AsyncIterator[Streams]:
+async def _transport(attempt: McpAttempt) -> AsyncIterator[Streams]:
     settings = attempt.settings
     if settings.kind == "stdio":
         command = await asyncio.to_thread(
@@ -174,7 +174,7 @@ async def _transport(attempt: Attempt) -> AsyncIterator[Streams]:
             yield streams
 
 
-def _roots(attempt: Attempt) -> ListRootsFnT | None:
+def _roots(attempt: McpAttempt) -> ListRootsFnT | None:
     """A server on this machine may know where it works; a distant one need not."""
     if attempt.settings.kind != "stdio":
         return None

@@ -22,11 +22,11 @@ from pydantic import BaseModel, TypeAdapter
 
 from agents.tools.contract import ToolOutcome
 from agents.tools.mcp import reading
-from agents.tools.mcp.attempt import Attempt
+from agents.tools.mcp.attempt import McpAttempt
 from agents.tools.mcp.bounded_http import MORE_RIGHTS
 from agents.tools.mcp.contract import (
-    Change,
-    ConnectionLost,
+    McpChange,
+    McpConnectionLost,
     McpFailed,
     NotProcessed,
     Offer,
@@ -75,8 +75,8 @@ _NOT_FOUND = 404
 _SERVER_ERROR = 500
 
 
-class Connection:
-    def __init__(self, attempt: Attempt) -> None:
+class McpConnection:
+    def __init__(self, attempt: McpAttempt) -> None:
         self._attempt = attempt
         attempt.on_fault = self.end
         self._session: ClientSession | None = None
@@ -85,7 +85,7 @@ class Connection:
         self._ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._fault: Exception | None = None
         self.can = types.ServerCapabilities()
-        self.stale: set[Change] = set()  # lists that the server says have changed
+        self.stale: set[McpChange] = set()  # lists that the server says have changed
         self.wake = asyncio.Event()
 
     @property
@@ -102,16 +102,16 @@ class Connection:
         await asyncio.wait({self._ended}, timeout=seconds)
         return self.is_over
 
-    async def why_over(self) -> ConnectionLost:
+    async def why_over(self) -> McpConnectionLost:
         fault = self._attempt.fault or self._fault
         if isinstance(fault, McpFailed):
-            return ConnectionLost(str(fault))
+            return McpConnectionLost(str(fault))
         if self._attempt.child is not None:
-            return ConnectionLost(await self._attempt.child.last_words())
+            return McpConnectionLost(await self._attempt.child.last_words())
         if self._attempt.was_refused and self._pending <= 1:
             # Nobody else was in the middle of anything: it is this one that was refused.
             return NotProcessed("The server asks for a login.")
-        return ConnectionLost("The server closed the connection.")
+        return McpConnectionLost("The server closed the connection.")
 
     # -- asking: from any task
 
@@ -137,8 +137,8 @@ class Connection:
             result = await self.ask(call, seconds=seconds)
         except StaleHeaders:
             # The server wants arguments in headers that its last list did not name.
-            _ = await renewed_offer(self, Offer(), Change.TOOLS, seconds=seconds)
-            self._mark(Change.TOOLS)
+            _ = await renewed_offer(self, Offer(), McpChange.TOOLS, seconds=seconds)
+            self._mark(McpChange.TOOLS)
             result = await self.ask(call, seconds=seconds)
         return reading.outcome_of(result, sees_images=sees_images)
 
@@ -176,7 +176,7 @@ class Connection:
         """Everything that the server lists."""
         return await whole_offer(self, seconds=seconds)
 
-    async def renewed(self, offer: Offer, change: Change, *, seconds: float) -> Offer:
+    async def renewed(self, offer: Offer, change: McpChange, *, seconds: float) -> Offer:
         """The offer with one of its lists read anew."""
         return await renewed_offer(self, offer, change, seconds=seconds)
 
@@ -190,13 +190,13 @@ class Connection:
 
         try:
             await self.ask(ping, seconds=seconds)
-        except ConnectionLost:
+        except McpConnectionLost:
             raise
         except TooSlow:
-            raise ConnectionLost("The server does not answer any more.") from None
+            raise McpConnectionLost("The server does not answer any more.") from None
         except McpFailed as failure:
             if self._attempt.status >= _SERVER_ERROR:
-                raise ConnectionLost(str(failure)) from None
+                raise McpConnectionLost(str(failure)) from None
 
     async def ask(self, question: Callable[[ClientSession], Awaitable[T]], *, seconds: float) -> T:
         session = self._session
@@ -278,7 +278,7 @@ class Connection:
             if change is not None:
                 self._mark(change)
 
-    def _mark(self, change: Change) -> None:
+    def _mark(self, change: McpChange) -> None:
         self.stale.add(change)
         self.wake.set()
 
@@ -286,7 +286,7 @@ class Connection:
         """Raises ``McpFailed``, and what the package raises."""
         try:
             await self._outcome(negotiation, None)
-        except ConnectionLost:
+        except McpConnectionLost:
             raise
         except McpFailed:
             if self._attempt.status == _NOT_FOUND:
@@ -294,7 +294,7 @@ class Connection:
                     "The server answered with status 404: no MCP server is at this address."
                 ) from None
             if self._attempt.status:
-                raise ConnectionLost(
+                raise McpConnectionLost(
                     f"The server answered with status {self._attempt.status}."
                 ) from None
             raise

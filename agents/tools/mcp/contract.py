@@ -17,11 +17,11 @@ class McpFailed(Exception):
     """The server could not do it; the sentence says why and holds no secret."""
 
 
-class ConnectionLost(McpFailed):
+class McpConnectionLost(McpFailed):
     """The server is gone, or was never there. It is started again by itself."""
 
 
-class NotProcessed(ConnectionLost):
+class NotProcessed(McpConnectionLost):
     """The server did not know the session: nothing was done, asking again is safe."""
 
 
@@ -32,7 +32,7 @@ class NeedsLogin(McpFailed):
         super().__init__("The server asks for a login.")
 
 
-class State(StrEnum):
+class McpStatus(StrEnum):
     DISABLED = "disabled"
     STARTING = "starting"
     CONNECTED = "connected"
@@ -40,7 +40,7 @@ class State(StrEnum):
     NEEDS_AUTH = "needs auth"
 
 
-class Change(StrEnum):
+class McpChange(StrEnum):
     STATE = "state_changed"
     TOOLS = "tools_list_changed"
     PROMPTS = "prompts_list_changed"
@@ -56,11 +56,11 @@ class ProcessIdentity:
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class McpServerView:
     """What clients are told of a server."""
 
     name: str
-    state: State
+    state: McpStatus
     error: str = ""
     tool_count: int = 0
     prompt_count: int = 0
@@ -119,7 +119,7 @@ class Offer:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class McpWorkspace:
     """Where a workspace's servers run, and which."""
 
     path: str
@@ -137,11 +137,11 @@ class Secret:
 class Backing(Protocol):
     """What is stored, and what the configuration says."""
 
-    async def place(self, workspace_id: str) -> Place:
+    async def place(self, workspace_id: str) -> McpWorkspace:
         """As the files are now. Raises ``WorkspaceUnknown``."""
         ...
 
-    async def record(self, workspace_id: str, view: View, change: Change) -> None:
+    async def record(self, workspace_id: str, view: McpServerView, change: McpChange) -> None:
         """Stores what clients are told, and tells them. Nothing in a closed workspace."""
         ...
 

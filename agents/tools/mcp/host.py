@@ -15,9 +15,9 @@ from hashlib import sha256
 from typing import Any
 
 from agents.tools.contract import Tool
-from agents.tools.mcp.contract import Backing, Place, State
+from agents.tools.mcp.contract import Backing, McpStatus, McpWorkspace
 from agents.tools.mcp.limits import TOOL_NAME_CHARS, Patience
-from agents.tools.mcp.server import Server
+from agents.tools.mcp.server import McpServerClient
 from agents.tools.mcp.supervisor import Site
 from agents.tools.mcp.tools.list_mcp_resources import ListMcpResources
 from agents.tools.mcp.tools.read_mcp_resource import ReadMcpResource
@@ -59,7 +59,7 @@ def _marked(name: str, pair: tuple[str, str]) -> str:
     return f"{name[: TOOL_NAME_CHARS - _DIGEST_CHARS - 1]}_{digest}"
 
 
-Servers = Mapping[str, Server]
+Servers = Mapping[str, McpServerClient]
 
 
 class McpHost:
@@ -67,7 +67,7 @@ class McpHost:
         self.server_mark = ""  # of the process that everything ends with
         self._backing = backing
         self._patience = patience or Patience()
-        self._servers: dict[str, dict[str, Server]] = {}  # by workspace and name
+        self._servers: dict[str, dict[str, McpServerClient]] = {}  # by workspace and name
         self._locks: dict[str, asyncio.Lock] = {}
         self._is_stopping = False
 
@@ -123,7 +123,7 @@ class McpHost:
         tools = _tools(servers)
         return {name: tool for name, tool in tools.items() if name not in place.disabled_tools}
 
-    async def _place_and_servers(self, workspace_id: str) -> tuple[Place, Servers]:
+    async def _place_and_servers(self, workspace_id: str) -> tuple[McpWorkspace, Servers]:
         place = await self._backing.place(workspace_id)
         async with self._lock(workspace_id):
             if self._is_stopping:
@@ -147,14 +147,16 @@ class McpHost:
                 server.start()
             return place, dict(wanted)
 
-    def _wanted(self, workspace_id: str, place: Place, known: Servers) -> dict[str, Server]:
+    def _wanted(
+        self, workspace_id: str, place: McpWorkspace, known: Servers
+    ) -> dict[str, McpServerClient]:
         env = {**place.env, SERVER_MARK: self.server_mark} if self.server_mark else place.env
         site = Site(workspace_id, place.path, env)
-        wanted: dict[str, Server] = {}
+        wanted: dict[str, McpServerClient] = {}
         for name, settings in place.servers.items():
             server = known.get(name)
             if server is None or server.settings != settings or server.site != site:
-                server = Server(
+                server = McpServerClient(
                     site,
                     settings,
                     backing=self._backing,
@@ -168,7 +170,7 @@ class McpHost:
         """Somebody logged in: the same server of other workspaces may go on."""
         for servers in self._servers.values():
             for server in servers.values():
-                if server.login_key == login_key and server.view.state is State.NEEDS_AUTH:
+                if server.login_key == login_key and server.view.state is McpStatus.NEEDS_AUTH:
                     server.wake()
 
     def _lock(self, workspace_id: str) -> asyncio.Lock:
@@ -192,5 +194,5 @@ def _tools(servers: Servers) -> dict[str, Tool[Any]]:
     return dict(sorted(tools.items()))
 
 
-async def _stop(servers: Sequence[Server]) -> None:
+async def _stop(servers: Sequence[McpServerClient]) -> None:
     await asyncio.gather(*(server.stop() for server in servers))

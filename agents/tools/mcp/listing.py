@@ -13,14 +13,14 @@ from mcp.client.subscriptions import SubscriptionLost, listen
 from pydantic import BaseModel
 
 from agents.tools.mcp import limits, reading
-from agents.tools.mcp.contract import Change, ConnectionLost, McpFailed, Offer
+from agents.tools.mcp.contract import McpChange, McpConnectionLost, McpFailed, Offer
 
 Answer = TypeVar("Answer")
 Page = TypeVar("Page", types.ListToolsResult, types.ListPromptsResult, types.ListResourcesResult)
 Item = TypeVar("Item")
 
 
-class Asked(Protocol):
+class ListRequest(Protocol):
     """The connection that a list is read by."""
 
     can: types.ServerCapabilities
@@ -30,36 +30,38 @@ class Asked(Protocol):
     ) -> Answer: ...
 
 
-async def whole_offer(asked: Asked, *, seconds: float) -> Offer:
+async def whole_offer(asked: ListRequest, *, seconds: float) -> Offer:
     """Everything that the server lists. Many promise prompts and know none."""
-    offer = await renewed_offer(asked, Offer(), Change.TOOLS, seconds=seconds)
-    for change in (Change.PROMPTS, Change.RESOURCES):
+    offer = await renewed_offer(asked, Offer(), McpChange.TOOLS, seconds=seconds)
+    for change in (McpChange.PROMPTS, McpChange.RESOURCES):
         try:
             offer = await renewed_offer(asked, offer, change, seconds=seconds)
-        except ConnectionLost:
+        except McpConnectionLost:
             raise
         except McpFailed:
             continue
     return offer
 
 
-async def renewed_offer(asked: Asked, offer: Offer, change: Change, *, seconds: float) -> Offer:
+async def renewed_offer(
+    asked: ListRequest, offer: Offer, change: McpChange, *, seconds: float
+) -> Offer:
     """The offer with one of its lists read anew. Raises ``McpFailed``."""
     match change:
-        case Change.TOOLS:
+        case McpChange.TOOLS:
             tools = await _tools(asked, seconds) if asked.can.tools else []
             return Offer(reading.tools_of(tools), offer.prompts, offer.resources)
-        case Change.PROMPTS:
+        case McpChange.PROMPTS:
             prompts = await _prompts(asked, seconds) if asked.can.prompts else []
             return Offer(offer.tools, reading.prompts_of(prompts), offer.resources)
-        case Change.RESOURCES:
+        case McpChange.RESOURCES:
             resources = await _resources(asked, seconds) if asked.can.resources else []
             return Offer(offer.tools, offer.prompts, reading.resources_of(resources))
-        case Change.STATE:
+        case McpChange.STATE:
             return offer
 
 
-async def _tools(asked: Asked, seconds: float) -> list[types.Tool]:
+async def _tools(asked: ListRequest, seconds: float) -> list[types.Tool]:
     # The session's own method: it keeps which arguments go into headers too.
     return await _pages(
         asked,
@@ -70,7 +72,7 @@ async def _tools(asked: Asked, seconds: float) -> list[types.Tool]:
     )
 
 
-async def _prompts(asked: Asked, seconds: float) -> list[types.Prompt]:
+async def _prompts(asked: ListRequest, seconds: float) -> list[types.Prompt]:
     return await _pages(
         asked,
         lambda session, params: session.list_prompts(params=params),
@@ -80,7 +82,7 @@ async def _prompts(asked: Asked, seconds: float) -> list[types.Prompt]:
     )
 
 
-async def _resources(asked: Asked, seconds: float) -> list[types.Resource]:
+async def _resources(asked: ListRequest, seconds: float) -> list[types.Resource]:
     return await _pages(
         asked,
         lambda session, params: session.list_resources(params=params),
@@ -91,7 +93,7 @@ async def _resources(asked: Asked, seconds: float) -> list[types.Resource]:
 
 
 async def _pages(
-    asked: Asked,
+    asked: ListRequest,
     read: Callable[[ClientSession, types.PaginatedRequestParams | None], Awaitable[Page]],
     items_of: Callable[[Page], list[Item]],
     most: int,
@@ -112,30 +114,30 @@ async def _pages(
     return found[:most]
 
 
-CHANGES: Mapping[type[BaseModel], Change] = {
-    types.ToolListChangedNotification: Change.TOOLS,
-    types.PromptListChangedNotification: Change.PROMPTS,
-    types.ResourceListChangedNotification: Change.RESOURCES,
+CHANGES: Mapping[type[BaseModel], McpChange] = {
+    types.ToolListChangedNotification: McpChange.TOOLS,
+    types.PromptListChangedNotification: McpChange.PROMPTS,
+    types.ResourceListChangedNotification: McpChange.RESOURCES,
 }
 
 _LONGEST_PAUSE_SECONDS = 60.0
 _REFUSALS = frozenset({types.METHOD_NOT_FOUND, types.INVALID_PARAMS, types.INVALID_REQUEST})
 
 
-def announced(can: types.ServerCapabilities) -> frozenset[Change]:
+def announced(can: types.ServerCapabilities) -> frozenset[McpChange]:
     """The lists whose changes the server promises to announce."""
     promises = {
-        Change.TOOLS: can.tools and can.tools.list_changed,
-        Change.PROMPTS: can.prompts and can.prompts.list_changed,
-        Change.RESOURCES: can.resources and can.resources.list_changed,
+        McpChange.TOOLS: can.tools and can.tools.list_changed,
+        McpChange.PROMPTS: can.prompts and can.prompts.list_changed,
+        McpChange.RESOURCES: can.resources and can.resources.list_changed,
     }
     return frozenset(change for change, is_promised in promises.items() if is_promised)
 
 
 async def listen_for_changes(
     session: ClientSession,
-    wanted: frozenset[Change],
-    on_change: Callable[[Change], None],
+    wanted: frozenset[McpChange],
+    on_change: Callable[[McpChange], None],
     *,
     pause_seconds: float,
 ) -> None:
@@ -145,9 +147,9 @@ async def listen_for_changes(
         try:
             async with listen(
                 session,
-                tools_list_changed=Change.TOOLS in wanted,
-                prompts_list_changed=Change.PROMPTS in wanted,
-                resources_list_changed=Change.RESOURCES in wanted,
+                tools_list_changed=McpChange.TOOLS in wanted,
+                prompts_list_changed=McpChange.PROMPTS in wanted,
+                resources_list_changed=McpChange.RESOURCES in wanted,
             ) as events:
                 if not is_first:
                     for change in wanted:  # nothing repeats what was missed meanwhile

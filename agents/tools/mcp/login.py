@@ -44,7 +44,7 @@ _LEEWAY_SECONDS = 30.0  # a token is renewed so long before it ends
 
 
 @dataclass(slots=True)
-class _Kept:
+class _CachedLogin:
     tokens: dict[str, Any] | None = field(default=None, repr=False)
     expires_at: float | None = None
     client: dict[str, Any] | None = field(default=None, repr=False)
@@ -60,7 +60,7 @@ class Login:
         self._settings = settings
         self._backing = backing
         self._patience = patience
-        self._kept = _Kept()
+        self._kept = _CachedLogin()
         self._callback: Callback | None = None
         self._rounds = 0  # how often this login has sent a person away
         self._tell: Callable[[str], Awaitable[None]] | None = None
@@ -94,9 +94,9 @@ class Login:
         try:
             secret = await self._backing.load_secret(self.key)
             known = orjson.loads(secret.text) if secret is not None else {}
-            self._kept = _Kept(**known)
+            self._kept = _CachedLogin(**known)
         except (Refusal, ValueError, TypeError):  # sealed by another key, or damaged
-            self._kept, secret = _Kept(), None
+            self._kept, secret = _CachedLogin(), None
         self.changed_at = secret.changed_at if secret is not None else 0
 
     def begin(self, callback: Callback, tell: Callable[[str], Awaitable[None]]) -> None:

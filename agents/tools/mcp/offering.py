@@ -6,14 +6,14 @@ import logging
 from typing import TYPE_CHECKING
 
 from agents.config.settings import McpSettings
-from agents.tools.mcp.contract import Change, ConnectionLost, McpFailed, Offer, allowed
+from agents.tools.mcp.contract import McpChange, McpConnectionLost, McpFailed, Offer, allowed
 from agents.tools.mcp.limits import Patience
 from agents.tools.mcp.redaction import Telling
 from agents.tools.mcp.status import Standing
 from workspaces.tasks import wait_until_set
 
 if TYPE_CHECKING:
-    from agents.tools.mcp.session import Connection
+    from agents.tools.mcp.session import McpConnection
 
 logger = logging.getLogger(__name__)
 
@@ -31,13 +31,13 @@ class Offering:
     def take(self, offer: Offer) -> None:
         self.offer = allowed(offer, self._settings)
 
-    async def renew(self, connection: Connection, change: Change) -> bool:
+    async def renew(self, connection: McpConnection, change: McpChange) -> bool:
         """Reads one list again; whether it has changed. Raises ``McpFailed``."""
         before, seconds = self.offer, self._settings.timeout_seconds
         self.take(await connection.renewed(before, change, seconds=seconds))
         return self.offer != before
 
-    async def follow(self, connection: Connection) -> McpFailed:
+    async def follow(self, connection: McpConnection) -> McpFailed:
         """Hears what the server says by itself, until it is over; why it is."""
         is_distant = self._settings.kind != "stdio"
         while True:
@@ -55,11 +55,11 @@ class Offering:
             if stale:
                 await connection.over(self._patience.listing_seconds)
 
-    async def _hear_change(self, connection: Connection, change: Change) -> None:
+    async def _hear_change(self, connection: McpConnection, change: McpChange) -> None:
         """Told only when it is one; a list that cannot be read stays as it was known."""
         try:
             has_changed = await self.renew(connection, change)
-        except ConnectionLost:
+        except McpConnectionLost:
             raise
         except McpFailed as failure:
             told = self._telling.sentence(str(failure))

@@ -13,13 +13,13 @@ from agents.config.settings import McpSettings
 from agents.tools.contract import ToolOutcome
 from agents.tools.mcp.contract import (
     Backing,
-    Change,
+    McpChange,
     McpFailed,
+    McpServerView,
+    McpStatus,
     NotProcessed,
     Offer,
     ResourceContent,
-    State,
-    View,
     asks_login,
 )
 from agents.tools.mcp.limits import Patience
@@ -27,12 +27,12 @@ from agents.tools.mcp.supervisor import Keeper, Site
 from workspaces.tasks import wait_until_set
 
 if TYPE_CHECKING:
-    from agents.tools.mcp.session import Connection
+    from agents.tools.mcp.session import McpConnection
 
 T = TypeVar("T")
 
 
-class Server:
+class McpServerClient:
     def __init__(
         self,
         site: Site,
@@ -54,7 +54,7 @@ class Server:
         return self.settings.name
 
     @property
-    def view(self) -> View:
+    def view(self) -> McpServerView:
         return self._keeper.standing.view
 
     @property
@@ -71,11 +71,11 @@ class Server:
     def is_offering(self) -> bool:
         """Up, or expected back soon: then its tools stay, and a call waits for it."""
         match self.view.state:
-            case State.CONNECTED | State.STARTING:
+            case McpStatus.CONNECTED | McpStatus.STARTING:
                 return True
-            case State.ERROR:
+            case McpStatus.ERROR:
                 return self._keeper.pauses.seconds is not None
-            case State.DISABLED | State.NEEDS_AUTH:
+            case McpStatus.DISABLED | McpStatus.NEEDS_AUTH:
                 return False
 
     def start(self) -> None:
@@ -112,7 +112,7 @@ class Server:
             lambda connection, seconds: connection.read_resource(uri, seconds=seconds)
         )
 
-    async def refresh(self, change: Change) -> None:
+    async def refresh(self, change: McpChange) -> None:
         """Reads a list again; a server that was left alone is tried again. Raises ``McpFailed``."""
         keeper = self._keeper
         if keeper.connection is None:
@@ -122,7 +122,7 @@ class Server:
         await self._ask(lambda connection, _: keeper.offering.renew(connection, change))
         await keeper.standing.show_offer(self.offer, change)
 
-    async def _ask(self, question: Callable[[Connection, float], Awaitable[T]]) -> T:
+    async def _ask(self, question: Callable[[McpConnection, float], Awaitable[T]]) -> T:
         seconds = max(self._patience.call_seconds, self.settings.timeout_seconds)
         try:
             connection = await self._ready()
@@ -134,7 +134,7 @@ class Server:
         except McpFailed as failure:
             raise self._keeper.told(failure) from None
 
-    async def _ready(self) -> Connection:
+    async def _ready(self) -> McpConnection:
         """The connection, also when it comes back within moments. Raises ``McpFailed``."""
         keeper = self._keeper
         try:
@@ -144,11 +144,11 @@ class Server:
                     if connection is not None and not connection.is_over:
                         return connection
                     view = self.view
-                    if view.state is State.NEEDS_AUTH:
+                    if view.state is McpStatus.NEEDS_AUTH:
                         raise McpFailed("The server needs a login first.")
-                    if view.state is State.DISABLED or not keeper.is_kept:
+                    if view.state is McpStatus.DISABLED or not keeper.is_kept:
                         raise McpFailed("The server is switched off.")
-                    if view.state is State.ERROR and not keeper.pauses.is_short:
+                    if view.state is McpStatus.ERROR and not keeper.pauses.is_short:
                         raise McpFailed(f"The server does not run. {view.error}")
                     await keeper.standing.change()
         except TimeoutError:
@@ -173,12 +173,12 @@ class Server:
     async def nudge(self) -> None:
         """Somebody could use it: one left alone is tried once in a while, without a wait."""
         state, login, pauses = self.view.state, self._keeper.login, self._keeper.pauses
-        if state is State.NEEDS_AUTH and login is not None:
+        if state is McpStatus.NEEDS_AUTH and login is not None:
             secret = await self._backing.load_secret(login.key)
             if secret is not None and secret.changed_at > login.changed_at:
                 self.wake()  # somebody logged in elsewhere
         elif (
-            state is State.ERROR
+            state is McpStatus.ERROR
             and pauses.seconds is None
             and pauses.may_be_tried(asyncio.get_running_loop().time())
         ):

@@ -13,10 +13,10 @@ from mcp import MCPError
 from mcp.client.auth import OAuthFlowError
 from pydantic import ValidationError
 
-from agents.tools.mcp.attempt import Attempt
+from agents.tools.mcp.attempt import McpAttempt
 from agents.tools.mcp.connecting import connected
-from agents.tools.mcp.connection import Connection
-from agents.tools.mcp.contract import ConnectionLost, McpFailed, NeedsLogin, Offer
+from agents.tools.mcp.connection import McpConnection
+from agents.tools.mcp.contract import McpConnectionLost, McpFailed, NeedsLogin, Offer
 from agents.tools.mcp.login import Login
 
 
@@ -47,17 +47,19 @@ def _known(error: BaseException) -> McpFailed | None:
     # Never the error's own text where it may hold the address.
     match error:
         case httpx2.HTTPStatusError():
-            return ConnectionLost(f"The server answered with status {error.response.status_code}.")
+            return McpConnectionLost(
+                f"The server answered with status {error.response.status_code}."
+            )
         case httpx2.TimeoutException():
-            return ConnectionLost("The server did not answer in time.")
+            return McpConnectionLost("The server did not answer in time.")
         case httpx2.ConnectError():
             if isinstance(_root(error), ssl.SSLError):
-                return ConnectionLost("The server's certificate is not trusted.")
-            return ConnectionLost("The server cannot be reached: nobody answers at its address.")
+                return McpConnectionLost("The server's certificate is not trusted.")
+            return McpConnectionLost("The server cannot be reached: nobody answers at its address.")
         case httpx2.SSEError():
-            return ConnectionLost("The server sent an event that is too long, or is none.")
+            return McpConnectionLost("The server sent an event that is too long, or is none.")
         case httpx2.HTTPError() | httpx2.InvalidURL() | httpx2.StreamError():
-            return ConnectionLost(f"The connection broke: {type(error).__name__}.")
+            return McpConnectionLost(f"The connection broke: {type(error).__name__}.")
         case OAuthFlowError():
             return McpFailed(f"The login failed: {error}")
         case MCPError():
@@ -69,7 +71,7 @@ def _known(error: BaseException) -> McpFailed | None:
         case ValidationError():
             return McpFailed("The server's answer does not follow the protocol.")
         case OSError():
-            return ConnectionLost(
+            return McpConnectionLost(
                 f"The connection broke: {error.strerror or type(error).__name__}."
             )
         case _:
@@ -84,10 +86,10 @@ def _root(error: BaseException) -> BaseException:
 
 logger = logging.getLogger(__name__)
 
-Attend = Callable[[Connection, Offer], Awaitable[McpFailed]]
+Attend = Callable[[McpConnection, Offer], Awaitable[McpFailed]]
 
 
-async def live(attempt: Attempt, attend: Attend, *, more_seconds: float = 0.0) -> McpFailed:
+async def live(attempt: McpAttempt, attend: Attend, *, more_seconds: float = 0.0) -> McpFailed:
     """``attend`` is given the connection when it is up, and returns or raises when it is over.
 
     Never raises but a cancel. ``more_seconds``: for a person to log in meanwhile.
@@ -112,4 +114,4 @@ async def live(attempt: Attempt, attend: Attend, *, more_seconds: float = 0.0) -
         return failure_of(error)
 
 
-__all__ = ["Attempt", "Connection", "Login", "live"]
+__all__ = ["Login", "McpAttempt", "McpConnection", "live"]

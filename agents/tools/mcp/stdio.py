@@ -68,7 +68,7 @@ class Tail:
         return readable(bytes(self._kept)).strip()
 
 
-class Child:
+class McpProcess:
     """The process while it lives, and what is known of it afterwards."""
 
     def __init__(
@@ -133,7 +133,7 @@ def resolve_command(
 @asynccontextmanager
 async def started(
     command: Command, patience: Patience
-) -> AsyncIterator[tuple[Incoming, Outgoing, Child]]:
+) -> AsyncIterator[tuple[Incoming, Outgoing, McpProcess]]:
     """The process and its messages. Raises ``McpFailed``; enter and leave it in one task."""
     async with AsyncExitStack() as stack:
         child, stdin, stdout = await _start(command, patience, stack)
@@ -154,7 +154,7 @@ async def started(
 
 async def _start(
     command: Command, patience: Patience, stack: AsyncExitStack
-) -> tuple[Child, asyncio.StreamWriter, asyncio.StreamReader]:
+) -> tuple[McpProcess, asyncio.StreamWriter, asyncio.StreamReader]:
     """What is begun is put on the stack at once. Raises ``McpFailed``."""
     tail = Tail()
     with ExitStack() as theirs, ExitStack() as ours:
@@ -189,7 +189,7 @@ async def _start(
     mark = command.env[PROCESS_MARK]
     start = await asyncio.to_thread(recorded_start, process.pid, mark)
     identity = ProcessIdentity(process.pid, start)
-    return Child(process, tail, pump, identity, patience), stdin, stdout
+    return McpProcess(process, tail, pump, identity, patience), stdin, stdout
 
 
 def _pipe(of_reader: ExitStack, of_writer: ExitStack) -> tuple[int, int]:

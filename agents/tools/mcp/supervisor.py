@@ -19,13 +19,13 @@ from typing import TYPE_CHECKING
 from agents.config.settings import McpSettings
 from agents.tools.mcp.contract import (
     Backing,
-    Change,
-    ConnectionLost,
+    McpChange,
+    McpConnectionLost,
     McpFailed,
+    McpStatus,
     NeedsLogin,
     Offer,
     ProcessIdentity,
-    State,
     asks_login,
 )
 from agents.tools.mcp.limits import Patience
@@ -37,7 +37,7 @@ from workspaces.log.timestamps import now_ms
 from workspaces.tasks import wait_until_set
 
 if TYPE_CHECKING:
-    from agents.tools.mcp.session import Connection, Login
+    from agents.tools.mcp.session import Login, McpConnection
 
 
 class Pauses:
@@ -101,7 +101,7 @@ class Keeper:
         self.standing = Standing(site.workspace_id, settings.name, backing)
         self.pauses = Pauses(patience)
         self.desk = LoginDesk()
-        self.connection: Connection | None = None
+        self.connection: McpConnection | None = None
         self.login: Login | None = None
         self.settled = asyncio.Event()  # the first attempt has come to something
         self._site = site
@@ -138,7 +138,7 @@ class Keeper:
         """It is worth another attempt now."""
         self._woken.set()
 
-    def give_up(self, connection: Connection) -> None:
+    def give_up(self, connection: McpConnection) -> None:
         """It is of no use any more; another is made."""
         self.connection = None
         connection.end()
@@ -149,7 +149,7 @@ class Keeper:
 
     async def _keep(self) -> None:
         if self._settings.is_disabled:
-            state = State.ERROR if self._settings.fault else State.DISABLED
+            state = McpStatus.ERROR if self._settings.fault else McpStatus.DISABLED
             await self.standing.show(state=state, error=self._settings.fault)
             self.settled.set()
             return
@@ -165,7 +165,7 @@ class Keeper:
             if self.desk.is_asked and self.login is not None:
                 failure = await self._live_logging_in(self.login)
             else:
-                await self.standing.show(state=State.STARTING, error="")
+                await self.standing.show(state=McpStatus.STARTING, error="")
                 failure = await self._live()
             was_up, self._was_up = self._was_up, False
             self.connection = None
@@ -176,7 +176,7 @@ class Keeper:
             if self.desk.is_asked and was_up:
                 continue  # a person logs in again, for more rights
             await self.standing.show(
-                state=State.NEEDS_AUTH if needs_login else State.ERROR,
+                state=McpStatus.NEEDS_AUTH if needs_login else McpStatus.ERROR,
                 error="" if needs_login else str(self.told(failure)),
                 auth_url="",
                 connected_at=None,
@@ -217,10 +217,10 @@ class Keeper:
         if not self._was_up:  # else somebody may have asked for the next login
             self.desk.fail(ended)
         # Not let in is not broken: the next try is a person's.
-        return ended if self._was_up or isinstance(ended, ConnectionLost) else NeedsLogin()
+        return ended if self._was_up or isinstance(ended, McpConnectionLost) else NeedsLogin()
 
     async def _tell_address(self, url: str) -> None:
-        await self.standing.show(state=State.NEEDS_AUTH, error="", auth_url=url)
+        await self.standing.show(state=McpStatus.NEEDS_AUTH, error="", auth_url=url)
 
     async def _attempt(
         self,
@@ -230,12 +230,12 @@ class Keeper:
         then: Callable[[], Awaitable[None]] | None = None,
     ) -> McpFailed:
         """One connection from its beginning to its end; why it ended."""
-        from agents.tools.mcp.session import Attempt, live  # noqa: PLC0415  `_keep` has loaded it
+        from agents.tools.mcp.session import McpAttempt, live  # noqa: PLC0415  `_keep` has loaded it
 
         login = self.login
         if login is not None and not login.is_interactive:
             await login.load()
-        attempt = Attempt(
+        attempt = McpAttempt(
             settings=self._settings,
             cwd=Path(self._site.path),
             env={**self._site.env, **self._settings.env},
@@ -245,7 +245,7 @@ class Keeper:
             handshake_only=self._handshake_only,
         )
 
-        async def attend(connection: Connection, offer: Offer) -> McpFailed:
+        async def attend(connection: McpConnection, offer: Offer) -> McpFailed:
             await self._be_up(connection, offer)
             if then is not None:
                 await then()
@@ -254,18 +254,18 @@ class Keeper:
         failure = await live(attempt, attend, more_seconds=more_seconds)
         if not self._was_up:
             # A command that ends before it was asked anything else may speak the other era.
-            is_its_end = attempt.child is not None and isinstance(failure, ConnectionLost)
+            is_its_end = attempt.child is not None and isinstance(failure, McpConnectionLost)
             self._handshake_only = attempt.is_probing and is_its_end
         return failure
 
-    async def _be_up(self, connection: Connection, offer: Offer) -> None:
+    async def _be_up(self, connection: McpConnection, offer: Offer) -> None:
         self.offering.take(offer)
         self.connection = connection
         self._was_up = True
         await self.standing.show_offer(
             self.offering.offer,
-            Change.STATE,
-            state=State.CONNECTED,
+            McpChange.STATE,
+            state=McpStatus.CONNECTED,
             error="",
             auth_url="",
             connected_at=now_ms(),

@@ -10,7 +10,7 @@ from typing import Any
 from agents.llm.contract import ToolSpec
 from agents.tools import arguments, limits
 from agents.tools.contract import BadArguments, Question, ToolContext, ToolOutcome
-from agents.tools.description import beside
+from agents.tools.description import load_description
 from agents.tools.files.paths import shown
 from agents.tools.search import ripgrep
 from agents.tools.search.files import Listing, list_files
@@ -30,7 +30,7 @@ class Glob:
     parallel = True
     spec = ToolSpec(
         name="glob",
-        description=beside(__file__),
+        description=load_description(__file__),
         schema={
             "type": "object",
             "properties": {

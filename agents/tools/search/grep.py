@@ -10,10 +10,10 @@ from typing import Any
 from agents.llm.contract import ToolSpec
 from agents.tools import arguments, limits
 from agents.tools.contract import BadArguments, Question, ToolContext, ToolOutcome
-from agents.tools.description import beside
+from agents.tools.description import load_description
 from agents.tools.files.paths import shown
 from agents.tools.search import ripgrep
-from agents.tools.search.lines import Found, Wanted, find_lines, line_shown
+from agents.tools.search.lines import FoundLine, Wanted, find_lines, line_shown
 from agents.tools.search.newest import newest_first
 from agents.tools.search.patterns import BadPattern, Pattern
 from agents.tools.search.scope import Scope, question, scope
@@ -30,7 +30,7 @@ class Grep:
     parallel = True
     spec = ToolSpec(
         name="grep",
-        description=beside(__file__),
+        description=load_description(__file__),
         schema={
             "type": "object",
             "properties": {
@@ -86,7 +86,7 @@ class Grep:
         return await asyncio.to_thread(_told, found, where, context)
 
 
-def _told(found: Found, where: Scope, context: ToolContext) -> ToolOutcome:
+def _told(found: FoundLine, where: Scope, context: ToolContext) -> ToolOutcome:
     ordered, all_seen = newest_first(where.root, found.by_path)
     rest = limits.SEARCH_RESULTS
     blocks: list[str] = []

@@ -35,7 +35,7 @@ Line: TypeAlias = tuple[bytes, bytes, bytes]
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundLine:
     by_path: dict[str, list[Line]]
     complete: bool
 
@@ -49,7 +49,7 @@ class Wanted:
 
 async def find_lines(
     wanted: Wanted, scope: Scope, *, context: ToolContext, binary: str | None
-) -> Found:
+) -> FoundLine:
     """Raises ``ToolRefusal`` when the pattern is not valid."""
     if binary is None:
         searched, listed = await _scanned(wanted, scope, context)
@@ -61,7 +61,7 @@ async def find_lines(
             "(Set literal_text to search for the text as it is.)"
         )
     by_path = await asyncio.to_thread(_by_path, searched.output, wanted.include)
-    return Found(by_path, searched.complete and listed)
+    return FoundLine(by_path, searched.complete and listed)
 
 
 def line_shown(line: Line) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 from agents.llm.contract import ToolSpec
 from agents.tools import arguments, limits
 from agents.tools.contract import Question, ToolContext, ToolOutcome, ToolRefusal
-from agents.tools.description import beside
+from agents.tools.description import load_description
 from agents.tools.files import approval_snapshot
 from agents.tools.files.paths import resolve
 from agents.tools.shell.command_paths import reads_inside, shows_secrets
@@ -45,7 +45,7 @@ class Bash:
     parallel = False
     spec = ToolSpec(
         name="bash",
-        description=beside(__file__),
+        description=load_description(__file__),
         schema={
             "type": "object",
             "properties": {

@@ -9,7 +9,7 @@ from typing import Any
 from agents.llm.contract import ToolSpec
 from agents.tools import arguments, limits
 from agents.tools.contract import Question, ToolContext, ToolOutcome, ToolRefusal
-from agents.tools.description import beside
+from agents.tools.description import load_description
 from agents.tools.shell.job_output import SHELL_ID, metadata_of, status_of
 from agents.tools.shell.jobs import JobRefused
 
@@ -23,7 +23,7 @@ class JobKill:
     parallel = False
     spec = ToolSpec(
         name="job_kill",
-        description=beside(__file__),
+        description=load_description(__file__),
         schema={
             "type": "object",
             "properties": {"shell_id": SHELL_ID},

@@ -9,7 +9,7 @@ from typing import Any
 from agents.llm.contract import ToolSpec
 from agents.tools import arguments, limits
 from agents.tools.contract import Question, ToolContext, ToolOutcome, ToolRefusal
-from agents.tools.description import beside
+from agents.tools.description import load_description
 from agents.tools.shell.jobs import JobRefused, JobReport
 
 SHELL_ID = {"type": "string", "description": "The job's id, from the result of bash."}
@@ -25,7 +25,7 @@ class JobOutput:
     parallel = True
     spec = ToolSpec(
         name="job_output",
-        description=beside(__file__),
+        description=load_description(__file__),
         schema={
             "type": "object",
             "properties": {

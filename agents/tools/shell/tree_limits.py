@@ -190,7 +190,7 @@ SLOW_SECONDS = 0.5
 FAST_SECONDS = 0.1  # a program fills about 3 GiB of memory in a second
 
 
-class Usage(NamedTuple):
+class TreeUsage(NamedTuple):
     resident: dict[int, int]  # bytes of each process
     processes: int  # threads count
 
@@ -207,7 +207,7 @@ def descendants(roots: set[int], children: dict[int, list[int]]) -> set[int]:
     return found
 
 
-def usage_below(roots: set[int]) -> dict[int, Usage]:
+def usage_below(roots: set[int]) -> dict[int, TreeUsage]:
     """What lives under each of these processes; one walk over ``/proc`` for them all."""
     facts: dict[int, tuple[int, int]] = {}
     children: dict[int, list[int]] = {}
@@ -217,11 +217,11 @@ def usage_below(roots: set[int]) -> dict[int, Usage]:
                 fields = _stat_fields(int(name))
                 facts[int(name)] = (int(fields[21]) * _PAGE, int(fields[17]))
                 children.setdefault(int(fields[1]), []).append(int(name))
-    found: dict[int, Usage] = {}
+    found: dict[int, TreeUsage] = {}
     for root in roots:
         pids = descendants({root}, children)
         resident = {pid: facts[pid][0] for pid in pids}
-        found[root] = Usage(resident, sum(facts[pid][1] for pid in pids))
+        found[root] = TreeUsage(resident, sum(facts[pid][1] for pid in pids))
     return found
 
 
@@ -231,7 +231,7 @@ def _stat_fields(pid: int) -> list[str]:
     return line[line.rindex(")") + 2 :].split()
 
 
-def exceeded_by(usage: Usage, limits: TreeLimits, *, may_hide: bool = False) -> str:
+def exceeded_by(usage: TreeUsage, limits: TreeLimits, *, may_hide: bool = False) -> str:
     """``may_hide``: memory may be held in files that no process has mapped."""
     if limits.processes and usage.processes > limits.processes:
         return PROCESSES

@@ -24,7 +24,7 @@ from agents.tools.contract import (
     ToolOutcome,
     ToolRefusal,
 )
-from agents.tools.description import beside
+from agents.tools.description import load_description
 from agents.tools.web.access import refuse_private
 from agents.tools.web.urls import web_url
 
@@ -43,7 +43,7 @@ class AgenticFetch:
     parallel = True
     spec = ToolSpec(
         name="agentic_fetch",
-        description=beside(__file__),
+        description=load_description(__file__),
         schema={
             "type": "object",
             "properties": {

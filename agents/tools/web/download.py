@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from agents.llm.contract import ToolSpec
 from agents.tools import arguments, limits
 from agents.tools.contract import FileMark, Question, ToolContext, ToolOutcome, ToolRefusal
-from agents.tools.description import beside
+from agents.tools.description import load_description
 from agents.tools.files import approval_snapshot, text_file
 from agents.tools.files.paths import is_inside, is_kernel_path, resolve
 from agents.tools.files.protected_files import always_asks
@@ -22,7 +22,7 @@ from agents.tools.web.access import refuse_private
 from agents.tools.web.urls import web_url
 
 if TYPE_CHECKING:
-    from agents.tools.web.fetching import Answer
+    from agents.tools.web.fetching import WebAnswer
 
 _PROGRESS_SECONDS = 0.5
 _WRITTEN_AT_ONCE = 1024 * 1024
@@ -39,7 +39,7 @@ class Download:
     parallel = False
     spec = ToolSpec(
         name="download",
-        description=beside(__file__),
+        description=load_description(__file__),
         schema={
             "type": "object",
             "properties": {
@@ -130,7 +130,7 @@ def _mark(path: Path) -> FileMark | None:
 
 
 async def _saved(
-    answer: Answer, path: Path, expected: FileMark | None, progress: Callable[[str], None]
+    answer: WebAnswer, path: Path, expected: FileMark | None, progress: Callable[[str], None]
 ) -> tuple[int, FileMark]:
     stage = await _on_disk(path, partial(Stage, path, expected=expected))
     try:
@@ -174,5 +174,5 @@ def _told(size: int, total: int | None) -> str:
     return f"Downloaded {size / 1e6:,.1f}{whole} MB\n"
 
 
-def _too_large(answer: Answer) -> ToolRefusal:
+def _too_large(answer: WebAnswer) -> ToolRefusal:
     return ToolRefusal(f"{answer.url} is larger than {limits.MAX_DOWNLOAD_BYTES:,} bytes.")

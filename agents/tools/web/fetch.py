@@ -9,7 +9,7 @@ from typing import Any, Literal, cast
 from agents.llm.contract import ToolSpec
 from agents.tools import arguments, limits
 from agents.tools.contract import BadArguments, Question, ToolContext, ToolOutcome
-from agents.tools.description import beside
+from agents.tools.description import load_description
 from agents.tools.web.access import refuse_private
 from agents.tools.web.urls import web_url
 
@@ -27,7 +27,7 @@ class Fetch:
     parallel = True
     spec = ToolSpec(
         name="fetch",
-        description=beside(__file__),
+        description=load_description(__file__),
         schema={
             "type": "object",
             "properties": {

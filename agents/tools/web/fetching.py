@@ -74,7 +74,7 @@ SPOKEN = "gzip, deflate"
 _PIECE = 128 * 1024
 
 
-class Decoder:
+class BodyDecoder:
     def __init__(self, encoding: str) -> None:
         """Raises ``ToolRefusal`` for an encoding that was not asked for."""
         self._encoding = encoding.strip().lower()
@@ -156,12 +156,12 @@ class Request:
     follows: bool = True  # redirects
 
 
-class Answer:
+class WebAnswer:
     """An answer whose body is still to be read."""
 
     def __init__(self, response: aiohttp.ClientResponse) -> None:
         self._response = response
-        self._decoder = Decoder(response.headers.get("Content-Encoding", ""))
+        self._decoder = BodyDecoder(response.headers.get("Content-Encoding", ""))
         self.url = str(response.url.with_fragment(None))
         self.status = response.status
         self.mime_type = (response.content_type or "").lower()
@@ -194,7 +194,7 @@ class Answer:
 
 
 @asynccontextmanager
-async def asked(web: Web, request: Request) -> AsyncIterator[Answer]:
+async def asked(web: Web, request: Request) -> AsyncIterator[WebAnswer]:
     """The answer to the last hop. Raises ``ToolRefusal``; so does what is read within."""
     url = web_url(request.url)
     try:
@@ -203,7 +203,7 @@ async def asked(web: Web, request: Request) -> AsyncIterator[Answer]:
                 async with _hop(web, url, request) as response:
                     target = _target(response) if request.follows else None
                     if target is None:
-                        yield Answer(response)
+                        yield WebAnswer(response)
                         return
                     url = target
     except TimeoutError:

@@ -13,7 +13,7 @@ from http import HTTPStatus
 
 from agents.tools.contract import ToolRefusal
 from agents.tools.limits import MAX_PAGE_BYTES
-from agents.tools.web.fetching import Answer, Request, Web, asked
+from agents.tools.web.fetching import Request, Web, WebAnswer, asked
 
 _MARKS = (
     (codecs.BOM_UTF8, "utf-8"),
@@ -109,7 +109,7 @@ async def page(web: Web, request: Request) -> Page:
     return await asyncio.to_thread(_decoded, answer, body, is_cut)
 
 
-def require_success(answer: Answer) -> None:
+def require_success(answer: WebAnswer) -> None:
     if 200 <= answer.status < 300:
         return
     try:
@@ -119,7 +119,7 @@ def require_success(answer: Answer) -> None:
     raise ToolRefusal(f"{answer.url} was answered with the status {answer.status}{reason}.")
 
 
-def _decoded(answer: Answer, body: bytes, is_cut: bool) -> Page:
+def _decoded(answer: WebAnswer, body: bytes, is_cut: bool) -> Page:
     head = body[:1024].lstrip().lower()
     says_nothing = not answer.has_type or answer.mime_type in _UNKNOWN
     is_html = answer.mime_type in _HTML or (

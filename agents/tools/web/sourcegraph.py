@@ -15,7 +15,7 @@ import orjson
 from agents.llm.contract import ToolSpec
 from agents.tools import arguments, limits
 from agents.tools.contract import Question, ToolContext, ToolOutcome, ToolRefusal
-from agents.tools.description import beside
+from agents.tools.description import load_description
 from agents.tools.limits import SEARCH_LINE_CHARS, cut_line
 from agents.tools.web.urls import web_url
 
@@ -165,7 +165,7 @@ class Sourcegraph:
     parallel = True
     spec = ToolSpec(
         name="sourcegraph",
-        description=beside(__file__),
+        description=load_description(__file__),
         schema={
             "type": "object",
             "properties": {

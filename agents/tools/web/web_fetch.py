@@ -12,7 +12,7 @@ from typing import Any
 from agents.llm.contract import ToolSpec
 from agents.tools import arguments, limits
 from agents.tools.contract import Question, ToolContext, ToolOutcome, ToolRefusal
-from agents.tools.description import beside
+from agents.tools.description import load_description
 from agents.tools.files import safe_files, text_file
 
 
@@ -25,7 +25,7 @@ class WebFetch:
     parallel = True
     spec = ToolSpec(
         name="web_fetch",
-        description=beside(__file__),
+        description=load_description(__file__),
         schema={
             "type": "object",
             "properties": {

@@ -10,7 +10,7 @@ from typing import Any
 from agents.llm.contract import ToolSpec
 from agents.tools import arguments, limits
 from agents.tools.contract import Question, ToolContext, ToolOutcome, ToolRefusal
-from agents.tools.description import beside
+from agents.tools.description import load_description
 from agents.tools.web.urls import web_url
 
 _ENGINE = "https://html.duckduckgo.com/html/"
@@ -27,7 +27,7 @@ class WebSearch:
     parallel = True
     spec = ToolSpec(
         name="web_search",
-        description=beside(__file__),
+        description=load_description(__file__),
         schema={
             "type": "object",
             "properties": {

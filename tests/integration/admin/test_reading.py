@@ -12,7 +12,7 @@ from django.test import Client
 from django.utils.module_loading import autodiscover_modules
 
 from agents.models import LanguageServer, LanguageServerState, Run
-from agents.tools.lsp.states import State
+from agents.tools.lsp.states import LanguageServerStatus
 from permissions.models import PermissionRequest, QuestionBatch
 from tests.integration.admin.conftest import Place
 from tests.integration.admin.test_pages import OURS, OWN, address, named
@@ -57,7 +57,7 @@ def test_a_language_server_s_state_is_a_word(admin_client: Client, everything: P
     page = admin_client.get(address(LanguageServer, "changelist")).content.decode()
     assert re.search(r"field-state[^>]*>\s*(<a[^>]*>)?\s*Error", page)
     assert [(each.name, each.value) for each in LanguageServerState] == [
-        (each.name, each.value) for each in State
+        (each.name, each.value) for each in LanguageServerStatus
     ]
 
 

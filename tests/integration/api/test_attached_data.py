@@ -10,7 +10,7 @@ from django.db import connection
 from agents.models import Run
 from agents.runs.claim import claim_runs
 from agents.runs.conversation import read_transcript
-from agents.runs.lease import Held
+from agents.runs.lease import Lease
 from agents.runs.steps import begin_run
 from tests.integration.api.conftest import Opened
 from tests.integration.api.test_prompts import prompt
@@ -34,7 +34,7 @@ def attached(content: str = PICTURE) -> list[dict[str, str]]:
 async def run_begins(workspace: Opened) -> None:
     def job(tx: Any) -> None:
         for run in claim_runs(tx, worker="w", lease_ms=60_000, limit=10):
-            begin_run(tx, Held(run.key, run.fence, run.workspace_id, run.session_id))
+            begin_run(tx, Lease(run.key, run.fence, run.workspace_id, run.session_id))
 
     await writer.write(workspace.id, job)
 

@@ -20,7 +20,7 @@ from agents.runs.tool_servers.language_servers import (
     record_status,
     settle_left,
 )
-from agents.tools.lsp.states import ServerStatus, State
+from agents.tools.lsp.states import LanguageServerStatus, ServerStatus
 from agents.tools.shell.identity import new_mark, recorded_start
 from tests.integration.api.conftest import Opened
 from workspaces.log.reader import read
@@ -48,11 +48,13 @@ async def told(workspace: Opened) -> list[dict[str, object]]:
 
 
 async def test_each_change_is_told_once_and_rows_are_what_was_told(workspace: Opened) -> None:
-    starting = ServerStatus("ls", State.STARTING)
-    ready = ServerStatus("ls", State.READY, pid=5, pid_started="x y z", is_connected=True)
+    starting = ServerStatus("ls", LanguageServerStatus.STARTING)
+    ready = ServerStatus(
+        "ls", LanguageServerStatus.READY, pid=5, pid_started="x y z", is_connected=True
+    )
     counted = replace(ready, is_connected=False, diagnostic_count=3, only_diagnostics=True)
     none_left = replace(counted, diagnostic_count=0)
-    failed = ServerStatus("ls", State.ERROR, error="It has ended.")
+    failed = ServerStatus("ls", LanguageServerStatus.ERROR, error="It has ended.")
     for status in (starting, starting, ready, counted, counted, none_left, failed):
         await record(workspace, status)
     assert await told(workspace) == [
@@ -74,14 +76,18 @@ async def test_each_change_is_told_once_and_rows_are_what_was_told(workspace: Op
 
 
 async def test_a_server_that_another_process_runs_is_not_made_unstarted(workspace: Opened) -> None:
-    ready = ServerStatus("ls", State.READY, pid=5, pid_started="x y z", is_connected=True)
+    ready = ServerStatus(
+        "ls", LanguageServerStatus.READY, pid=5, pid_started="x y z", is_connected=True
+    )
     await record(workspace, ready)
-    await record(workspace, ServerStatus("ls", State.UNSTARTED))
+    await record(workspace, ServerStatus("ls", LanguageServerStatus.UNSTARTED))
     assert (await workspace.api.get(f"{workspace.url}/lsps"))["ls"]["state"] == 2
 
 
 async def test_one_that_is_configured_no_more_is_forgotten(workspace: Opened) -> None:
-    await record(workspace, ServerStatus("ls", State.READY, pid=5, is_connected=True))
+    await record(
+        workspace, ServerStatus("ls", LanguageServerStatus.READY, pid=5, is_connected=True)
+    )
     await writer.write(workspace.id, lambda tx: forget_server(tx, workspace.id, "ls"))
     await writer.write(workspace.id, lambda tx: forget_server(tx, workspace.id, "ls"))
     assert await workspace.api.get(f"{workspace.url}/lsps") == {}
@@ -98,7 +104,7 @@ async def test_what_a_dead_server_left_is_ended(workspace: Opened) -> None:
     try:
         started = recorded_start(left.pid, mark)
         assert len(started) <= 64
-        ready = ServerStatus("ls", State.READY, pid=left.pid, pid_started=started)
+        ready = ServerStatus("ls", LanguageServerStatus.READY, pid=left.pid, pid_started=started)
         await record(workspace, replace(ready, is_connected=True))
         await settle_left()
         assert left.wait(timeout=10) == -signal.SIGKILL
@@ -115,7 +121,7 @@ async def test_another_process_with_the_number_is_left_alone(workspace: Opened) 
     try:
         _, _, host = recorded_start(innocent.pid, new_mark()).split(" ")
         stale = f"another-boot/1 {new_mark()} {host}"
-        ready = ServerStatus("ls", State.READY, pid=innocent.pid, pid_started=stale)
+        ready = ServerStatus("ls", LanguageServerStatus.READY, pid=innocent.pid, pid_started=stale)
         await record(workspace, replace(ready, is_connected=True))
         await settle_left()
         assert psutil.pid_exists(innocent.pid)
@@ -127,7 +133,9 @@ async def test_another_process_with_the_number_is_left_alone(workspace: Opened) 
 
 
 async def test_a_server_of_another_machine_is_left_alone(workspace: Opened) -> None:
-    elsewhere = ServerStatus("ls", State.READY, pid=5, pid_started=f"b/1 {new_mark()} otherone")
+    elsewhere = ServerStatus(
+        "ls", LanguageServerStatus.READY, pid=5, pid_started=f"b/1 {new_mark()} otherone"
+    )
     await record(workspace, replace(elsewhere, is_connected=True))
     await settle_left()
     assert (await workspace.api.get(f"{workspace.url}/lsps"))["ls"]["state"] == 2

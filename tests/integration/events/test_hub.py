@@ -25,7 +25,7 @@ from workspaces.delivery.room import Room
 from workspaces.delivery.subscribe import stream_native
 from workspaces.log.commits import Job, run_alone
 from workspaces.log.reader import THREADS, read
-from workspaces.log.transaction import Recorded, Transaction
+from workspaces.log.transaction import RecordedEvent, Transaction
 from workspaces.log.types import Delta, Kind, Output
 
 T = TypeVar("T")
@@ -44,10 +44,10 @@ async def hub(_database: None) -> AsyncIterator[Hub]:
     await hub.stop()
 
 
-def run_elsewhere(workspace_id: str, job: Job[T]) -> tuple[T, list[Recorded]]:
+def run_elsewhere(workspace_id: str, job: Job[T]) -> tuple[T, list[RecordedEvent]]:
     """In another thread, while this one (and its loop) waits."""
 
-    def run() -> tuple[T, list[Recorded]]:
+    def run() -> tuple[T, list[RecordedEvent]]:
         try:
             return run_alone(workspace_id, job)
         finally:
@@ -62,7 +62,7 @@ def workspace_id(_database: None) -> str:
     return run_elsewhere("", lambda tx: open_workspace(tx, Opening("/project", "/data")))[0].pk
 
 
-def commit(workspace_id: str) -> list[Recorded]:
+def commit(workspace_id: str) -> list[RecordedEvent]:
     """One more event of the log, as another thread or process commits it."""
 
     def job(tx: Transaction) -> None:
@@ -71,7 +71,7 @@ def commit(workspace_id: str) -> list[Recorded]:
     return run_elsewhere(workspace_id, job)[1]
 
 
-def start_message(workspace_id: str) -> tuple[LiveMessage, list[Recorded]]:
+def start_message(workspace_id: str) -> tuple[LiveMessage, list[RecordedEvent]]:
     """A reply that is open in the database; nobody reads the workspace yet."""
 
     def job(tx: Transaction) -> LiveMessage:

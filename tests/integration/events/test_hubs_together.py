@@ -23,7 +23,7 @@ from workspaces.delivery.relay import group_of
 from workspaces.delivery.room import PROMPT_SECONDS
 from workspaces.log.errors import WorkspaceUnknown
 from workspaces.log.parts import Finish, FinishReason, Text
-from workspaces.log.transaction import Recorded
+from workspaces.log.transaction import RecordedEvent
 from workspaces.log.types import Delta, Output
 
 
@@ -64,7 +64,7 @@ def checkpoint(workspace_id: str, live: LiveMessage, text: str) -> None:
     )
 
 
-def finish(workspace_id: str, live: LiveMessage, text: str) -> list[Recorded]:
+def finish(workspace_id: str, live: LiveMessage, text: str) -> list[RecordedEvent]:
     message_id = live.message["id"]
     parts = (Text(text), Finish(FinishReason.END_TURN))
     return run_elsewhere(

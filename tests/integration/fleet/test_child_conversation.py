@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from agents.fleet.child.conversation import Conversation, Tally
-from agents.fleet.child.run_context import Desk, RunCancelled
+from agents.fleet.child.conversation import ParentConversation, Tally
+from agents.fleet.child.run_context import RunCancelled, RunContext
 from agents.fleet.wire import Status, Terminal
 
 PATIENCE = 0.2
-Perform = Callable[[Desk], Awaitable[Terminal]]
+Perform = Callable[[RunContext], Awaitable[Terminal]]
 
 
 class Line:
@@ -52,9 +52,9 @@ class Executor:
     async def stop(self) -> None: ...
 
 
-def conversation(perform: Perform) -> tuple[Conversation, Line, Tally, list[str]]:
+def conversation(perform: Perform) -> tuple[ParentConversation, Line, Tally, list[str]]:
     line, tally, dropped = Line(), Tally(), []
-    made = Conversation(
+    made = ParentConversation(
         line,
         Executor(perform),
         tally,
@@ -72,7 +72,7 @@ CANCEL = '{"kind":"cancel"}'
 CANCELLED = {"kind": "terminal", "status": "cancelled"}
 
 
-async def deaf(desk: Desk) -> Terminal:
+async def deaf(desk: RunContext) -> Terminal:
     """Hears neither its cancel nor the first abort."""
     if desk.run.assignment != "deaf":
         return Terminal(Status.COMPLETED, result=desk.run.assignment)
@@ -117,7 +117,7 @@ async def test_what_an_aborted_run_says_later_goes_nowhere() -> None:
     released = asyncio.Event()
     late: list[str] = []
 
-    async def stubborn(desk: Desk) -> Terminal:
+    async def stubborn(desk: RunContext) -> Terminal:
         while not released.is_set():
             try:
                 await released.wait()
@@ -142,7 +142,7 @@ async def test_what_an_aborted_run_says_later_goes_nowhere() -> None:
 
 
 async def test_a_run_that_ends_in_time_after_its_cancel_says_how_it_ended() -> None:
-    async def finishing(desk: Desk) -> Terminal:
+    async def finishing(desk: RunContext) -> Terminal:
         await desk.tripped
         return Terminal(Status.COMPLETED, result="all the same")
 
@@ -158,7 +158,7 @@ async def test_a_run_that_ends_in_time_after_its_cancel_says_how_it_ended() -> N
 
 
 async def test_an_executor_that_breaks_is_an_error_terminal_without_its_secrets() -> None:
-    async def broken(desk: Desk) -> Terminal:
+    async def broken(desk: RunContext) -> Terminal:
         raise RuntimeError("the key is sk-secret")
 
     talk, line, tally, _ = conversation(broken)
@@ -170,7 +170,7 @@ async def test_an_executor_that_breaks_is_an_error_terminal_without_its_secrets(
 
 
 async def test_an_executor_waits_while_the_parent_does_not_read() -> None:
-    async def flood(desk: Desk) -> Terminal:
+    async def flood(desk: RunContext) -> Terminal:
         for number in range(1_000_000):
             await desk.emit(number)
         return Terminal(Status.COMPLETED)
@@ -190,7 +190,7 @@ async def test_an_executor_waits_while_the_parent_does_not_read() -> None:
 
 
 async def test_two_approvals_of_one_run_are_answered_apart() -> None:
-    async def asking(desk: Desk) -> Terminal:
+    async def asking(desk: RunContext) -> Terminal:
         answers = await asyncio.gather(desk.approve({"n": 1}), desk.approve({"n": 2}))
         return Terminal(Status.COMPLETED, result=str(answers))
 
@@ -208,7 +208,7 @@ async def test_two_approvals_of_one_run_are_answered_apart() -> None:
 
 
 async def test_a_parent_that_floods_a_run_with_messages_is_dropped() -> None:
-    async def idle(desk: Desk) -> Terminal:
+    async def idle(desk: RunContext) -> Terminal:
         await desk.sleep(60)
         return Terminal(Status.COMPLETED)
 
@@ -225,7 +225,7 @@ async def test_a_parent_that_floods_a_run_with_messages_is_dropped() -> None:
 async def test_nothing_works_after_the_parent_has_hung_up() -> None:
     ended: list[str] = []
 
-    async def working(desk: Desk) -> Terminal:
+    async def working(desk: RunContext) -> Terminal:
         try:
             await desk.sleep(60)
         finally:

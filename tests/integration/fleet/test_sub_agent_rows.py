@@ -9,7 +9,7 @@ from agents.runs.accept import Prompt, accept_prompt
 from agents.runs.children.rows import begin_sub_agent, end_sub_agent, note_sub_agent, take_prompts
 from agents.runs.claim import claim_runs, is_held
 from agents.runs.delegations import begin_errand, errand_of
-from agents.runs.lease import Held
+from agents.runs.lease import Lease
 from agents.runs.rescue import expire_all_leases, rescue_run
 from agents.runs.steps import ReplyStart, ReplyWrite, Step, begin_run, write_step
 from agents.tools.contract import ChildEnded, ChildTask
@@ -27,17 +27,17 @@ def write(job):
     return writer.write_and_wait("", job)
 
 
-def claimed(kind: RunKind) -> Held:
-    def job(tx: Transaction) -> Held:
+def claimed(kind: RunKind) -> Lease:
+    def job(tx: Transaction) -> Lease:
         (run,) = claim_runs(tx, worker="w", lease_ms=60_000, limit=9)
         assert run.kind == kind
-        return Held(run.key, run.fence, run.workspace_id, run.session_id)
+        return Lease(run.key, run.fence, run.workspace_id, run.session_id)
 
     return write(job)
 
 
 @pytest.fixture
-def parent(db: None) -> Held:
+def parent(db: None) -> Lease:
     """A run at work."""
 
     def job(tx: Transaction) -> None:
@@ -52,7 +52,7 @@ def parent(db: None) -> Held:
 
 
 @pytest.fixture
-def child(parent: Held) -> Held:
+def child(parent: Lease) -> Lease:
     """The sub-agent that its call has sent for, at work, with its reply open."""
     task = ChildTask("fleet", "title", "do it", role="reader")
     write(lambda tx: begin_errand(tx, parent, task, message_id="m", call_id="c"))
@@ -64,17 +64,19 @@ def child(parent: Held) -> Held:
     return held
 
 
-def said(held: Held, words: str) -> ReplyWrite:
+def said(held: Lease, words: str) -> ReplyWrite:
     message = Message.objects.get(run_key=held.key, role="assistant")
     return ReplyWrite(message.pk, (Text(words),), FinishReason.END_TURN)
 
 
-def end(held: Held, *, answer: str) -> None:
+def end(held: Lease, *, answer: str) -> None:
     step = Step(reply=said(held, "words"), end=End(Outcome.COMPLETED))
     write(lambda tx: end_sub_agent(tx, held, step, ending="completed", answer=answer, events=7))
 
 
-def test_its_answer_is_its_calls_and_its_words_are_its_sessions(parent: Held, child: Held) -> None:
+def test_its_answer_is_its_calls_and_its_words_are_its_sessions(
+    parent: Lease, child: Lease
+) -> None:
     end(child, answer="the \x00answer")
 
     sent, ended = write(lambda tx: errand_of(tx, parent, "c"))
@@ -83,12 +85,12 @@ def test_its_answer_is_its_calls_and_its_words_are_its_sessions(parent: Held, ch
     assert "words" in Message.objects.get(run_key=child.key, role="assistant").parts
 
 
-def test_without_an_answer_its_words_are(parent: Held, child: Held) -> None:
+def test_without_an_answer_its_words_are(parent: Lease, child: Lease) -> None:
     end(child, answer="")
     assert write(lambda tx: errand_of(tx, parent, "c"))[1] == ChildEnded("completed", "words", "")
 
 
-def test_what_is_told_after_its_end_does_not_revive_it(child: Held) -> None:
+def test_what_is_told_after_its_end_does_not_revive_it(child: Lease) -> None:
     end(child, answer="x")
     write(lambda tx: note_sub_agent(tx, child, state=SubAgentState.WAITING, last_event="token"))
 
@@ -98,7 +100,7 @@ def test_what_is_told_after_its_end_does_not_revive_it(child: Held) -> None:
     assert row.ended_at is not None
 
 
-def test_one_whose_worker_died_is_marked_when_its_run_is_settled(child: Held) -> None:
+def test_one_whose_worker_died_is_marked_when_its_run_is_settled(child: Lease) -> None:
     write(expire_all_leases)
     outcome = write(lambda tx: rescue_run(tx, child.key, expired_before=now_ms()))
 
@@ -109,7 +111,7 @@ def test_one_whose_worker_died_is_marked_when_its_run_is_settled(child: Held) ->
     assert Run.objects.get(pk=child.key).state == "finished"
 
 
-def test_a_claim_that_was_taken_over_is_no_longer_held(child: Held) -> None:
+def test_a_claim_that_was_taken_over_is_no_longer_held(child: Lease) -> None:
     assert is_held(child.key, child.fence)
     assert not is_held(child.key, child.fence - 1)
     write(expire_all_leases)
@@ -117,7 +119,7 @@ def test_a_claim_that_was_taken_over_is_no_longer_held(child: Held) -> None:
     assert not is_held(child.key, child.fence)
 
 
-def test_prompts_to_its_session_steer_it_once_and_in_order(child: Held) -> None:
+def test_prompts_to_its_session_steer_it_once_and_in_order(child: Lease) -> None:
     for text in ("left", "right"):
         prompt = Prompt(child.session_id, text)
         write(lambda tx, prompt=prompt: accept_prompt(tx, child.workspace_id, prompt))

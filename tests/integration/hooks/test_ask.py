@@ -12,7 +12,7 @@ import pytest
 
 from agents.config.settings import HookSettings
 from agents.hooks.ask import before_tool
-from agents.hooks.verdict import Decision, HookVerdict
+from agents.hooks.verdict import HookDecision, HookVerdict
 from tests.integration.tools.living import Word, until
 
 
@@ -36,7 +36,7 @@ async def ask(
 async def test_it_reads_the_call_and_runs_in_the_working_directory(tmp_path: Path) -> None:
     command = 'cat > call.json; env > env.txt; pwd > pwd.txt; test "$SECRET" = kept'
     verdict = await ask(tmp_path, hook(command), tool_input={"command": "echo é"}, SECRET="kept")
-    assert verdict.decision is Decision.NONE
+    assert verdict.decision is HookDecision.NONE
     assert verdict.answers[0].fault == ""
     call = json.loads((tmp_path / "call.json").read_text())
     assert call["tool_input"] == {"command": "echo é"}
@@ -46,9 +46,9 @@ async def test_it_reads_the_call_and_runs_in_the_working_directory(tmp_path: Pat
 
 async def test_it_allows_denies_and_rewrites(tmp_path: Path) -> None:
     verdict = await ask(tmp_path, hook("""echo '{"decision": "allow"}'"""))
-    assert verdict.decision is Decision.ALLOW
+    assert verdict.decision is HookDecision.ALLOW
     verdict = await ask(tmp_path, hook("echo 'Not here.' >&2; exit 2"))
-    assert (verdict.decision, verdict.reason) == (Decision.DENY, "Not here.")
+    assert (verdict.decision, verdict.reason) == (HookDecision.DENY, "Not here.")
     rewrite = """echo '{"updated_input": {"command": "pwd"}, "context": "shorter"}'"""
     verdict = await ask(tmp_path, hook(rewrite))
     assert verdict.updated_input == {"command": "pwd"}
@@ -82,7 +82,7 @@ async def test_one_that_hangs_is_killed_with_all_it_started(
             hook('echo \'{"decision": "allow"}\''),
         )
     assert time.monotonic() - started < 60
-    assert verdict.decision is Decision.ALLOW
+    assert verdict.decision is HookDecision.ALLOW
     assert word.pids() == set()
     assert "hook slow has no say: it took longer than 0.5 seconds and was ended" in caplog.text
 
@@ -109,7 +109,7 @@ async def test_cancelling_ends_all_that_runs(tmp_path: Path) -> None:
 )
 async def test_whatever_goes_wrong_is_no_opinion(tmp_path: Path, command: str, fault: str) -> None:
     verdict = await ask(tmp_path, hook(command))
-    assert verdict.decision is Decision.NONE
+    assert verdict.decision is HookDecision.NONE
     assert verdict.answers[0].fault == fault
 
 
@@ -120,7 +120,7 @@ async def test_a_folder_that_is_gone_is_no_opinion(tmp_path: Path) -> None:
 
 async def test_a_flood_on_standard_error_is_bounded(tmp_path: Path) -> None:
     verdict = await ask(tmp_path, hook("head -c 5000000 /dev/zero | tr '\\0' x >&2; exit 2"))
-    assert verdict.decision is Decision.DENY
+    assert verdict.decision is HookDecision.DENY
     assert len(verdict.reason) == 4_000
 
 
@@ -137,7 +137,7 @@ async def test_a_large_input_reaches_a_hook_that_reads_and_one_that_does_not(
 
 async def test_a_call_that_no_hook_can_be_shown_is_denied(tmp_path: Path) -> None:
     verdict = await ask(tmp_path, hook("touch ran"), tool_input={"command": "rm\0 -r"})
-    assert verdict.decision is Decision.DENY
+    assert verdict.decision is HookDecision.DENY
     assert (
         verdict.reason == "The call cannot be shown to the hook h: command holds a NUL character."
     )

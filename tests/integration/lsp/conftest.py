@@ -17,7 +17,7 @@ from agents.tools.files import text_file
 from agents.tools.lsp.handshake import load_protocol
 from agents.tools.lsp.plans import plans_of
 from agents.tools.lsp.service import WorkspaceLanguages
-from agents.tools.lsp.states import ServerStatus, State
+from agents.tools.lsp.states import LanguageServerStatus, ServerStatus
 from agents.tools.lsp.tools import tools_of
 from agents.tools.lsp.workspace import Planned, WorkspaceServers
 from tests.doubles import language_server
@@ -68,7 +68,9 @@ class Bench:
             self.asked.append(question)
         return await tool.run(args, context)
 
-    async def until(self, *states: State, name: str = "double") -> list[ServerStatus]:
+    async def until(
+        self, *states: LanguageServerStatus, name: str = "double"
+    ) -> list[ServerStatus]:
         """Waits until these states of the server were told, in this order."""
         async with asyncio.timeout(60):
             while True:

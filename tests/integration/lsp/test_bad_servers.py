@@ -7,7 +7,7 @@ import psutil
 import pytest
 
 from agents.tools.contract import ToolRefusal
-from agents.tools.lsp.states import State
+from agents.tools.lsp.states import LanguageServerStatus
 from tests.integration.lsp.conftest import MakeBench, double
 
 QUICKLY = [
@@ -30,7 +30,7 @@ async def test_one_that_fails_at_once_is_tried_a_few_times_and_left_alone(
     assert await bench.languages.after_change(str(path)) == ""
     if mode == "crash-on-open":
         return
-    await bench.until(*[State.STARTING, State.ERROR] * 5)
+    await bench.until(*[LanguageServerStatus.STARTING, LanguageServerStatus.ERROR] * 5)
     last = bench.told[-1]
     assert last.error.endswith("It is not tried again by itself.")
     assert "Welcome" not in last.error
@@ -62,7 +62,7 @@ async def test_one_that_does_not_start_in_its_time_is_ended(make_bench: MakeBenc
     bench = make_bench(double("hang", timeout_seconds=1.0))
     path = bench.write("a.py", "bad\n")
     bench.languages.touch(str(path))
-    told = await bench.until(State.STARTING, State.ERROR)
+    told = await bench.until(LanguageServerStatus.STARTING, LanguageServerStatus.ERROR)
     assert told[-1].error == "It did not start within 1 s."
 
 
@@ -152,12 +152,17 @@ async def test_one_that_crashes_while_working_comes_back_with_its_files(
     bench = make_bench(double("crash-on-bad"), wait_seconds=1.0)
     path = bench.write("a.py", "good\n")
     await bench.languages.after_change(str(path))
-    await bench.until(State.READY)
-    (ready,) = [status for status in bench.told if status.state is State.READY]
+    await bench.until(LanguageServerStatus.READY)
+    (ready,) = [status for status in bench.told if status.state is LanguageServerStatus.READY]
     path.write_text("bad\n")
     assert await bench.languages.after_change(str(path)) == ""
     path.write_text("good\n")
-    told = await bench.until(State.READY, State.ERROR, State.STARTING, State.READY)
+    told = await bench.until(
+        LanguageServerStatus.READY,
+        LanguageServerStatus.ERROR,
+        LanguageServerStatus.STARTING,
+        LanguageServerStatus.READY,
+    )
     assert told[-1].pid not in {0, ready.pid}
     (error,) = {status.error for status in told if status.error}
     assert error == "It has ended: it has closed its output."
@@ -167,26 +172,26 @@ async def test_stopping_ends_all_that_a_server_started(make_bench: MakeBench) ->
     bench = make_bench(double("child"))
     path = bench.write("a.py", "good\n")
     await bench.languages.after_change(str(path))
-    ready = next(status for status in bench.told if status.state is State.READY)
+    ready = next(status for status in bench.told if status.state is LanguageServerStatus.READY)
     children = _children(ready.pid)
     assert children
     await bench.servers.close()
     assert not any(psutil.pid_exists(pid) for pid in [ready.pid, *children])
-    assert bench.told[-1].state is State.STOPPED
+    assert bench.told[-1].state is LanguageServerStatus.STOPPED
     assert await bench.languages.after_change(str(path)) == ""  # closed for good
-    assert bench.told[-1].state is State.STOPPED
+    assert bench.told[-1].state is LanguageServerStatus.STOPPED
 
 
 async def test_a_cancelled_question_leaves_the_server_as_it_is(make_bench: MakeBench) -> None:
     bench = make_bench(double("silent"))
     path = bench.write("a.py", "bad\n")
     asking = asyncio.ensure_future(bench.languages.after_change(str(path)))
-    await bench.until(State.READY)
+    await bench.until(LanguageServerStatus.READY)
     asking.cancel()
     with pytest.raises(asyncio.CancelledError):
         await asking
     (server,) = bench.servers.servers()
-    assert server.state is State.READY
+    assert server.state is LanguageServerStatus.READY
 
 
 async def test_configuration_is_followed(make_bench: MakeBench) -> None:
@@ -195,7 +200,9 @@ async def test_configuration_is_followed(make_bench: MakeBench) -> None:
     await bench.languages.after_change(str(path))
     bench.configured["double"] = double("publish", is_disabled=True)
     await bench.servers.refresh(at_once=True)
-    await bench.until(State.READY, State.STOPPED, State.DISABLED)
+    await bench.until(
+        LanguageServerStatus.READY, LanguageServerStatus.STOPPED, LanguageServerStatus.DISABLED
+    )
     assert await bench.languages.after_change(str(path)) == ""
     bench.configured["double"] = double("publish")
     await bench.servers.refresh(at_once=True)
@@ -212,7 +219,10 @@ async def test_one_that_cannot_be_started_says_why(make_bench: MakeBench) -> Non
     assert await bench.languages.after_change(str(path)) == ""
     assert await bench.languages.after_change(str(path)) == ""
     (status,) = bench.told
-    assert (status.state, status.error) == (State.ERROR, "env.TOKEN: $TOKEN is not set")
+    assert (status.state, status.error) == (
+        LanguageServerStatus.ERROR,
+        "env.TOKEN: $TOKEN is not set",
+    )
 
 
 async def test_one_that_repeats_its_secrets_is_not_quoted_with_them(
@@ -220,7 +230,7 @@ async def test_one_that_repeats_its_secrets_is_not_quoted_with_them(
 ) -> None:
     bench = make_bench(double("tells-secrets", env={"SECRET_TOKEN": "sk-very-secret"}))
     bench.languages.touch(str(bench.write("a.py", "bad\n")))
-    told = await bench.until(State.STARTING, State.ERROR)
+    told = await bench.until(LanguageServerStatus.STARTING, LanguageServerStatus.ERROR)
     assert told[-1].error == "The language server refused: the token ******** is wrong"
     assert "sk-very-secret" not in caplog.text + repr(bench.servers.servers()[0].plan)
 

@@ -11,7 +11,7 @@ import pytest
 
 from agents.config.settings import McpSettings
 from agents.tools.contract import ToolRefusal
-from agents.tools.mcp.contract import State
+from agents.tools.mcp.contract import McpStatus
 from agents.tools.mcp.host import McpHost
 from tests.acceptance.mcp.servers import Distant
 from tests.doubles.mcp_backing import MemoryBacking
@@ -151,7 +151,7 @@ async def test_a_server_is_used_in_the_newest_era_that_it_speaks(
     host = make_host(settings)
     assert await run(host, "mcp_s_revision", tmp_path) == era
     assert await run(host, "mcp_s_add", tmp_path, first=20, second=22) == "42"
-    view = await backing.until_state(State.CONNECTED)
+    view = await backing.until_state(McpStatus.CONNECTED)
     assert (view.tool_count, view.prompt_count, view.resource_count) == (14, 1, 2)
     server = (await host.servers_of("w"))["s"]
     assert await server.get_prompt("greet", {"name": "Ada"}) == "Say hello to Ada, being happy."
@@ -240,11 +240,11 @@ async def test_a_distant_server_that_goes_away_is_noticed_without_a_call(
 ) -> None:
     host = make_host(start("http", *ERAS[era]), patience=replace(QUICK, ping_seconds=0.1))
     await host.tools("w")
-    await backing.until_state(State.CONNECTED)
+    await backing.until_state(McpStatus.CONNECTED)
     await asyncio.sleep(0.5)  # several pings: they keep a server that is there
-    assert [view.state for _, view in backing.told] == [State.STARTING, State.CONNECTED]
+    assert [view.state for _, view in backing.told] == [McpStatus.STARTING, McpStatus.CONNECTED]
     start.stop()
-    await backing.until_state(State.ERROR)
+    await backing.until_state(McpStatus.ERROR)
 
 
 @pytest.mark.parametrize("how", ["pass", "sys.exit('expected initialize')"])
@@ -253,4 +253,4 @@ async def test_an_old_server_that_does_not_answer_before_the_handshake_is_connec
 ) -> None:
     host = make_host(script(OLD % how))
     assert list(await host.tools("w")) == ["mcp_s_t"]
-    assert [view.state for _, view in backing.told] == [State.STARTING, State.CONNECTED]
+    assert [view.state for _, view in backing.told] == [McpStatus.STARTING, McpStatus.CONNECTED]

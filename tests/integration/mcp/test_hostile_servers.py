@@ -16,7 +16,7 @@ from aiohttp import web
 from agents.config.settings import McpSettings
 from agents.tools.contract import ToolRefusal
 from agents.tools.mcp import limits
-from agents.tools.mcp.contract import Change, McpFailed, State
+from agents.tools.mcp.contract import McpChange, McpFailed, McpStatus
 from agents.tools.mcp.host import McpHost
 from tests.doubles.mcp_backing import MemoryBacking
 from tests.doubles.tool_context import make_desk
@@ -106,7 +106,7 @@ async def test_a_server_that_cannot_start_says_why_and_is_left_alone_in_the_end(
     )
     began = time.monotonic()
     assert await host.tools("w") == {}
-    view = await backing.until_state(State.ERROR)
+    view = await backing.until_state(McpStatus.ERROR)
     assert told in view.error
     assert len(view.error) <= limits.MAX_ERROR_CHARS + 10
     assert time.monotonic() - began < 90
@@ -144,7 +144,7 @@ async def test_a_server_left_alone_is_tried_again_when_somebody_could_use_it(
     await host.tools("w")
     await until(5)
     with pytest.raises(McpFailed, match="exit code 1"):
-        await server.refresh(Change.TOOLS)
+        await server.refresh(McpChange.TOOLS)
     assert tries() > 5
 
 
@@ -183,7 +183,7 @@ def listed(method):
 """
     host = make_host(script(POLITE % body))
     await host.tools("w")
-    view = await backing.until_state(State.CONNECTED)
+    view = await backing.until_state(McpStatus.CONNECTED)
     counts = (view.tool_count, view.prompt_count, view.resource_count)
     assert counts == (limits.MAX_TOOLS, limits.MAX_PROMPTS, limits.MAX_RESOURCES)
 
@@ -199,7 +199,7 @@ def more(message):
 """
     host = make_host(script(POLITE % body))
     assert list(await host.tools("w")) == ["mcp_s_t"]
-    assert (await backing.until_state(State.CONNECTED)).prompt_count == 0
+    assert (await backing.until_state(McpStatus.CONNECTED)).prompt_count == 0
 
 
 async def test_the_tools_of_one_that_keeps_crashing_are_offered_no_more(
@@ -233,7 +233,7 @@ def more(message):
 """
     host = make_host(script(POLITE % body))
     await host.tools("w")
-    view = await backing.until_state(State.CONNECTED)
+    view = await backing.until_state(McpStatus.CONNECTED)
     assert view.tool_count == limits.MAX_PAGES
 
 
@@ -249,7 +249,7 @@ def more(message):
 """
     host = make_host(script(POLITE % body))
     await host.tools("w")
-    await backing.until_state(State.CONNECTED)
+    await backing.until_state(McpStatus.CONNECTED)
     began = time.monotonic()
     await asyncio.sleep(1)
     readings = len(asked.read_text())
@@ -275,7 +275,7 @@ def more(message):
 """
     host = make_host(script(POLITE % body))
     await host.tools("w")
-    await backing.until_state(State.CONNECTED)
+    await backing.until_state(McpStatus.CONNECTED)
     async with asyncio.timeout(60):
         while not answers.exists() or answers.read_text().count("\n") < 3:
             await asyncio.sleep(0.02)
@@ -290,7 +290,7 @@ async def test_closing_in_the_middle_of_a_start_and_of_a_call_ends_both(
 ) -> None:
     host = make_host(double("good"), double("hangs", "--hang", timeout_seconds=60))
     await host.open("w")
-    await backing.until(lambda view: view.name == "good" and view.state is State.CONNECTED)
+    await backing.until(lambda view: view.name == "good" and view.state is McpStatus.CONNECTED)
     server = (await host.servers_of("w"))["good"]
     calling = asyncio.create_task(server.call_tool("wait", {"seconds": 60}, sees_images=False))
     await asyncio.sleep(0.2)
@@ -347,7 +347,7 @@ async def test_a_distant_server_that_sends_without_an_end_is_cut_off(
 
     host = make_host(McpSettings("s", kind, url=await serve(endless), timeout_seconds=20))
     await host.open("w")
-    view = await backing.until_state(State.ERROR)
+    view = await backing.until_state(McpStatus.ERROR)
     assert view.error == told
 
 
@@ -381,7 +381,7 @@ async def test_a_distant_server_that_answers_nonsense_says_so(
     url = await serve(nonsense)
     host = make_host(McpSettings("s", kind, url=f"{url}?key=s3cret-in-the-url", timeout_seconds=60))
     await host.tools("w")
-    view = await backing.until_state(State.ERROR)
+    view = await backing.until_state(McpStatus.ERROR)
     assert told in view.error
     assert "s3cret" not in view.error
 
@@ -397,4 +397,4 @@ async def test_a_distant_server_that_never_answers_is_given_up_in_time(
     began = time.monotonic()
     assert await host.tools("w") == {}
     assert time.monotonic() - began < 25
-    assert "did not start within 1 seconds" in (await backing.until_state(State.ERROR)).error
+    assert "did not start within 1 seconds" in (await backing.until_state(McpStatus.ERROR)).error

@@ -7,9 +7,9 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from agents.config.settings import McpSettings
-from agents.tools.mcp.contract import McpFailed, State
+from agents.tools.mcp.contract import McpFailed, McpStatus
 from agents.tools.mcp.host import McpHost
-from agents.tools.mcp.server import Server
+from agents.tools.mcp.server import McpServerClient
 from tests.acceptance.harness.environment import ROOT
 from tests.acceptance.mcp.servers import Distant
 from tests.doubles.mcp_backing import MemoryBacking
@@ -35,11 +35,11 @@ def guarded(tmp_path: Path) -> Iterator[Callable[..., McpSettings]]:
         server.kill9()
 
 
-async def failing(server: Server) -> str:
+async def failing(server: McpServerClient) -> str:
     return (await server.call_tool("fail", {"why": "because"}, sees_images=False)).content
 
 
-async def adding(server: Server) -> str:
+async def adding(server: McpServerClient) -> str:
     return (await server.call_tool("add", {"first": 1, "second": 1}, sees_images=False)).content
 
 
@@ -65,7 +65,7 @@ async def test_a_refused_call_fails_alone_and_the_next_login_asks_for_its_rights
     assert scopes(first) == {"use"}
     assert scopes(second) == {"use", "more"}
     states = [view.state for _, view in backing.told[seen:]]
-    assert State.ERROR not in states
+    assert McpStatus.ERROR not in states
 
 
 async def test_a_login_that_does_not_give_the_rights_ends(

@@ -11,7 +11,7 @@ import orjson
 from agents.models import Run, RunKind
 from agents.runs.accept import Prompt, accept_prompt
 from agents.runs.claim import claim_runs
-from agents.runs.lease import Held
+from agents.runs.lease import Lease
 from agents.runs.rows import Claimed
 from agents.runs.steps import ReplyStart, ReplyWrite, Step, Written, begin_run, write_step
 from agents.turn.effects import End, Outcome
@@ -56,7 +56,7 @@ class Ground:
             lambda tx: accept_prompt(tx, self.workspace_id, prompt, kind=kind, client_id=client_id)
         )
 
-    def start(self, text: str = "go", **more: Any) -> Held:
+    def start(self, text: str = "go", **more: Any) -> Lease:
         """A prompt that a worker has claimed and begun."""
         key = self.accept(text, **more)
         return begin(held_by(key, *claim()))
@@ -77,21 +77,21 @@ def claim(worker: str = "worker", *, limit: int = 9, lease_ms: int = LEASE_MS) -
     return write(lambda tx: claim_runs(tx, worker=worker, lease_ms=lease_ms, limit=limit))
 
 
-def held_by(key: int, *claimed: Claimed) -> Held:
+def held_by(key: int, *claimed: Claimed) -> Lease:
     (run,) = (one for one in claimed if one.key == key)
-    return Held(run.key, run.fence, run.workspace_id, run.session_id)
+    return Lease(run.key, run.fence, run.workspace_id, run.session_id)
 
 
-def begin(held: Held) -> Held:
+def begin(held: Lease) -> Lease:
     write(lambda tx: begin_run(tx, held))
     return held
 
 
-def step(held: Held, **effects: Any) -> Written:
+def step(held: Lease, **effects: Any) -> Written:
     return write(lambda tx: write_step(tx, held, Step(**effects)))
 
 
-def say(held: Held, words: str = "", calls: Sequence[str] = ()) -> str:
+def say(held: Lease, words: str = "", calls: Sequence[str] = ()) -> str:
     """The model's reply with these calls, stored whole; returns its message's id."""
     step(held, start=ReplyStart("model", "provider"))
     message = Message.objects.filter(run_key=held.key, role="assistant").latest("position")
@@ -106,7 +106,7 @@ def result(call_id: str, content: str = "done") -> ToolResult:
     return ToolResult(call_id, "bash", content)
 
 
-def end(held: Held, outcome: Outcome = Outcome.COMPLETED) -> Written:
+def end(held: Lease, outcome: Outcome = Outcome.COMPLETED) -> Written:
     return step(held, end=End(outcome))
 
 
@@ -118,7 +118,7 @@ def open_calls(key: int) -> list[str]:
     return list(orjson.loads(run_of(key).open_calls))
 
 
-def results_of(held: Held) -> dict[str, tuple[str, bool]]:
+def results_of(held: Lease) -> dict[str, tuple[str, bool]]:
     """By call: the content of its result, and whether it is an error."""
     found = {}
     for message in Message.objects.filter(run_key=held.key, role="tool").order_by("position"):

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from agents.models import Run
-from agents.runs.accept import Attachment, Prompt, accept_prompt, accept_summary
+from agents.runs.accept import Prompt, PromptAttachment, accept_prompt, accept_summary
 from agents.runs.cancel import cancel_session, clear_queued, mark_deleted
 from agents.runs.claim import (
     busy_sessions,
@@ -31,7 +31,7 @@ from tests.integration.runs.ground import (
 from workspaces.log.errors import RunIdTaken, SessionUnknown, WorkspaceUnknown
 from workspaces.models import ClientClaim, Event, Message, Session, Workspace
 
-PICTURE = Attachment("/project/a.png", "a.png", "image/png", "AAAA")
+PICTURE = PromptAttachment("/project/a.png", "a.png", "image/png", "AAAA")
 
 
 def accept(ground: Ground, prompt: Prompt) -> int:
@@ -61,7 +61,7 @@ def test_the_same_request_again_is_the_same_run(ground: Ground) -> None:
     ],
 )
 def test_a_run_id_with_other_attachments_is_refused(
-    ground: Ground, other: tuple[Attachment, ...]
+    ground: Ground, other: tuple[PromptAttachment, ...]
 ) -> None:
     accept(ground, Prompt(ground.session_id, "go", "r", (PICTURE,)))
     with pytest.raises(RunIdTaken):

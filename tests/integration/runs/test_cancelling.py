@@ -7,7 +7,7 @@ import pytest
 from agents.models import Run
 from agents.runs.cancel import cancel_session, clear_queued
 from agents.runs.claim import cancelled_running
-from agents.runs.lease import Held
+from agents.runs.lease import Lease
 from agents.runs.teardown import retire_everywhere
 from agents.turn.effects import Outcome
 from agents.turn.notes import CANCELLED_NOTE, CANCELLED_RESULT
@@ -37,7 +37,7 @@ def clear(ground: Ground) -> int:
     return write(lambda tx: clear_queued(tx, ground.workspace_id, ground.session_id))
 
 
-def parked(ground: Ground, session_id: str) -> Held:
+def parked(ground: Ground, session_id: str) -> Lease:
     held = ground.start(session_id=session_id)
     say(held, calls=["c"])
     step(held, parks=True)

@@ -14,7 +14,7 @@ from django.db import connection
 from agents.runs import nudges
 from agents.runs.cancel import cancel, mark_deleted
 from agents.runs.claim import cancelled_running
-from agents.runs.lease import Held
+from agents.runs.lease import Lease
 from tests.integration.databases import SQLITE, Databases
 from tests.integration.runs.ground import Ground, open_ground
 from tests.integration.storage.writing import appending, in_thread
@@ -41,12 +41,12 @@ def database(databases: Databases) -> Iterator[str]:
 
 
 @pytest.fixture
-def held(ground: Ground) -> Held:
+def held(ground: Ground) -> Lease:
     return ground.start()
 
 
 @pytest_asyncio.fixture
-async def heard(held: Held) -> AsyncIterator[list[dict[str, Any]]]:
+async def heard(held: Lease) -> AsyncIterator[list[dict[str, Any]]]:
     """What this process's worker hears."""
     messages: list[dict[str, Any]] = []
     nudges.listen_here(messages.append)
@@ -97,7 +97,7 @@ async def stored_cancels() -> list[tuple[int, int]]:
 
 
 async def test_a_cancel_reaches_the_worker_at_once_and_is_stored_when_there_is_room(
-    ground: Ground, held: Held, heard: list[Any]
+    ground: Ground, held: Lease, heard: list[Any]
 ) -> None:
     waiting = await fill(ground)
     await cancel_impatiently(ground)
@@ -110,7 +110,7 @@ async def test_a_cancel_reaches_the_worker_at_once_and_is_stored_when_there_is_r
 
 
 async def test_many_cancels_of_a_session_wait_as_one(
-    ground: Ground, held: Held, heard: list[Any]
+    ground: Ground, held: Lease, heard: list[Any]
 ) -> None:
     waiting = await fill(ground)
     for _ in range(3):
@@ -122,7 +122,7 @@ async def test_many_cancels_of_a_session_wait_as_one(
 
 
 async def test_a_cancel_in_a_later_shortage_is_stored_as_well(
-    ground: Ground, held: Held, heard: list[Any]
+    ground: Ground, held: Lease, heard: list[Any]
 ) -> None:
     for _ in range(2):
         await in_thread(partial(Session.objects.all().update, cancel_mark=0))
@@ -133,7 +133,7 @@ async def test_a_cancel_in_a_later_shortage_is_stored_as_well(
 
 
 async def test_a_cancel_of_an_unknown_session_is_refused_all_the_same(
-    ground: Ground, held: Held, heard: list[Any]
+    ground: Ground, held: Lease, heard: list[Any]
 ) -> None:
     other = await in_thread(open_ground, "/other")
     waiting = await fill(ground)
@@ -145,7 +145,7 @@ async def test_a_cancel_of_an_unknown_session_is_refused_all_the_same(
 
 
 async def test_a_cancel_whose_session_goes_meanwhile_is_forgotten(
-    ground: Ground, held: Held, heard: list[Any]
+    ground: Ground, held: Lease, heard: list[Any]
 ) -> None:
     waiting = await fill(ground)
     with patience(None):

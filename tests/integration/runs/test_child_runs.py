@@ -7,7 +7,7 @@ import pytest
 from agents.models import Run
 from agents.runs.cancel import cancel_session
 from agents.runs.delegations import TooDeep, begin_errand, errand_of
-from agents.runs.lease import Held
+from agents.runs.lease import Lease
 from agents.runs.rescue import rescue_run
 from agents.runs.steps import ReplyStart, ReplyWrite, Written
 from agents.tools.contract import ChildEnded, ChildTask
@@ -30,7 +30,7 @@ FAR = 10**15
 TASK = ChildTask("agent", "the child", "do it")
 
 
-def send(held: Held, call_id: str = "c") -> int:
+def send(held: Lease, call_id: str = "c") -> int:
     """Sends for a child run; its key."""
     message_id = Message.objects.filter(run_key=held.key, role="assistant").latest("position").pk
     write(lambda tx: begin_errand(tx, held, TASK, message_id=message_id, call_id=call_id))
@@ -38,17 +38,17 @@ def send(held: Held, call_id: str = "c") -> int:
 
 
 @pytest.fixture
-def parent(ground: Ground) -> Held:
+def parent(ground: Ground) -> Lease:
     held = ground.start()
     say(held, calls=["c"])
     return held
 
 
-def park(held: Held) -> Written:
+def park(held: Lease) -> Written:
     return step(held, parks=True)
 
 
-def test_a_child_run_has_a_session_below_its_parents(ground: Ground, parent: Held) -> None:
+def test_a_child_run_has_a_session_below_its_parents(ground: Ground, parent: Lease) -> None:
     key = send(parent)
 
     child = run_of(key)
@@ -60,7 +60,7 @@ def test_a_child_run_has_a_session_below_its_parents(ground: Ground, parent: Hel
 
 
 def test_the_parent_goes_on_when_its_child_has_ended_and_pays_for_it(
-    ground: Ground, parent: Held
+    ground: Ground, parent: Lease
 ) -> None:
     key = send(parent)
     park(parent)
@@ -78,7 +78,7 @@ def test_the_parent_goes_on_when_its_child_has_ended_and_pays_for_it(
     assert ended == (True, ChildEnded("completed", "the answer", ""))
 
 
-def test_a_child_that_ends_before_its_parent_parks_is_found_then(parent: Held) -> None:
+def test_a_child_that_ends_before_its_parent_parks_is_found_then(parent: Lease) -> None:
     key = send(parent)
     child = begin(held_by(key, *claim()))
     say(child, "words")
@@ -89,7 +89,7 @@ def test_a_child_that_ends_before_its_parent_parks_is_found_then(parent: Held) -
 
 
 def test_a_child_that_runs_is_left_to_its_worker_when_its_parent_ends(
-    ground: Ground, parent: Held
+    ground: Ground, parent: Lease
 ) -> None:
     """It is cancelled, but its worker writes its end: nobody else may while that one runs it."""
     key = send(parent)
@@ -107,7 +107,7 @@ def test_a_child_that_runs_is_left_to_its_worker_when_its_parent_ends(
 
 
 @pytest.mark.parametrize("state", ["accepted", "parked"])
-def test_a_child_that_nobody_runs_ends_with_its_parent(parent: Held, state: str) -> None:
+def test_a_child_that_nobody_runs_ends_with_its_parent(parent: Lease, state: str) -> None:
     key = send(parent)
     if state == "parked":
         child = begin(held_by(key, *claim()))
@@ -121,7 +121,7 @@ def test_a_child_that_nobody_runs_ends_with_its_parent(parent: Held, state: str)
     assert not Session.objects.get(pk=run_of(key).session_id).is_busy
 
 
-def test_the_end_of_a_child_whose_worker_died_lets_its_parent_go_on(parent: Held) -> None:
+def test_the_end_of_a_child_whose_worker_died_lets_its_parent_go_on(parent: Lease) -> None:
     key = send(parent)
     park(parent)
     child = begin(held_by(key, *claim()))
@@ -136,7 +136,7 @@ def test_the_end_of_a_child_whose_worker_died_lets_its_parent_go_on(parent: Held
     assert ended.outcome == "interrupted"
 
 
-def test_sessions_are_nested_only_so_deep(parent: Held) -> None:
+def test_sessions_are_nested_only_so_deep(parent: Lease) -> None:
     held = parent
     for _ in range(3):
         key = send(held)

@@ -11,9 +11,9 @@ from django.db import connection, transaction
 
 from agents.models import RunKind
 from agents.runs.claim import claim_runs, expired_runs, is_held, renew_leases
-from agents.runs.lease import Held, LeaseLost, hold
+from agents.runs.lease import Lease, LeaseLost, require_lease
 from agents.runs.rescue import rescue_run
-from agents.runs.resume import let_go_on
+from agents.runs.resume import mark_ready
 from agents.runs.rows import Claimed
 from tests.integration.runs.ground import (
     LEASE_MS,
@@ -29,7 +29,7 @@ from tests.integration.runs.ground import (
     write,
 )
 from workspaces.actions.sessions import create_session
-from workspaces.log.commits import Attempt, Fate, commit, look_up_fate
+from workspaces.log.commits import CommitAttempt, Fate, commit, look_up_fate
 from workspaces.log.statements import statements
 from workspaces.log.timestamps import now_ms
 from workspaces.log.transaction import Counters, Transaction
@@ -39,7 +39,7 @@ def keys(claimed: list[Claimed]) -> list[int]:
     return sorted(run.key for run in claimed)
 
 
-def park(held: Held) -> None:
+def park(held: Lease) -> None:
     """The run waits for an answer to a call."""
     say(held, calls=["c"])
     step(held, parks=True)
@@ -80,7 +80,7 @@ def test_a_parked_run_is_claimed_again_before_what_waits_behind_it(ground: Groun
     park(held)
     behind = ground.accept("behind")
 
-    write(lambda tx: let_go_on(tx, held.key))
+    write(lambda tx: mark_ready(tx, held.key))
 
     assert keys(claim()) == [held.key]
     assert run_of(behind).state == "accepted"
@@ -115,7 +115,7 @@ def test_each_claim_has_a_fence_of_its_own(ground: Ground) -> None:
     assert not is_held(held.key, held.fence)
     assert is_held(again.key, again.fence)
     with pytest.raises(LeaseLost):
-        write(lambda tx: hold(tx, held))
+        write(lambda tx: require_lease(tx, held))
 
 
 def test_a_claim_names_its_worker_and_what_the_run_needs(ground: Ground) -> None:
@@ -235,7 +235,7 @@ def test_a_run_that_starts_is_told_and_stores_its_prompt(ground: Ground) -> None
 
 def test_a_claim_whose_commit_is_in_doubt_can_be_looked_up(ground: Ground, database: str) -> None:
     ground.accept()
-    attempt = Attempt()
+    attempt = CommitAttempt()
     commit([("", lambda tx: claim_runs(tx, worker="w", lease_ms=LEASE_MS, limit=9))], attempt)
     # A claim that is carried out twice would lose the runs of the first one.
     assert attempt.is_in_doubt is (database == "postgresql")  # SQLite's commits never are

@@ -9,7 +9,7 @@ from agents.runs.cancel import mark_deleted
 from agents.runs.children.rows import begin_sub_agent
 from agents.runs.delegations import begin_errand
 from agents.runs.finish import erase_if_marked
-from agents.runs.lease import Held
+from agents.runs.lease import Lease
 from agents.runs.steps import ReplyStart
 from agents.tools.contract import ChildTask
 from agents.turn.effects import End, Outcome
@@ -35,7 +35,7 @@ def delete(ground: Ground, session_id: str = "") -> int | None:
     return write(lambda tx: mark_deleted(tx, ground.workspace_id, session_id or ground.session_id))
 
 
-def with_child(ground: Ground, session_id: str) -> tuple[Held, Held]:
+def with_child(ground: Ground, session_id: str) -> tuple[Lease, Lease]:
     """A run whose call waits for a sub-agent, and the sub-agent's run; a worker holds both."""
     parent = ground.start(session_id=session_id)
     message_id = say(parent, calls=["c"])
@@ -48,7 +48,7 @@ def with_child(ground: Ground, session_id: str) -> tuple[Held, Held]:
     return parent, child
 
 
-def finish(child: Held) -> None:
+def finish(child: Lease) -> None:
     say(child, "words")
     end(child)
 

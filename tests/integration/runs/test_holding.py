@@ -9,7 +9,7 @@ import pytest
 from agents.runs.calls.permission_check import judge_call
 from agents.runs.children.rows import begin_sub_agent, end_sub_agent, take_prompts
 from agents.runs.delegations import begin_errand
-from agents.runs.lease import Held, LeaseLost, hold
+from agents.runs.lease import Lease, LeaseLost, require_lease
 from agents.runs.rescue import rescue_run
 from agents.runs.steps import ReplyStart, Step, begin_run, write_step
 from agents.tools.contract import ChildTask, Question
@@ -22,18 +22,18 @@ from workspaces.models import Event
 FAR = 10**15
 
 
-def ask(tx: Transaction, held: Held) -> object:
+def ask(tx: Transaction, held: Lease) -> object:
     question = Question("bash", "execute", "/project", "Execute command: ls", {"command": "ls"})
     return judge_call(tx, held, question, call_id="c", allowed_tools=frozenset())
 
 
-def finish_child(tx: Transaction, held: Held) -> object:
+def finish_child(tx: Transaction, held: Lease) -> object:
     step = Step(end=End(Outcome.COMPLETED))
     return end_sub_agent(tx, held, step, ending="completed", answer="x", events=1)
 
 
 WRITES = {
-    "hold": hold,
+    "hold": require_lease,
     "begin_run": begin_run,
     "start a reply": lambda tx, held: write_step(tx, held, Step(start=ReplyStart("m", "p"))),
     "store a result": lambda tx, held: write_step(tx, held, Step(results=[result("c")])),
@@ -101,12 +101,12 @@ def test_a_run_that_ended_or_was_given_up_is_no_longer_held(ground: Ground) -> N
 def test_a_run_that_is_unknown_is_not_held(ground: Ground) -> None:
     held = ground.start()
     with pytest.raises(LeaseLost):
-        write(lambda tx: hold(tx, replace(held, key=held.key + 1_000)))
+        write(lambda tx: require_lease(tx, replace(held, key=held.key + 1_000)))
 
 
 def test_a_claim_that_stands_gives_the_row(ground: Ground) -> None:
     held = ground.start("the prompt", run_id="r")
-    row = write(lambda tx: hold(tx, held))
+    row = write(lambda tx: require_lease(tx, held))
     assert (row.key, row.prompt, row.run_id, row.state) == (held.key, "the prompt", "r", "running")
     assert row.started_at is not None
     assert row.started_at <= now_ms()

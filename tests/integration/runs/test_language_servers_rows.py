@@ -6,8 +6,8 @@ import pytest
 
 from agents.models import LanguageServer
 from agents.runs.tool_servers import language_servers
+from agents.tools.lsp.states import LanguageServerStatus as LspState
 from agents.tools.lsp.states import ServerStatus
-from agents.tools.lsp.states import State as LspState
 from tests.integration.runs.ground import Ground, open_ground, write
 from workspaces.log.timestamps import now_ms
 
@@ -202,7 +202,7 @@ def test_a_server_that_was_lost_is_told_as_stopped_without_its_figures(ground: G
     record_lsp(ground, status(LspState.READY, diagnostic_count=2, **RUNNING))
     lost = language_servers.read_recorded(ground.workspace_id)
     LanguageServer.objects.create(workspace_id=ground.workspace_id, name="b", state=1, pid=7)
-    gone = language_servers.Recorded(10**6, ground.workspace_id, "gone", 7, "7/1")
+    gone = language_servers.RecordedLanguageServer(10**6, ground.workspace_id, "gone", 7, "7/1")
     write(lambda tx: language_servers.settle_lost(tx, [gone, *lost]))
     assert ground.events("lsp.changed")[-1]["lsp"] == {
         "type": "state_changed",

@@ -14,7 +14,7 @@ from agents.runs import accept, answer, cancel, nudges, teardown
 from agents.runs.accept import Prompt
 from agents.runs.calls.permission_check import judge_call
 from agents.runs.delegations import begin_errand
-from agents.runs.lease import Held
+from agents.runs.lease import Lease
 from agents.runs.teardown import cancel_and_wait
 from agents.tools.contract import Question, QuestionsAsked
 from permissions.models import PermissionRequest, QuestionBatch
@@ -29,7 +29,7 @@ ACCEPTED = {"type": "run.accepted"}
 
 
 @pytest.fixture
-def held(ground: Ground) -> Held:
+def held(ground: Ground) -> Lease:
     """A run that waits for a permission and for an answer."""
     held = ground.start("go", run_id="r", client_id="c")
     say(held, calls=["c", "d"])
@@ -69,7 +69,7 @@ async def test_a_summary_wakes_a_worker_if_there_is_something_to_summarise(
     assert heard == [ACCEPTED]
 
 
-async def test_an_answer_wakes_a_worker_once(ground: Ground, held: Held, heard: list[Any]) -> None:
+async def test_an_answer_wakes_a_worker_once(ground: Ground, held: Lease, heard: list[Any]) -> None:
     given = {"request_id": "", "tool_call_id": "c", "answer": answer.Answer.ALLOW}
     assert await answer.answer(ground.workspace_id, **given)
     assert heard == [ACCEPTED]
@@ -80,7 +80,7 @@ async def test_an_answer_wakes_a_worker_once(ground: Ground, held: Held, heard: 
 
 @pytest.mark.parametrize("is_dismissed", [False, True])
 async def test_answered_questions_wake_a_worker_once(
-    ground: Ground, held: Held, heard: list[Any], is_dismissed: bool
+    ground: Ground, held: Lease, heard: list[Any], is_dismissed: bool
 ) -> None:
     responses = [{"request_id": "q", "text": "words"}]
     give = (
@@ -96,7 +96,7 @@ async def test_answered_questions_wake_a_worker_once(
 
 
 async def test_a_cancel_reaches_the_worker_that_holds_the_run(
-    ground: Ground, held: Held, heard: list[Any]
+    ground: Ground, held: Lease, heard: list[Any]
 ) -> None:
     other = await in_thread(ground.new_session)
     await cancel.cancel(ground.workspace_id, other)
@@ -106,7 +106,7 @@ async def test_a_cancel_reaches_the_worker_that_holds_the_run(
 
 
 async def test_a_deleted_session_reaches_the_worker_that_holds_its_run(
-    ground: Ground, held: Held, heard: list[Any]
+    ground: Ground, held: Lease, heard: list[Any]
 ) -> None:
     await cancel.delete_session(ground.workspace_id, ground.session_id)
     assert heard == [{"type": "run.cancelled", "session_id": ground.session_id, "up_to": 1}]
@@ -117,7 +117,7 @@ async def test_a_deleted_session_reaches_the_worker_that_holds_its_run(
 
 
 async def test_a_client_that_retires_reaches_the_worker_that_holds_its_run(
-    ground: Ground, held: Held, heard: list[Any]
+    ground: Ground, held: Lease, heard: list[Any]
 ) -> None:
     await teardown.retire("another")
     assert heard == []
@@ -126,7 +126,7 @@ async def test_a_client_that_retires_reaches_the_worker_that_holds_its_run(
 
 
 async def test_an_operators_cancel_reaches_the_worker_that_holds_the_run(
-    ground: Ground, held: Held, heard: list[Any]
+    ground: Ground, held: Lease, heard: list[Any]
 ) -> None:
     other = await in_thread(ground.new_session)
     assert await in_thread(cancel_and_wait, ground.workspace_id, other) == 0
@@ -149,7 +149,7 @@ async def test_a_sweep_closes_what_nobody_holds_any_more(ground: Ground, heard: 
 
 
 async def test_clearing_the_queue_wakes_nobody(
-    ground: Ground, held: Held, heard: list[Any]
+    ground: Ground, held: Lease, heard: list[Any]
 ) -> None:
     queued = await in_thread(ground.accept, "waits")
     await cancel.clear_queue(ground.workspace_id, ground.session_id)

@@ -9,7 +9,7 @@ import pytest
 
 from agents.models import Run, RunKind
 from agents.runs.calls.hooked_calls import HOOKS, keep_hooked
-from agents.runs.lease import Held
+from agents.runs.lease import Lease
 from agents.runs.reply import Checkpoint, Retry, restart_reply, save_checkpoints
 from agents.runs.rescue import rescue_run
 from agents.runs.steps import ReplyStart, ReplyWrite
@@ -33,12 +33,12 @@ from workspaces.models import Message, Session
 FAR = 10**15
 
 
-def open_reply(held: Held, **more: Any) -> Message:
+def open_reply(held: Lease, **more: Any) -> Message:
     step(held, start=ReplyStart("model", "provider", **more))
     return Message.objects.filter(run_key=held.key, role="assistant").latest("position")
 
 
-def checkpoint(held: Held, message: Message, words: str, number: int = 0) -> None:
+def checkpoint(held: Lease, message: Message, words: str, number: int = 0) -> None:
     given = Checkpoint(held, message.pk, number or message.stream_number, (Text(words),))
     write(lambda tx: save_checkpoints(tx, [given]))
 

@@ -8,7 +8,7 @@ import pytest
 
 from agents.runs.answer import dismiss_open_batch, resolve_batch
 from agents.runs.delegations import begin_errand, errand_of
-from agents.runs.lease import Held
+from agents.runs.lease import Lease
 from agents.tools.contract import QuestionsAnswered, QuestionsAsked
 from permissions.models import QuestionBatch
 from tests.integration.runs.ground import Ground, end, open_ground, run_of, say, step, write
@@ -21,7 +21,7 @@ def question(name: str, kind: str = "single_choice") -> dict[str, Any]:
     return {"id": name, "type": kind, "text": "which?", "choices": CHOICES}
 
 
-def ask(held: Held, *questions: dict[str, Any], call_id: str = "c") -> str:
+def ask(held: Lease, *questions: dict[str, Any], call_id: str = "c") -> str:
     asked = QuestionsAsked(tuple(questions), confirm_title="t\x00", confirm_description="d")
     write(lambda tx: begin_errand(tx, held, asked, message_id="m", call_id=call_id))
     return QuestionBatch.objects.get(tool_call_id=call_id).pk
@@ -40,13 +40,13 @@ def response(name: str, *selected: str) -> dict[str, Any]:
 
 
 @pytest.fixture
-def held(ground: Ground) -> Held:
+def held(ground: Ground) -> Lease:
     held = ground.start()
     say(held, calls=["c", "d"])
     return held
 
 
-def test_a_batch_is_shown_and_waited_for(ground: Ground, held: Held) -> None:
+def test_a_batch_is_shown_and_waited_for(ground: Ground, held: Lease) -> None:
     batch_id = ask(held, question("q"))
     step(held, parks=True)
 
@@ -68,7 +68,7 @@ def test_a_batch_is_shown_and_waited_for(ground: Ground, held: Held) -> None:
     assert (resolved["batch_id"], resolved["state"]) == (batch_id, "answered")
 
 
-def test_the_first_answer_wins(ground: Ground, held: Held) -> None:
+def test_the_first_answer_wins(ground: Ground, held: Lease) -> None:
     batch_id = ask(held, question("q"))
     assert answer(ground, batch_id, response("q", "a"))
     assert answer(ground, batch_id, response("q", "b")) is False
@@ -76,7 +76,7 @@ def test_the_first_answer_wins(ground: Ground, held: Held) -> None:
     assert QuestionBatch.objects.get().responses == [response("q", "a")]
 
 
-def test_a_dismissed_batch_lets_its_run_go_on(ground: Ground, held: Held) -> None:
+def test_a_dismissed_batch_lets_its_run_go_on(ground: Ground, held: Lease) -> None:
     ask(held, question("q"))
     step(held, parks=True)
     assert dismiss(ground)
@@ -87,7 +87,7 @@ def test_a_dismissed_batch_lets_its_run_go_on(ground: Ground, held: Held) -> Non
     assert not dismiss(ground)
 
 
-def test_a_batch_without_its_id_is_found_by_a_question(ground: Ground, held: Held) -> None:
+def test_a_batch_without_its_id_is_found_by_a_question(ground: Ground, held: Lease) -> None:
     first, second = ask(held, question("q1")), ask(held, question("q2"), call_id="d")
     assert answer(ground, "", response("q2", "a"))
     assert QuestionBatch.objects.get(pk=first).state == "pending"
@@ -95,7 +95,7 @@ def test_a_batch_without_its_id_is_found_by_a_question(ground: Ground, held: Hel
     assert answer(ground, "", response("unknown")) is False
 
 
-def test_without_an_id_the_oldest_batch_is_dismissed(ground: Ground, held: Held) -> None:
+def test_without_an_id_the_oldest_batch_is_dismissed(ground: Ground, held: Lease) -> None:
     first, second = ask(held, question("q1")), ask(held, question("q2"), call_id="d")
     QuestionBatch.objects.filter(pk=first).update(asked_at=1)
     assert dismiss(ground)
@@ -104,7 +104,7 @@ def test_without_an_id_the_oldest_batch_is_dismissed(ground: Ground, held: Held)
     assert dismiss(ground, second)
 
 
-def test_a_batch_of_another_workspace_is_not_found(ground: Ground, held: Held) -> None:
+def test_a_batch_of_another_workspace_is_not_found(ground: Ground, held: Lease) -> None:
     batch_id = ask(held, question("q"))
     other = open_ground("/other")
     assert not answer(other, batch_id, response("q", "a"))
@@ -121,7 +121,7 @@ def test_a_batch_of_another_workspace_is_not_found(ground: Ground, held: Held) -
     ],
 )
 def test_a_response_that_does_not_fit_changes_nothing(
-    ground: Ground, held: Held, given: dict[str, Any], sentence: str
+    ground: Ground, held: Lease, given: dict[str, Any], sentence: str
 ) -> None:
     batch_id = ask(held, question("q"))
     with pytest.raises(BadField, match=sentence):
@@ -139,12 +139,12 @@ def test_a_response_that_does_not_fit_changes_nothing(
     ],
 )
 def test_a_response_that_fits_is_taken(
-    ground: Ground, held: Held, kind: str, given: dict[str, Any]
+    ground: Ground, held: Lease, kind: str, given: dict[str, Any]
 ) -> None:
     assert answer(ground, ask(held, question("q", kind)), given)
 
 
-def test_the_end_of_a_run_withdraws_its_questions(ground: Ground, held: Held) -> None:
+def test_the_end_of_a_run_withdraws_its_questions(ground: Ground, held: Lease) -> None:
     ask(held, question("q"))
     end(held)
     assert QuestionBatch.objects.get().state == "withdrawn"
@@ -152,7 +152,7 @@ def test_the_end_of_a_run_withdraws_its_questions(ground: Ground, held: Held) ->
 
 
 def test_without_an_id_a_batch_that_is_over_stands_in_nobodys_way(
-    ground: Ground, held: Held
+    ground: Ground, held: Lease
 ) -> None:
     """A tool that asks the same again uses the same names."""
     first = ask(held, question("q"))
@@ -167,7 +167,7 @@ def test_without_an_id_a_batch_that_is_over_stands_in_nobodys_way(
 
 
 def test_without_an_id_the_oldest_of_the_open_batches_is_dismissed(
-    ground: Ground, held: Held
+    ground: Ground, held: Lease
 ) -> None:
     first, second = ask(held, question("q1")), ask(held, question("q2"), call_id="d")
     QuestionBatch.objects.filter(pk=first).update(asked_at=1)
@@ -177,7 +177,7 @@ def test_without_an_id_the_oldest_of_the_open_batches_is_dismissed(
     assert QuestionBatch.objects.get(pk=second).state == "dismissed"
 
 
-def test_every_response_of_an_answer_must_fit(ground: Ground, held: Held) -> None:
+def test_every_response_of_an_answer_must_fit(ground: Ground, held: Lease) -> None:
     batch_id = ask(held, question("q1"), question("q2"))
     for given in (response("q2", "c"), response("q3", "a")):
         for named in (batch_id, ""):
@@ -187,7 +187,7 @@ def test_every_response_of_an_answer_must_fit(ground: Ground, held: Held) -> Non
     assert answer(ground, "", response("q1", "a"), response("q2", "b"))
 
 
-def test_the_answers_of_one_run_let_no_other_go_on(ground: Ground, held: Held) -> None:
+def test_the_answers_of_one_run_let_no_other_go_on(ground: Ground, held: Lease) -> None:
     other = ground.start(session_id=ground.new_session())
     say(other, calls=["x"])
     ask(other, question("q2"), call_id="x")

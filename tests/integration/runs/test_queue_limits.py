@@ -6,8 +6,8 @@ import pytest
 
 from agents.models import Run
 from agents.runs.accept import (
-    Attachment,
     Prompt,
+    PromptAttachment,
     QueueLimits,
     accept_prompt,
     accept_summary,
@@ -16,7 +16,7 @@ from agents.runs.steps import begin_run
 from tests.integration.runs.ground import Ground, claim, held_by, run_of, say, write
 from workspaces.log.errors import QueueFull
 
-PICTURE = Attachment("/p/é.png", "é.png", "image/png", "AAAA")
+PICTURE = PromptAttachment("/p/é.png", "é.png", "image/png", "AAAA")
 
 
 def accept_limited(ground: Ground, prompt: Prompt, *, prompts: int = 2, size: int = 100) -> int:
@@ -93,7 +93,7 @@ def test_the_size_of_a_prompt_counts_its_text_and_all_of_its_attachments(ground:
 
 
 def test_attachments_are_shown_in_the_message_by_their_path_or_name(ground: Ground) -> None:
-    unnamed = Attachment("", "pasted.png", "image/png", "BBBB")
+    unnamed = PromptAttachment("", "pasted.png", "image/png", "BBBB")
     key = ground.accept("look", attachments=(PICTURE, unnamed))
     held = held_by(key, *claim())
     write(lambda tx: begin_run(tx, held))

@@ -4,24 +4,26 @@ from __future__ import annotations
 
 from agents.models import McpSecret, McpServer
 from agents.runs.tool_servers import mcp_servers
-from agents.tools.mcp.contract import Change, ProcessIdentity, State, View
+from agents.tools.mcp.contract import McpChange, McpServerView, McpStatus, ProcessIdentity
 from tests.integration.runs.ground import Ground, open_ground, write
 from workspaces.log.timestamps import now_ms
 from workspaces.models import Workspace
 
 
-def record_mcp(ground: Ground, view: View, change: Change = Change.STATE) -> None:
+def record_mcp(ground: Ground, view: McpServerView, change: McpChange = McpChange.STATE) -> None:
     write(lambda tx: mcp_servers.record_server(tx, ground.workspace_id, view, change))
 
 
-def view(state: State = State.CONNECTED, name: str = "docs", **more: object) -> View:
-    return View(name=name, state=state, **more)  # type: ignore[arg-type]  # in tests
+def view(
+    state: McpStatus = McpStatus.CONNECTED, name: str = "docs", **more: object
+) -> McpServerView:
+    return McpServerView(name=name, state=state, **more)  # type: ignore[arg-type]  # in tests
 
 
 def test_an_mcp_server_is_told_with_its_counts_while_it_is_connected(ground: Ground) -> None:
     running = ProcessIdentity(7, "7/1")
     record_mcp(ground, view(tool_count=2, prompt_count=0, resource_count=1, process=running))
-    record_mcp(ground, view(State.ERROR, tool_count=2, error="it ended"), Change.TOOLS)
+    record_mcp(ground, view(McpStatus.ERROR, tool_count=2, error="it ended"), McpChange.TOOLS)
 
     first, second = (event["mcp"] for event in ground.events("mcp.changed"))
     assert first == {
@@ -98,7 +100,7 @@ def test_each_change_of_a_secret_is_later_than_the_one_before(ground: Ground) ->
 
 
 def test_what_clients_are_told_of_an_mcp_server_is_its_row(ground: Ground) -> None:
-    asks = view(State.NEEDS_AUTH, auth_url="https://a.example/login", connected_at=None)
+    asks = view(McpStatus.NEEDS_AUTH, auth_url="https://a.example/login", connected_at=None)
     record_mcp(ground, asks)
     connected = view(tool_count=1, prompt_count=2, resource_count=3, connected_at=5, auth_url="")
     record_mcp(ground, view(name="other"))

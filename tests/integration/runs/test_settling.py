@@ -10,7 +10,7 @@ import pytest
 from agents.models import RunKind
 from agents.runs.cancel import cancel_session
 from agents.runs.finish import INTERRUPTED, close_session_work, settle_failed
-from agents.runs.lease import Held, hold
+from agents.runs.lease import Lease, require_lease
 from agents.runs.rescue import rescue_run
 from agents.runs.steps import ReplyStart
 from agents.turn.effects import End, Outcome
@@ -37,16 +37,16 @@ FAR = 10**15
 ERROR = "internal error: the server's log has the details"
 
 
-def fail(held: Held, error: str = ERROR) -> None:
+def fail(held: Lease, error: str = ERROR) -> None:
     def job(tx: Transaction) -> None:
-        run = hold(tx, held)
+        run = require_lease(tx, held)
         settle_failed(tx, run, error)
         close_session_work(tx, run.workspace_id, run.session_id)
 
     write(job)
 
 
-def finish_of(held: Held) -> dict[str, Any]:
+def finish_of(held: Lease) -> dict[str, Any]:
     """The finish of the run's newest reply."""
     reply = Message.objects.filter(run_key=held.key, role="assistant").latest("position")
     assert reply.is_finished

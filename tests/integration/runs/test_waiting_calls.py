@@ -7,10 +7,10 @@ import pytest
 
 from agents.models import Run
 from agents.runs.answer import Answer, dismiss_open_batch, resolve
-from agents.runs.calls.permission_check import Verdict, judge_call
+from agents.runs.calls.permission_check import CallVerdict, judge_call
 from agents.runs.claim import cancelled_running
 from agents.runs.delegations import begin_errand, errand_of
-from agents.runs.lease import Held
+from agents.runs.lease import Lease
 from agents.runs.steps import ReplyStart, ReplyWrite, Written
 from agents.tools.contract import ChildEnded, ChildTask, Errand, Question, QuestionsAsked
 from agents.turn.effects import End, Outcome
@@ -35,25 +35,25 @@ TASK = ChildTask("agent", "child", "do it", working_dir="/project/sub", role="re
 ASKED = QuestionsAsked(({"id": "q", "type": "text", "text": "?"},))
 
 
-def waiting(ground: Ground, *calls: str) -> Held:
+def waiting(ground: Ground, *calls: str) -> Lease:
     held = ground.start(session_id=ground.new_session())
     say(held, calls=calls)
     return held
 
 
-def ask(held: Held, call_id: str = "c", question: Question = QUESTION) -> Verdict:
+def ask(held: Lease, call_id: str = "c", question: Question = QUESTION) -> CallVerdict:
     return write(
         lambda tx: judge_call(tx, held, question, call_id=call_id, allowed_tools=frozenset())
     )
 
 
-def send(held: Held, errand: Errand, call_id: str = "c") -> None:
+def send(held: Lease, errand: Errand, call_id: str = "c") -> None:
     message = Message.objects.filter(run_key=held.key, role="assistant").latest("position")
     write(lambda tx: begin_errand(tx, held, errand, message_id=message.pk, call_id=call_id))
 
 
 def answer(
-    ground: Ground, held: Held, call_id: str = "c", given: Answer = Answer.ALLOW, folder: str = ""
+    ground: Ground, held: Lease, call_id: str = "c", given: Answer = Answer.ALLOW, folder: str = ""
 ) -> bool:
     pk = PermissionRequest.objects.get(run_key=held.key, tool_call_id=call_id).pk
     return write(
@@ -63,7 +63,7 @@ def answer(
     )
 
 
-def park(held: Held) -> Written:
+def park(held: Lease) -> Written:
     return step(held, parks=True)
 
 
@@ -165,11 +165,11 @@ def test_an_answer_for_the_session_is_one_for_later_calls_like_it(ground: Ground
     held = waiting(ground, "c", "d", "e")
     ask(held, "c")
     answer(ground, held, "c", Answer.ALLOW_SESSION)
-    assert ask(held, "d") is Verdict.ALLOWED
+    assert ask(held, "d") is CallVerdict.ALLOWED
     other = Question("bash", "execute", "/elsewhere", "Execute command: ls", {"command": "ls"})
-    assert ask(held, "e", other) is Verdict.ASKED
+    assert ask(held, "e", other) is CallVerdict.ASKED
     stranger = waiting(ground, "c")
-    assert ask(stranger) is Verdict.ASKED
+    assert ask(stranger) is CallVerdict.ASKED
 
 
 @pytest.mark.parametrize("given", [Answer.ALLOW, Answer.DENY])
@@ -178,7 +178,7 @@ def test_an_answer_for_one_call_is_none_for_later_ones(ground: Ground, given: An
     ask(held, "c")
     answer(ground, held, "c", given)
     assert not Grant.objects.exists()
-    assert ask(held, "d") is Verdict.ASKED
+    assert ask(held, "d") is CallVerdict.ASKED
 
 
 def test_an_answer_may_be_for_a_folder(ground: Ground) -> None:
@@ -190,7 +190,7 @@ def test_an_answer_may_be_for_a_folder(ground: Ground) -> None:
 
     ask(held, "c", edit("a"))
     answer(ground, held, "c", Answer.ALLOW_SESSION, "/project")
-    assert ask(held, "d", edit("b")) is Verdict.ALLOWED
+    assert ask(held, "d", edit("b")) is CallVerdict.ALLOWED
 
 
 def test_what_was_allowed_for_a_session_is_allowed_for_those_below_it(ground: Ground) -> None:
@@ -200,7 +200,7 @@ def test_what_was_allowed_for_a_session_is_allowed_for_those_below_it(ground: Gr
     send(held, TASK)
     child = begin(held_by(Run.objects.get(parent_id=held.key).pk, *claim()))
     say(child, calls=["x"])
-    assert ask(child, "x") is Verdict.ALLOWED
+    assert ask(child, "x") is CallVerdict.ALLOWED
 
 
 def test_a_child_run_knows_its_folder_and_role_and_no_other_run_is_changed(

@@ -20,7 +20,7 @@ from tests.integration.storage.writing import (
     start,
 )
 from workspaces.log.errors import SessionUnknown
-from workspaces.log.transaction import Recorded, Transaction
+from workspaces.log.transaction import RecordedEvent, Transaction
 from workspaces.log.writer import BATCH_LIMIT
 from workspaces.models import Event
 
@@ -68,7 +68,7 @@ async def test_a_batch_has_a_limit(new_writer: NewWriter, gate: Gate) -> None:
 async def test_numbers_have_no_gaps_under_two_thousand_writes(
     new_writer: NewWriter, workspaces: list[str]
 ) -> None:
-    told: list[Recorded] = []
+    told: list[RecordedEvent] = []
     writer = start(new_writer, told)
 
     def refuse_odd(tx: Transaction, workspace: str, number: int) -> int:
@@ -117,7 +117,7 @@ async def test_two_writers_share_one_count(new_writer: NewWriter, workspaces: li
 async def test_events_are_told_before_the_answer_and_as_they_are_stored(
     new_writer: NewWriter, workspaces: list[str]
 ) -> None:
-    told: list[Recorded] = []
+    told: list[RecordedEvent] = []
     writer = start(new_writer, told)
 
     await writer.write(workspaces[0], appending(workspaces[0], "a"))
@@ -132,7 +132,7 @@ async def test_events_are_told_before_the_answer_and_as_they_are_stored(
 async def test_an_answer_comes_though_telling_others_fails(
     new_writer: NewWriter, workspaces: list[str], caplog: pytest.LogCaptureFixture
 ) -> None:
-    def publish(recorded: Sequence[Recorded]) -> None:
+    def publish(recorded: Sequence[RecordedEvent]) -> None:
         raise ValueError("no subscriber can be told")
 
     writer = new_writer()
@@ -147,7 +147,7 @@ async def test_an_answer_comes_though_telling_others_fails(
 async def test_a_job_is_carried_out_though_its_caller_is_gone(
     new_writer: NewWriter, gate: Gate, workspaces: list[str]
 ) -> None:
-    told: list[Recorded] = []
+    told: list[RecordedEvent] = []
     writer = start(new_writer, told)
     held = await gate.hold(writer)
     task = asyncio.create_task(writer.write(workspaces[0], appending(workspaces[0], "a")))

@@ -27,7 +27,7 @@ from tests.integration.storage.writing import (
 from workspaces.log.commits import RETRIES
 from workspaces.log.errors import Refusal, SessionUnknown, WorkspaceUnknown
 from workspaces.log.retries import FIRST_SECONDS
-from workspaces.log.transaction import Recorded, Transaction
+from workspaces.log.transaction import RecordedEvent, Transaction
 from workspaces.models import Workspace
 
 
@@ -35,7 +35,7 @@ from workspaces.models import Workspace
 async def test_a_failing_job_fails_alone(
     new_writer: NewWriter, gate: Gate, workspaces: list[str], place: int
 ) -> None:
-    told: list[Recorded] = []
+    told: list[RecordedEvent] = []
     writer = start(new_writer, told)
     jobs: list[tuple[str, Any]] = [(w, appending(w, "kept")) for w in workspaces]
 
@@ -156,7 +156,7 @@ async def test_a_job_that_comes_too_late_is_not_logged_as_a_fault(
 async def test_a_job_may_run_again_and_counts_once(
     new_writer: NewWriter, gate: Gate, workspaces: list[str]
 ) -> None:
-    told: list[Recorded] = []
+    told: list[RecordedEvent] = []
     writer = start(new_writer, told)
     tries: Counter[str] = Counter()
     workspace = workspaces[0]

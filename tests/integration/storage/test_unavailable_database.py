@@ -30,7 +30,7 @@ from workspaces.log.errors import DatabaseLocked, DatabaseUnreachable, ShuttingD
 from workspaces.log.outage import outage
 from workspaces.log.reader import read
 from workspaces.log.retries import patience
-from workspaces.log.transaction import Recorded, Transaction
+from workspaces.log.transaction import RecordedEvent, Transaction
 from workspaces.log.writer import Writer
 from workspaces.models import Workspace
 
@@ -117,7 +117,7 @@ async def test_a_request_is_refused_at_its_deadline(
 async def test_a_batch_whose_session_was_ended_is_done_again_as_a_whole(
     new_writer: NewWriter, gate: Gate, workspaces: list[str]
 ) -> None:
-    told: list[Recorded] = []
+    told: list[RecordedEvent] = []
     writer = start(new_writer, told)
     tries: list[int] = []
 
@@ -163,7 +163,7 @@ async def test_a_process_that_was_frozen_in_a_transaction_does_its_batch_again(
 async def test_a_commit_whose_answer_is_lost_counts_once(
     proxy: TcpProxy, new_writer: NewWriter, gate: Gate, workspaces: list[str], cut: Cut
 ) -> None:
-    told: list[Recorded] = []
+    told: list[RecordedEvent] = []
     writer = start(new_writer, told)
     await writer.write("", lambda tx: None)  # it is connected
     tries: list[int] = []

@@ -12,7 +12,7 @@ from typing import Any
 import psycopg
 from django.db import connection
 
-from workspaces.log.transaction import Recorded, Transaction
+from workspaces.log.transaction import RecordedEvent, Transaction
 from workspaces.log.writer import Writer
 from workspaces.models import Event, Workspace
 
@@ -54,7 +54,7 @@ async def gathered(writer: Writer, gate: Gate, jobs: Sequence[tuple[str, Any]]) 
     return await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def start(new_writer: NewWriter, told: list[Recorded] | None = None) -> Writer:
+def start(new_writer: NewWriter, told: list[RecordedEvent] | None = None) -> Writer:
     writer = new_writer()
     publish = told.extend if told is not None else None
     writer.start(publish=publish, loop=asyncio.get_running_loop())

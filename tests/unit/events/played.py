@@ -10,12 +10,12 @@ import orjson
 from workspaces.delivery.open_message import LiveMessage
 from workspaces.delivery.readers import NativeReader, V1Reader, Wire
 from workspaces.delivery.room import Room
-from workspaces.log.transaction import Recorded
+from workspaces.log.transaction import RecordedEvent
 from workspaces.log.types import Delta, Kind
 
 
-def event(number: int, kind: str = Kind.RUN_STARTED, **payload: Any) -> Recorded:
-    return Recorded("w", number, kind, "s", payload, orjson.dumps(payload), 0)
+def event(number: int, kind: str = Kind.RUN_STARTED, **payload: Any) -> RecordedEvent:
+    return RecordedEvent("w", number, kind, "s", payload, orjson.dumps(payload), 0)
 
 
 def message(text: str | None = None, *, id: str = "m", finish: str = "") -> dict[str, Any]:
@@ -27,15 +27,15 @@ def message(text: str | None = None, *, id: str = "m", finish: str = "") -> dict
     return {"id": id, "session_id": "s", "role": "assistant", "parts": parts}
 
 
-def started(number: int, id: str = "m") -> Recorded:
+def started(number: int, id: str = "m") -> RecordedEvent:
     return event(number, Kind.MESSAGE_STARTED, message=message(id=id))
 
 
-def finished(number: int, text: str, id: str = "m") -> Recorded:
+def finished(number: int, text: str, id: str = "m") -> RecordedEvent:
     return event(number, Kind.MESSAGE_FINISHED, message=message(text, id=id, finish="end_turn"))
 
 
-def run_finished(number: int) -> Recorded:
+def run_finished(number: int) -> RecordedEvent:
     run = {"session_id": "s", "message_id": "m", "outcome": "cancelled"}
     return event(number, Kind.RUN_FINISHED, run=run)
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from workspaces.delivery import native_frames
 from workspaces.delivery.native_frames import Item
 from workspaces.delivery.open_message import LiveMessage
-from workspaces.log.transaction import Recorded
+from workspaces.log.transaction import RecordedEvent
 from workspaces.log.types import Delta, Kind, StreamOnly
 
 CALL = {"type": "tool_call", "id": "c1", "name": "bash"}
@@ -19,9 +19,9 @@ CALL = {"type": "tool_call", "id": "c1", "name": "bash"}
 
 def event(
     number: int, payload: dict[str, Any] | None = None, kind: str = Kind.RUN_STARTED
-) -> Recorded:
+) -> RecordedEvent:
     data = {"n": number} if payload is None else payload
-    return Recorded("w", number, kind, "s", data, orjson.dumps(data), 1_794_993_635_123)
+    return RecordedEvent("w", number, kind, "s", data, orjson.dumps(data), 1_794_993_635_123)
 
 
 def blocks(sse: bytes) -> list[dict[str, str]]:
@@ -56,7 +56,7 @@ def test_an_event_names_its_number_and_kind() -> None:
 
 
 def test_the_payload_goes_out_byte_for_byte_as_it_is_stored() -> None:
-    stored = Recorded("w", 1, "run.started", "", {}, b'{"a":  1}', 0)
+    stored = RecordedEvent("w", 1, "run.started", "", {}, b'{"a":  1}', 0)
 
     assert native_frames.event_json(stored).endswith(b'"data":{"a":  1}}')
 
@@ -174,7 +174,7 @@ def test_both_transports_say_the_same_in_the_same_order(said: list[Item]) -> Non
     ws, sse = native_frames.ws_batch(said), native_frames.sse_batch(said)
 
     assert read_ws(ws) == read_sse(sse)
-    events = [item.number for item in said if isinstance(item, Recorded)]
+    events = [item.number for item in said if isinstance(item, RecordedEvent)]
     assert [item["number"] for item in read_ws(ws) if isinstance(item, dict)] == events
     words = "".join(item.text for item in said if isinstance(item, Delta))
     assert "".join(item[3] for item in read_ws(ws) if isinstance(item, list)) == words

@@ -12,7 +12,7 @@ import pytest_asyncio
 
 from tests.doubles.joined_layer import JOINED_LAYER
 from workspaces.delivery.relay import MESSAGE_LIMIT, Relay
-from workspaces.log.transaction import Recorded
+from workspaces.log.transaction import RecordedEvent
 from workspaces.log.types import Delta, Output
 
 
@@ -52,15 +52,15 @@ async def processes(settings: Any) -> AsyncIterator[tuple[Process, Process]]:
         await process.relay.stop()
 
 
-def event(number: int, **payload: Any) -> Recorded:
-    return Recorded("w", number, "run.started", "s", payload, orjson.dumps(payload), 5)
+def event(number: int, **payload: Any) -> RecordedEvent:
+    return RecordedEvent("w", number, "run.started", "s", payload, orjson.dumps(payload), 5)
 
 
 async def test_everything_arrives_in_order_and_joined(
     processes: tuple[Process, Process],
 ) -> None:
     here, there = processes
-    items: list[Recorded | Delta | Output] = [
+    items: list[RecordedEvent | Delta | Output] = [
         event(1, a=1),
         Delta(1, 0, 0, "one ", "text"),
         Delta(1, 0, 4, "two", None),

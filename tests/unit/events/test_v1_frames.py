@@ -9,7 +9,7 @@ import pytest
 
 from workspaces.delivery import v1_frames
 from workspaces.log.rows import without_empty
-from workspaces.log.transaction import Recorded
+from workspaces.log.transaction import RecordedEvent
 from workspaces.log.types import Kind
 
 NO_MESSAGE = {
@@ -98,7 +98,7 @@ def tell(kind: str, payload: dict[str, Any]) -> list[dict[str, Any]]:
     words = payload.get("run", {}).get("text", "")
     part = {"type": "text", "data": {"text": words}}
     reply = {"id": payload.get("run", {}).get("message_id"), "parts": [part]}
-    event = Recorded("w", 1, kind, "s", payload, orjson.dumps(payload), 0)
+    event = RecordedEvent("w", 1, kind, "s", payload, orjson.dumps(payload), 0)
     return read(v1_frames.frames_of(event, reply=reply))
 
 
@@ -517,7 +517,7 @@ def test_a_runs_end_never_has_another_messages_words(reply: Any) -> None:
     if reply is not None:
         reply["parts"] = [{"type": "text", "data": {"text": "words of another message"}}]
     payload = {"run": {"session_id": "s1", "message_id": "m1", "outcome": "cancelled"}}
-    event = Recorded("w", 1, Kind.RUN_FINISHED, "s", payload, orjson.dumps(payload), 0)
+    event = RecordedEvent("w", 1, Kind.RUN_FINISHED, "s", payload, orjson.dumps(payload), 0)
 
     (complete,) = read(v1_frames.frames_of(event, reply=reply))
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from agents.fleet.event_mapping import INPUT_CHARS, MOST_CALLS, RESULT_CHARS, CallsHeard
+from agents.fleet.event_mapping import INPUT_CHARS, MOST_CALLS, RESULT_CHARS, RemoteToolCalls
 from agents.llm.contract import ToolCallFinished, ToolCallStarted, ToolInputDelta
 from workspaces.log.parts import ToolResult
 
@@ -18,7 +18,7 @@ def complete(call_id: Any = "c1", **result: Any) -> dict[str, Any]:
 
 
 def test_a_call_is_shown_as_a_model_would_have_made_it():
-    calls = CallsHeard()
+    calls = RemoteToolCalls()
 
     assert calls.begun(start(arguments={"path": "é"})) == (
         ToolCallStarted("c1", "view"),
@@ -30,7 +30,7 @@ def test_a_call_is_shown_as_a_model_would_have_made_it():
 
 
 def test_a_failure_is_an_error():
-    calls = CallsHeard()
+    calls = RemoteToolCalls()
     calls.begun(start())
 
     result = calls.ended(complete(success=False, result="no"))
@@ -55,32 +55,32 @@ def test_a_failure_is_an_error():
     ],
 )
 def test_nothing_else_is_a_call(event: Any):
-    calls = CallsHeard()
+    calls = RemoteToolCalls()
 
     assert calls.begun(event) == ()
     assert calls.ended(event) is None
 
 
 def test_a_result_needs_its_call_and_a_call_begins_once():
-    calls = CallsHeard()
+    calls = RemoteToolCalls()
     assert calls.ended(complete(success=True, result="x")) is None
     assert calls.begun(start())
     assert calls.begun(start()) == ()
 
 
 def test_there_are_not_too_many_and_none_is_too_large():
-    calls = CallsHeard()
+    calls = RemoteToolCalls()
     begun = [calls.begun(start(call_id=f"c{n}")) for n in range(MOST_CALLS + 5)]
     assert sum(bool(events) for events in begun) == MOST_CALLS
     result = calls.ended(complete("c0", success=True, result="y" * (2 * RESULT_CHARS)))
     assert result is not None
     assert len(result.content) < RESULT_CHARS + 100
-    large = CallsHeard().begun(start(arguments={"a": "x" * INPUT_CHARS}))
+    large = RemoteToolCalls().begun(start(arguments={"a": "x" * INPUT_CHARS}))
     assert large[1] == ToolInputDelta("c1", "{}")
 
 
 def test_no_character_is_kept_that_no_database_stores():
-    calls = CallsHeard()
+    calls = RemoteToolCalls()
     (_, given, _) = calls.begun(start(arguments={"a": "\x00"}))
     assert isinstance(given, ToolInputDelta)
     assert "\\u0000" not in given.text

@@ -13,11 +13,11 @@ from agents.fleet.wire import (
     ApprovalRequest,
     BadFrame,
     Cancel,
-    Event,
     EventBatch,
-    Message,
+    EventFrame,
+    MessageFrame,
     Other,
-    Run,
+    RunFrame,
     Status,
     Terminal,
     read_child_frame,
@@ -29,20 +29,20 @@ from agents.fleet.wire import (
 ID = "sa-673764ab-1c06-4819-8b7a-25e84dfc9d11"
 
 FROM_PARENTS = {
-    '{"kind":"run","assignment":"alpha beta gamma"}': Run("alpha beta gamma"),
+    '{"kind":"run","assignment":"alpha beta gamma"}': RunFrame("alpha beta gamma"),
     '{"kind":"run","assignment":"a","reasoning_effort":"high",'
-    '"messages":[{"content":"hi","role":"user"}]}': Run(
+    '"messages":[{"content":"hi","role":"user"}]}': RunFrame(
         "a", "high", ({"content": "hi", "role": "user"},)
     ),
     '{"kind":"cancel"}': Cancel(),
-    '{"kind":"message","text":"change course ünïcode"}': Message("change course ünïcode"),
+    '{"kind":"message","text":"change course ünïcode"}': MessageFrame("change course ünïcode"),
     f'{{"kind":"approval_reply","id":"{ID}","approved":true}}': ApprovalReply(ID, True),
 }
 FROM_CHILDREN = {
-    '{"kind":"event","event":{"content":"alpha ","type":"token"}}': Event(
+    '{"kind":"event","event":{"content":"alpha ","type":"token"}}': EventFrame(
         {"content": "alpha ", "type": "token"}
     ),
-    '{"kind":"event","event":{"type":"complete"}}': Event({"type": "complete"}),
+    '{"kind":"event","event":{"type":"complete"}}': EventFrame({"type": "complete"}),
     f'{{"kind":"approval_request","id":"{ID}","body":{{"permission_type":"WriteFile",'
     '"question":"May Write touch /srv/x?","resource":"/srv/x","tool_name":"Write"}}': (
         ApprovalRequest(
@@ -90,23 +90,23 @@ def test_a_childs_frame_is_read_and_written_as_captured(text: str, frame: Any) -
 @pytest.mark.parametrize(
     ("text", "frame"),
     {
-        '{"text":"hi","kind":"message"}': Message("hi"),
+        '{"text":"hi","kind":"message"}': MessageFrame("hi"),
         ' \r\n\t{"kind" : "cancel"}\n ': Cancel(),
         '{"kind":"cancel","reason":{"deep":[1]}}': Cancel(),
         '{"kind":"cancel","extra":1,"extra":2}': Cancel(),
-        '{"kind":"run","assignment":"","reasoning_effort":null}': Run(""),
-        '{"kind":"run","assignment":"a","messages":[]}': Run("a"),
-        '{"kind":"run","assignment":"a","messages":[1,null,"x",[]]}': Run(
+        '{"kind":"run","assignment":"","reasoning_effort":null}': RunFrame(""),
+        '{"kind":"run","assignment":"a","messages":[]}': RunFrame("a"),
+        '{"kind":"run","assignment":"a","messages":[1,null,"x",[]]}': RunFrame(
             "a", messages=(1, None, "x", [])
         ),
         '["cancel"]': Cancel(),
-        '["message","hi"]': Message("hi"),
-        '["run","a"]': Run("a"),
-        '["run","a",null,[1]]': Run("a", messages=(1,)),
+        '["message","hi"]': MessageFrame("hi"),
+        '["run","a"]': RunFrame("a"),
+        '["run","a",null,[1]]': RunFrame("a", messages=(1,)),
         '["approval_reply","i",false]': ApprovalReply("i", False),
-        '{"kind":"message","text":"\\u0000"}': Message("\0"),
-        '{"kind":"message","text":"\\ud83d\\ude00"}': Message("\N{GRINNING FACE}"),
-        '{"kind":"message","text":"😀"}': Message("\N{GRINNING FACE}"),
+        '{"kind":"message","text":"\\u0000"}': MessageFrame("\0"),
+        '{"kind":"message","text":"\\ud83d\\ude00"}': MessageFrame("\N{GRINNING FACE}"),
+        '{"kind":"message","text":"😀"}': MessageFrame("\N{GRINNING FACE}"),
         '{"\\u006bind":"cancel"}': Cancel(),
     }.items(),
 )
@@ -213,7 +213,7 @@ def test_a_parent_is_told_of_a_childs_bad_frame(text: str) -> None:
 
 
 def test_null_is_an_event_and_a_body_but_their_absence_is_not() -> None:
-    assert read_child_frame('{"kind":"event","event":null}') == Event(None)
+    assert read_child_frame('{"kind":"event","event":null}') == EventFrame(None)
     assert read_child_frame('{"kind":"approval_request","id":"x","body":null}') == ApprovalRequest(
         "x", None
     )
@@ -252,14 +252,14 @@ def test_an_empty_result_is_written_and_an_empty_transcript_is_not() -> None:
 )
 def test_numbers_are_those_of_the_other_end(written: str, read: float) -> None:
     frame = read_child_frame(f'{{"kind":"event","event":{written}}}')
-    assert isinstance(frame, Event)
+    assert isinstance(frame, EventFrame)
     assert (frame.event, type(frame.event)) == (read, type(read))
     assert math.copysign(1, frame.event) == math.copysign(1, read)
 
 
 def test_a_frame_as_deep_as_the_other_end_reads_is_read() -> None:
     deep = "[" * 126 + "]" * 126
-    assert isinstance(read_child_frame(f'{{"kind":"event","event":{deep}}}'), Event)
+    assert isinstance(read_child_frame(f'{{"kind":"event","event":{deep}}}'), EventFrame)
 
 
 def test_the_newer_versions_frames_are_known_and_kept() -> None:
@@ -268,7 +268,7 @@ def test_the_newer_versions_frames_are_known_and_kept() -> None:
         '"secrets":{"codex_provider_token":"t0ken"}}'
     )
     frame = read_parent_frame(run)
-    assert isinstance(frame, Run)
+    assert isinstance(frame, RunFrame)
     assert frame.more == {
         "project_id": "p",
         "execution_epoch": 7,
@@ -304,8 +304,8 @@ def test_a_terminal_keeps_its_watermark() -> None:
 
 def test_half_characters_and_huge_numbers_are_made_sendable() -> None:
     frame = read_child_frame(write_event({"a\ud800": "x\udfffy", "n": 10**400}).decode())
-    assert frame == Event({"a\ufffd": "x\ufffdy", "n": 1e308})
-    assert write_frame(Message("\ud800")).decode() == '{"kind":"message","text":"\ufffd"}'
+    assert frame == EventFrame({"a\ufffd": "x\ufffdy", "n": 1e308})
+    assert write_frame(MessageFrame("\ud800")).decode() == '{"kind":"message","text":"\ufffd"}'
 
 
 def test_what_is_no_json_is_not_written() -> None:
@@ -330,13 +330,13 @@ _JSON = st.recursive(
 )
 _ITEMS = st.lists(_JSON, max_size=3).map(tuple)
 _PARENT = st.one_of(
-    st.builds(Run, _TEXT, st.none() | _TEXT, _ITEMS),
+    st.builds(RunFrame, _TEXT, st.none() | _TEXT, _ITEMS),
     st.just(Cancel()),
-    st.builds(Message, _TEXT),
+    st.builds(MessageFrame, _TEXT),
     st.builds(ApprovalReply, _TEXT, st.booleans()),
 )
 _CHILD = st.one_of(
-    st.builds(Event, _JSON),
+    st.builds(EventFrame, _JSON),
     st.builds(ApprovalRequest, _TEXT, _JSON),
     st.builds(Terminal, st.sampled_from(Status), st.none() | _TEXT, st.none() | _TEXT, _ITEMS),
     st.builds(

@@ -4,13 +4,20 @@ from typing import Any
 
 import pytest
 
-from agents.fleet.event_mapping import NAME_LIMIT, PARAMS_BYTES, heard, name_of, params_of, words_of
+from agents.fleet.event_mapping import (
+    NAME_LIMIT,
+    PARAMS_BYTES,
+    name_of,
+    params_of,
+    to_model_event,
+    words_of,
+)
 from agents.llm.contract import ReasoningDelta, TextDelta
 
 
 def test_words_and_thoughts_are_heard():
-    assert heard({"type": "token", "content": "hi "}) == TextDelta("hi ")
-    assert heard({"type": "reasoning_token", "content": "hm"}) == ReasoningDelta("hm")
+    assert to_model_event({"type": "token", "content": "hi "}) == TextDelta("hi ")
+    assert to_model_event({"type": "reasoning_token", "content": "hm"}) == ReasoningDelta("hm")
 
 
 @pytest.mark.parametrize(
@@ -30,11 +37,11 @@ def test_words_and_thoughts_are_heard():
     ],
 )
 def test_nothing_else_is(event: Any):
-    assert heard(event) is None
+    assert to_model_event(event) is None
 
 
 def test_no_character_is_kept_that_no_database_stores():
-    assert heard({"type": "token", "content": "a\x00b"}) == TextDelta("a\ufffdb")
+    assert to_model_event({"type": "token", "content": "a\x00b"}) == TextDelta("a\ufffdb")
     assert name_of({"type": "to\x00ken"}) == "token"
     assert words_of({"question": "a\x00b"}, "question") == "a\ufffdb"
     nested = {"a\x00": ["b\x00", {"c": "d\x00"}], "n": 1}

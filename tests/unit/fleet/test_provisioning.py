@@ -11,13 +11,13 @@ from agents.fleet.provisioning import (
     Bus,
     Capabilities,
     Credential,
-    Executor,
     Identity,
     Limits,
-    ModelChoice,
     Placement,
     ProvisionSpec,
     Secrets,
+    SpecExecutor,
+    SpecModelChoice,
     read_spec,
     write_spec,
 )
@@ -60,7 +60,7 @@ def test_it_writes_what_the_other_side_writes_byte_for_byte(captured):
 def test_it_writes_a_default_document_from_values():
     spec = ProvisionSpec(
         identity=Identity("c-one", parent_id="p1", role="researcher", depth=1),
-        executor=Executor("echo"),
+        executor=SpecExecutor("echo"),
         fabric_dir="/srv/f",
         limits=Limits(idle_timeout_secs=2),
     )
@@ -212,14 +212,14 @@ _SPECS = st.builds(
         depth=st.integers(0, 9),
     ),
     executor=st.builds(
-        Executor,
+        SpecExecutor,
         kind=st.sampled_from(["echo", "bamboo_runtime", "script", "cli_adapter"]),
         command=_TEXT,
         args=st.lists(_TEXT, max_size=3).map(tuple),
     ),
     fabric_dir=_NAMES,
     storage_dir=st.none() | _NAMES,
-    model=st.none() | st.builds(ModelChoice, _TEXT, _TEXT),
+    model=st.none() | st.builds(SpecModelChoice, _TEXT, _TEXT),
     disabled_tools=st.lists(_TEXT, max_size=3).map(tuple),
     limits=st.builds(Limits, _COUNTS, _COUNTS, _COUNTS),
     secrets=st.builds(

@@ -5,7 +5,7 @@ from typing import Any
 import orjson
 import pytest
 
-from agents.hooks.verdict import Decision, HookAnswer, HookVerdict, answer_of, verdict_of
+from agents.hooks.verdict import HookAnswer, HookDecision, HookVerdict, answer_of, verdict_of
 
 INPUT = {"command": "ls", "description": "look"}
 
@@ -23,30 +23,30 @@ def test_silence_is_no_opinion_and_no_fault() -> None:
 @pytest.mark.parametrize("code", [2, 49])
 def test_exit_code_two_denies_with_what_it_said(code: int) -> None:
     said = answer(code, {"decision": "allow"}, "Not on a Friday.\n")
-    assert (said.decision, said.reason) == (Decision.DENY, "Not on a Friday.")
+    assert (said.decision, said.reason) == (HookDecision.DENY, "Not on a Friday.")
     assert answer(code).reason == "The hook guard refused the call."
 
 
 @pytest.mark.parametrize("code", [1, 3, 127, 137])
 def test_any_other_exit_code_is_no_opinion(code: int) -> None:
     said = answer(code, {"decision": "deny"}, "boom")
-    assert said.decision is Decision.NONE
+    assert said.decision is HookDecision.NONE
     assert said.fault == f"it ended with exit code {code}"
 
 
 @pytest.mark.parametrize(
     ("word", "decision"),
     [
-        ("allow", Decision.ALLOW),
-        ("approve", Decision.ALLOW),
-        ("DENY", Decision.DENY),
-        ("block", Decision.DENY),
-        ("ask", Decision.NONE),
-        (None, Decision.NONE),
-        (17, Decision.NONE),
+        ("allow", HookDecision.ALLOW),
+        ("approve", HookDecision.ALLOW),
+        ("DENY", HookDecision.DENY),
+        ("block", HookDecision.DENY),
+        ("ask", HookDecision.NONE),
+        (None, HookDecision.NONE),
+        (17, HookDecision.NONE),
     ],
 )
-def test_words_for_decisions(word: Any, decision: Decision) -> None:
+def test_words_for_decisions(word: Any, decision: HookDecision) -> None:
     assert answer(stdout={"decision": word, "reason": "r"}).decision is decision
 
 
@@ -62,12 +62,14 @@ def test_the_shape_of_another_agents_hooks_is_understood() -> None:
             }
         }
     )
-    assert said == HookAnswer("guard", "", Decision.DENY, "no", {"command": "pwd"}, "by the way")
+    assert said == HookAnswer(
+        "guard", "", HookDecision.DENY, "no", {"command": "pwd"}, "by the way"
+    )
 
 
 @pytest.mark.parametrize("said", [{"halt": True}, {"continue": False}])
 def test_a_hook_that_wants_the_turn_to_end_denies_the_call(said: dict[str, Any]) -> None:
-    assert answer(stdout=said).decision is Decision.DENY
+    assert answer(stdout=said).decision is HookDecision.DENY
 
 
 @pytest.mark.parametrize(
@@ -85,7 +87,7 @@ def test_broken_output_is_no_opinion(stdout: bytes, fault: str) -> None:
 
 def test_an_updated_input_that_is_no_object_is_left_out_and_the_rest_counts() -> None:
     said = answer(stdout={"decision": "allow", "updated_input": [1]})
-    assert said.decision is Decision.ALLOW
+    assert said.decision is HookDecision.ALLOW
     assert said.updated_input is None
     assert said.fault == "its updated_input is not an object"
 
@@ -108,21 +110,21 @@ def test_nobody_asked_decides_nothing() -> None:
 
 
 def test_one_that_denies_wins() -> None:
-    allow = HookAnswer("a", decision=Decision.ALLOW, updated_input={"command": "pwd"})
-    deny = HookAnswer("b", decision=Decision.DENY, reason="no")
-    also = HookAnswer("c", decision=Decision.DENY, reason="never")
+    allow = HookAnswer("a", decision=HookDecision.ALLOW, updated_input={"command": "pwd"})
+    deny = HookAnswer("b", decision=HookDecision.DENY, reason="no")
+    also = HookAnswer("c", decision=HookDecision.DENY, reason="never")
     verdict = verdict_of([allow, deny, also], INPUT)
-    assert verdict.decision is Decision.DENY
+    assert verdict.decision is HookDecision.DENY
     assert verdict.reason == "no\nnever"
     assert verdict.updated_input is None
 
 
 def test_one_that_allows_wins_over_silence_and_broken_ones() -> None:
     verdict = verdict_of(
-        [HookAnswer("a"), HookAnswer("b", decision=Decision.ALLOW), HookAnswer("c", fault="x")],
+        [HookAnswer("a"), HookAnswer("b", decision=HookDecision.ALLOW), HookAnswer("c", fault="x")],
         INPUT,
     )
-    assert verdict.decision is Decision.ALLOW
+    assert verdict.decision is HookDecision.ALLOW
     assert verdict.reason == ""
 
 
@@ -147,7 +149,7 @@ def test_clients_are_shown_who_said_what() -> None:
     verdict = verdict_of(
         [
             HookAnswer("a", "^bash$", updated_input={"command": "pwd"}),
-            HookAnswer("b", decision=Decision.ALLOW),
+            HookAnswer("b", decision=HookDecision.ALLOW),
         ],
         INPUT,
     )

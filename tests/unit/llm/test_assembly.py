@@ -2,7 +2,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agents.llm.assembly import Delta, ReplyAssembly
+from agents.llm.assembly import ReplyAssembly, ReplyDelta
 from agents.llm.contract import (
     ModelEvent,
     ReasoningDelta,
@@ -18,14 +18,18 @@ from agents.llm.errors import ReplyTooLarge
 from workspaces.log.parts import FinishReason, Reasoning, Text, ToolCall
 
 
-def fold(*events: ModelEvent) -> tuple[ReplyAssembly, list[Delta | None]]:
+def fold(*events: ModelEvent) -> tuple[ReplyAssembly, list[ReplyDelta | None]]:
     assembly = ReplyAssembly()
     return assembly, [assembly.apply(event, now=10) for event in events]
 
 
 def test_words_join_to_one_part_with_their_offsets() -> None:
     assembly, deltas = fold(TextDelta("Hé"), TextDelta("🙂"), TextDelta("!"))
-    assert deltas == [Delta(0, 0, "Hé", "text"), Delta(0, 2, "🙂", None), Delta(0, 3, "!", None)]
+    assert deltas == [
+        ReplyDelta(0, 0, "Hé", "text"),
+        ReplyDelta(0, 2, "🙂", None),
+        ReplyDelta(0, 3, "!", None),
+    ]
     assert assembly.parts() == (Text("Hé🙂!"),)
 
 
@@ -40,12 +44,12 @@ def test_text_behind_a_call_is_a_new_part() -> None:
     )
     header = {"type": "tool_call", "id": "c1", "name": "bash"}
     assert deltas == [
-        Delta(0, 0, "a", "text"),
-        Delta(1, 0, "", header),  # type: ignore[arg-type]
-        Delta(1, 0, '{"x":', None),
-        Delta(1, 5, "1}", None),
+        ReplyDelta(0, 0, "a", "text"),
+        ReplyDelta(1, 0, "", header),  # type: ignore[arg-type]
+        ReplyDelta(1, 0, '{"x":', None),
+        ReplyDelta(1, 5, "1}", None),
         None,
-        Delta(2, 0, "b", "text"),
+        ReplyDelta(2, 0, "b", "text"),
     ]
     assert assembly.parts() == (Text("a"), ToolCall("c1", "bash", '{"x":1}', True), Text("b"))
 
@@ -81,13 +85,13 @@ def test_unsigned_reasoning_ends_where_the_next_part_begins() -> None:
 
 def test_signed_reasoning_is_closed_to_further_thoughts() -> None:
     assembly, deltas = fold(ReasoningDelta("a"), ReasoningSigned("s"), ReasoningDelta("b"))
-    assert deltas == [Delta(0, 0, "a", "reasoning"), None, Delta(1, 0, "b", "reasoning")]
+    assert deltas == [ReplyDelta(0, 0, "a", "reasoning"), None, ReplyDelta(1, 0, "b", "reasoning")]
     assert [part.thinking for part in assembly.parts()] == ["a", "b"]  # type: ignore[union-attr]
 
 
 def test_a_signature_alone_makes_an_empty_reasoning() -> None:
     assembly, deltas = fold(ReasoningSigned("one"), ReasoningSigned("two"))
-    assert deltas == [Delta(0, 0, "", "reasoning"), Delta(1, 0, "", "reasoning")]
+    assert deltas == [ReplyDelta(0, 0, "", "reasoning"), ReplyDelta(1, 0, "", "reasoning")]
     assert [part.signature for part in assembly.parts()] == ["one", "two"]  # type: ignore[union-attr]
 
 
@@ -119,7 +123,7 @@ def test_a_restart_forgets_everything() -> None:
     assembly, _ = fold(TextDelta("a"), ToolCallStarted("c", "x"), Restarted(2, "because", 0.5))
     assert assembly.empty
     assert assembly.size == 0
-    assert assembly.apply(TextDelta("b")) == Delta(0, 0, "b", "text")
+    assert assembly.apply(TextDelta("b")) == ReplyDelta(0, 0, "b", "text")
     assert assembly.apply(ToolInputDelta("c", "1")) is None
 
 
@@ -139,7 +143,7 @@ def test_input_of_a_call_that_never_began_is_passed_over() -> None:
 def test_no_nul_reaches_the_database_and_offsets_stay_true() -> None:
     assembly, deltas = fold(TextDelta("a\x00b"), TextDelta("c"))
     assert assembly.parts() == (Text("a\ufffdbc"),)
-    assert deltas[1] == Delta(0, 3, "c", None)
+    assert deltas[1] == ReplyDelta(0, 3, "c", None)
 
 
 def test_a_reply_that_is_too_large_keeps_what_fitted() -> None:

@@ -2,7 +2,7 @@ from base64 import b64encode
 
 import pytest
 
-from agents.llm.content_parts import FILE_LIMIT, Image, Told, told_result, told_user
+from agents.llm.content_parts import FILE_LIMIT, Image, Told, result_parts, user_parts
 from agents.llm.history import UserTurn
 from workspaces.log.parts import Binary, ImageUrl, Part, ShellCommand, Text, ToolResult
 
@@ -10,7 +10,7 @@ PNG = b64encode(b"\x89PNG....").decode()
 
 
 def told(part: Part, *, sees: bool = True) -> Told:
-    (only,) = told_user(UserTurn((part,)), sees=sees)
+    (only,) = user_parts(UserTurn((part,)), sees=sees)
     return only
 
 
@@ -82,13 +82,13 @@ def test_a_shell_command_is_told_with_its_end() -> None:
 
 def test_a_message_is_never_empty() -> None:
     turn = UserTurn((ToolResult("a", "b", "c"),))
-    assert told_user(turn, sees=True) == ["(an empty message)"]
-    assert told_user(UserTurn((Text("a"), Text("b"))), sees=True) == ["a", "b"]
+    assert user_parts(turn, sees=True) == ["(an empty message)"]
+    assert user_parts(UserTurn((Text("a"), Text("b"))), sees=True) == ["a", "b"]
 
 
 def test_a_result_has_words_and_perhaps_an_image() -> None:
-    assert told_result(ToolResult("a", "x", "out"), sees=True) == ("out", None)
-    assert told_result(ToolResult("a", "x", " "), sees=True) == ("(no output)", None)
+    assert result_parts(ToolResult("a", "x", "out"), sees=True) == ("out", None)
+    assert result_parts(ToolResult("a", "x", " "), sees=True) == ("(no output)", None)
     shown = ToolResult("a", "x", "", data=PNG, mime_type="image/png")
-    assert told_result(shown, sees=True) == ("(an image)", Image("image/png", PNG))
-    assert "cannot see" in told_result(shown, sees=False)[0]
+    assert result_parts(shown, sees=True) == ("(an image)", Image("image/png", PNG))
+    assert "cannot see" in result_parts(shown, sees=False)[0]

@@ -4,7 +4,7 @@ from agents.tools.contract import BadArguments
 from agents.tools.lsp import locating
 from agents.tools.lsp.answers import Symbol
 from agents.tools.lsp.naming import SymbolName, matching, name_position, occurrences
-from agents.tools.lsp.positions import Position, Span, Text
+from agents.tools.lsp.positions import Position, PositionedText, Span
 
 
 def symbol(name: str, line: int, *children: Symbol, container: str = "") -> Symbol:
@@ -49,13 +49,13 @@ def test_flat_lists_tell_their_containers() -> None:
 
 
 def test_the_name_is_found_in_what_begins_with_its_keyword() -> None:
-    text = Text("async def run(): run()\n")
+    text = PositionedText("async def run(): run()\n")
     found = symbol("run", 0)
     assert name_position(found, SymbolName("run"), text) == Position(0, 10)
 
 
 def test_words_that_seem_to_be_defined_come_first() -> None:
-    text = Text("run()\nrunner()\n# run\ndef run():\n    self.run()\n")
+    text = PositionedText("run()\nrunner()\n# run\ndef run():\n    self.run()\n")
     found = occurrences(text, SymbolName("run"), most=10)
     assert [place.line for place in found] == [3, 0, 2, 4]
     inside = occurrences(text, SymbolName.parse("self.run"), most=1)
@@ -63,7 +63,7 @@ def test_words_that_seem_to_be_defined_come_first() -> None:
 
 
 def test_columns_of_words_are_in_the_servers_units() -> None:
-    (place,) = occurrences(Text("'\N{GRINNING FACE}' + run"), SymbolName("run"), most=5)
+    (place,) = occurrences(PositionedText("'\N{GRINNING FACE}' + run"), SymbolName("run"), most=5)
     assert place == Position(0, 7)
 
 

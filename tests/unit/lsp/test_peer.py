@@ -11,8 +11,8 @@ import pytest_asyncio
 
 from agents.tools.lsp.peer import (
     HEADER_LIMIT,
+    LspPeer,
     NoSuchMethod,
-    Peer,
     RequestFailed,
     encode,
     read_message,
@@ -23,7 +23,7 @@ from agents.tools.lsp.peer import (
 class Other:
     """The test's end, and what ours was told."""
 
-    peer: Peer
+    peer: LspPeer
     reader: asyncio.StreamReader
     writer: asyncio.StreamWriter
     notified: list[tuple[str, Any]] = field(default_factory=list)
@@ -50,7 +50,7 @@ async def other() -> AsyncIterator[Other]:
             raise RuntimeError
         raise NoSuchMethod
 
-    peer = Peer(
+    peer = LspPeer(
         reader,
         writer.transport,
         on_request=on_request,

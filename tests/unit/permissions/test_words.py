@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from permissions.policy.words import Doubt, Shape, Word, read_words
+from permissions.policy.words import Shape, Word, WordDoubt, read_words
 
 
 def read(source):
     def no_substitution(_start):
-        raise Doubt("It holds a substitution.")
+        raise WordDoubt("It holds a substitution.")
 
     data = source.encode().decode("latin-1")
     return read_words(data, 0, len(data), substitution=no_substitution)
@@ -80,12 +80,12 @@ def test_it_keeps_only_what_is_certain(source, text, shape):
     ],
 )  # fmt: skip
 def test_it_doubts_what_may_be_read_otherwise(source):
-    with pytest.raises(Doubt):
+    with pytest.raises(WordDoubt):
         read(source)
 
 
 def test_it_doubts_a_substitution_that_ends_behind_the_word():
-    with pytest.raises(Doubt):
+    with pytest.raises(WordDoubt):
         read_words("$(a)", 0, 3, substitution=lambda start: start + 4)
 
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from workspaces.log.blocked_writes import Blocked, BlockedWrites, Write
-from workspaces.log.failures import Failure
+from workspaces.log.blocked_writes import Blocked, BlockedWrites, QueuedWrite
+from workspaces.log.failures import DatabaseFailure
 from workspaces.log.outage import outage
 from workspaces.log.retries import FIRST_SECONDS, Backoff, limit_for_process
 
@@ -22,8 +22,8 @@ def _no_outage() -> Iterator[None]:
     limit_for_process(None)
 
 
-def write(workspace_id: str = "w", *, until: float | None = None) -> Write[Any]:
-    return Write(workspace_id, lambda tx: None, None, Future(), until)
+def write(workspace_id: str = "w", *, until: float | None = None) -> QueuedWrite[Any]:
+    return QueuedWrite(workspace_id, lambda tx: None, None, Future(), until)
 
 
 def make_due(blocked: BlockedWrites) -> None:
@@ -50,7 +50,7 @@ def test_nothing_is_blocked_at_first() -> None:
 def test_a_blocked_lane_keeps_its_writes_in_order_and_no_others() -> None:
     blocked = BlockedWrites()
     first, second, third = write(), write(), write()
-    blocked.block_lane("w", [first], Failure.LOCKED)
+    blocked.block_lane("w", [first], DatabaseFailure.LOCKED)
 
     assert blocked
     assert blocked.everything is None
@@ -60,31 +60,31 @@ def test_a_blocked_lane_keeps_its_writes_in_order_and_no_others() -> None:
     (group,) = blocked.groups()
     assert group.writes == [first, second]
 
-    blocked.block_lane("w", [third], Failure.FULL)
+    blocked.block_lane("w", [third], DatabaseFailure.FULL)
 
     (group,) = blocked.groups()
     assert group.writes == [third, first, second]  # what was tried comes before what was not
-    assert group.failure is Failure.FULL
+    assert group.failure is DatabaseFailure.FULL
 
 
 def test_a_lane_waits_longer_each_time() -> None:
     blocked = BlockedWrites()
     began = time.monotonic()
-    blocked.block_lane("w", [write()], Failure.LOCKED)
+    blocked.block_lane("w", [write()], DatabaseFailure.LOCKED)
     assert waits(blocked.groups()[0], 1, since=began)
 
     for times in (2, 3):
         make_due(blocked)
         for group in blocked.due():
             began = time.monotonic()
-            blocked.block_lane("w", group.writes, Failure.LOCKED)
+            blocked.block_lane("w", group.writes, DatabaseFailure.LOCKED)
         assert waits(blocked.groups()[0], times, since=began)
 
 
 def test_only_lanes_that_are_due_are_tried_and_each_once() -> None:
     blocked = BlockedWrites()
     for lane in ("a", "b", "c"):
-        blocked.block_lane(lane, [write(lane)], Failure.LOCKED)
+        blocked.block_lane(lane, [write(lane)], DatabaseFailure.LOCKED)
     a, b, c = blocked.groups()
     a.due_at = c.due_at = time.monotonic()
     b.due_at = time.monotonic() + 60
@@ -98,7 +98,7 @@ def test_only_lanes_that_are_due_are_tried_and_each_once() -> None:
 def test_a_write_without_a_workspace_waits_for_no_other() -> None:
     blocked = BlockedWrites()
     first, second = write(""), write("")
-    blocked.block_lane(first.lane, [first], Failure.LOCKED)
+    blocked.block_lane(first.lane, [first], DatabaseFailure.LOCKED)
 
     assert not blocked.takes(second)
     assert blocked.takes(first)
@@ -107,7 +107,7 @@ def test_a_write_without_a_workspace_waits_for_no_other() -> None:
 def test_the_next_try_is_that_of_the_lane_that_is_due_first() -> None:
     blocked = BlockedWrites()
     for lane in ("a", "b"):
-        blocked.block_lane(lane, [write(lane)], Failure.LOCKED)
+        blocked.block_lane(lane, [write(lane)], DatabaseFailure.LOCKED)
     a, b = blocked.groups()
     a.due_at, b.due_at = time.monotonic() + 60, time.monotonic() + 30
 
@@ -121,8 +121,8 @@ def test_the_next_try_is_that_of_the_lane_that_is_due_first() -> None:
 def test_while_everything_is_blocked_no_lane_is_tried() -> None:
     blocked = BlockedWrites()
     lane, other = write("lane"), write("other")
-    blocked.block_lane("lane", [lane], Failure.LOCKED)
-    blocked.block_all([other], Failure.UNREACHABLE)
+    blocked.block_lane("lane", [lane], DatabaseFailure.LOCKED)
+    blocked.block_all([other], DatabaseFailure.UNREACHABLE)
     everything, of_lane = blocked.groups()
     assert blocked.everything is everything
     of_lane.due_at = time.monotonic()
@@ -148,13 +148,13 @@ def test_while_everything_is_blocked_no_lane_is_tried() -> None:
 def test_when_everything_gets_blocked_the_other_lanes_are_not_tried() -> None:
     blocked = BlockedWrites()
     for lane in ("a", "b"):
-        blocked.block_lane(lane, [write(lane)], Failure.LOCKED)
+        blocked.block_lane(lane, [write(lane)], DatabaseFailure.LOCKED)
     make_due(blocked)
     tried = []
 
     for group in blocked.due():
         tried.append(group)
-        blocked.block_all(group.writes, Failure.UNREACHABLE)
+        blocked.block_all(group.writes, DatabaseFailure.UNREACHABLE)
 
     assert len(tried) == 1
     assert len(blocked.groups()) == 2
@@ -169,14 +169,14 @@ def test_what_was_not_tried_waits_behind_what_failed_and_longer_each_time() -> N
     blocked.keep_behind([untried], backoff)  # nothing is blocked: nothing is kept
     assert not blocked
 
-    blocked.block_all([failed], Failure.UNREACHABLE)
+    blocked.block_all([failed], DatabaseFailure.UNREACHABLE)
     assert blocked
-    blocked.block_all([earlier], Failure.LOCKED)
+    blocked.block_all([earlier], DatabaseFailure.LOCKED)
     began = time.monotonic()
     blocked.keep_behind([untried], backoff)
 
     assert blocked.everything is not None
-    assert blocked.everything.failure is Failure.LOCKED
+    assert blocked.everything.failure is DatabaseFailure.LOCKED
     assert blocked.everything.writes == [earlier, failed, untried]
     assert blocked.everything.backoff is backoff
     assert waits(blocked.everything, 4, since=began)
@@ -186,7 +186,7 @@ def test_everything_waits_longer_each_time() -> None:
     blocked = BlockedWrites()
     for times in (1, 2, 3):
         began = time.monotonic()
-        blocked.block_all([], Failure.UNREACHABLE)
+        blocked.block_all([], DatabaseFailure.UNREACHABLE)
         assert waits(blocked.groups()[0], times, since=began)
 
 

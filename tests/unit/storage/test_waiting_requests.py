@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from workspaces.log.blocked_writes import Write
+from workspaces.log.blocked_writes import QueuedWrite
 from workspaces.log.errors import DatabaseUnreachable
 from workspaces.log.write_answers import WaitingRequests
 
@@ -20,12 +20,12 @@ def requests(*, hangs_seconds: float = 0.05) -> WaitingRequests:
     return waiting
 
 
-def write(until: float | None) -> Write[Any]:
+def write(until: float | None) -> QueuedWrite[Any]:
     loop = asyncio.get_running_loop()
-    return Write("w", lambda tx: None, loop, loop.create_future(), until)
+    return QueuedWrite("w", lambda tx: None, loop, loop.create_future(), until)
 
 
-async def answered(asked: Write[Any]) -> None:
+async def answered(asked: QueuedWrite[Any]) -> None:
     async with asyncio.timeout(60):
         with pytest.raises(DatabaseUnreachable):
             await asked.answer

@@ -9,10 +9,10 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any
 
-from workspaces.log.transaction import Recorded
+from workspaces.log.transaction import RecordedEvent
 from workspaces.log.write_answers import AnyFuture, answer_all, answer_error
 
-EVENT = Recorded("w", 1, "run.started", "s", {}, b"{}", 0)
+EVENT = RecordedEvent("w", 1, "run.started", "s", {}, b"{}", 0)
 
 
 @dataclass
@@ -52,7 +52,7 @@ async def test_events_are_published_in_the_loop_before_the_answers() -> None:
     asked, thread = in_this_loop(), Asked(None, Future())
     seen: list[Any] = []
 
-    def publish(recorded: Sequence[Recorded]) -> None:
+    def publish(recorded: Sequence[RecordedEvent]) -> None:
         seen.append((threading.get_ident(), list(recorded), asked.answer.done()))
 
     from_thread(

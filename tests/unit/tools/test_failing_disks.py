@@ -5,12 +5,12 @@ from pathlib import Path
 
 from agents.tools.contract import FileMark, ToolRefusal
 from agents.tools.files import text_file
-from agents.tools.files.text_file import Form
+from agents.tools.files.text_file import TextForm
 from tests.doubles.failing_calls import run_while_failing
 
 
 def write(path: Path, text: str, *, expected: FileMark | None) -> None:
-    text_file.write(path, text, Form(), expected=expected)
+    text_file.write(path, text, TextForm(), expected=expected)
 
 
 def test_a_file_is_on_the_disk_before_it_replaces_another(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from agents.tools.contract import ToolRefusal
 from agents.tools.files import safe_files, text_file
-from agents.tools.files.text_file import Form
+from agents.tools.files.text_file import TextForm
 
 NOBODY = 65534
 LIMIT = 1_000
@@ -65,7 +65,7 @@ def test_a_file_that_cannot_be_replaced_is_written_in_place(public: Path) -> Non
 def test_a_new_file_is_refused_where_one_may_not_write(public: Path) -> None:
     path = locked(public, "old")
     with without_privileges(), pytest.raises(ToolRefusal, match="Permission denied"):
-        text_file.write(path.with_name("new"), "text", Form(), expected=None)
+        text_file.write(path.with_name("new"), "text", TextForm(), expected=None)
 
 
 def test_a_folder_on_the_way_need_not_be_readable(public: Path) -> None:
@@ -112,7 +112,7 @@ def test_writing_in_place_waits_for_no_pipe(tmp_path: Path) -> None:
 def test_nothing_is_written_in_the_place_of_a_folder(tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     with pytest.raises(ToolRefusal, match="not a regular file"):
-        text_file.write(tmp_path / "folder", "text", Form(), expected=None)
+        text_file.write(tmp_path / "folder", "text", TextForm(), expected=None)
     assert [entry.name for entry in tmp_path.iterdir()] == ["folder"]
 
 
@@ -127,7 +127,7 @@ def test_a_replaced_file_keeps_its_owner(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_text("old")
     os.chown(path, NOBODY, NOBODY)
-    text_file.write(path, "new", Form(), expected=text_file.mark(path))
+    text_file.write(path, "new", TextForm(), expected=text_file.mark(path))
     assert (path.stat().st_uid, path.stat().st_gid) == (NOBODY, NOBODY)
 
 
@@ -138,7 +138,7 @@ def test_a_replaced_file_keeps_its_attributes(tmp_path: Path) -> None:
         os.setxattr(path, "user.note", b"kept")
     except OSError:
         pytest.skip("this file system has no attributes")
-    text_file.write(path, "new", Form(), expected=text_file.mark(path))
+    text_file.write(path, "new", TextForm(), expected=text_file.mark(path))
     assert path.read_text() == "new"
     assert os.getxattr(path, "user.note") == b"kept"
 
@@ -160,15 +160,15 @@ def read_what_is_missing(folder: Path) -> None:
 
 
 def make_a_file(folder: Path) -> None:
-    text_file.write(folder / "deep" / "new" / "file", "new", Form(), expected=None)
+    text_file.write(folder / "deep" / "new" / "file", "new", TextForm(), expected=None)
 
 
 def replace_a_file(folder: Path) -> None:
-    text_file.write(folder / "file", "new", Form(), expected=text_file.mark(folder / "file"))
+    text_file.write(folder / "file", "new", TextForm(), expected=text_file.mark(folder / "file"))
 
 
 def overwrite_a_change(folder: Path) -> None:
-    text_file.write(folder / "file", "new", Form(), expected=None)
+    text_file.write(folder / "file", "new", TextForm(), expected=None)
 
 
 def write_in_place(folder: Path) -> None:

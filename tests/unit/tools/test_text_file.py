@@ -9,7 +9,7 @@ import pytest
 from agents.tools.contract import FileMark, ToolRefusal
 from agents.tools.files import text_file
 from agents.tools.files.safe_files import Stage, place
-from agents.tools.files.text_file import Form, NotText
+from agents.tools.files.text_file import NotText, TextForm
 
 LIMIT = 1_000_000
 
@@ -65,7 +65,7 @@ def test_it_keeps_the_mode_and_leaves_nothing_behind(tmp_path: Path) -> None:
     path = tmp_path / "script"
     path.write_text("a")
     path.chmod(0o751)
-    mark = text_file.write(path, "bb", Form(), expected=text_file.mark(path))
+    mark = text_file.write(path, "bb", TextForm(), expected=text_file.mark(path))
     assert stat.S_IMODE(path.stat().st_mode) == 0o751
     assert mark == text_file.mark(path) == FileMark(path.stat().st_mtime_ns, 2)
     assert [entry.name for entry in tmp_path.iterdir()] == ["script"]
@@ -73,7 +73,7 @@ def test_it_keeps_the_mode_and_leaves_nothing_behind(tmp_path: Path) -> None:
 
 def test_it_makes_a_new_file_with_its_folders(tmp_path: Path) -> None:
     path = tmp_path / "a" / "b" / "file"
-    text_file.write(path, "new", Form(), expected=None)
+    text_file.write(path, "new", TextForm(), expected=None)
     assert path.read_text() == "new"
     assert path.stat().st_nlink == 1
 
@@ -81,7 +81,7 @@ def test_it_makes_a_new_file_with_its_folders(tmp_path: Path) -> None:
 def test_it_does_not_write_over_a_file_that_appeared(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("theirs")
     with pytest.raises(ToolRefusal, match="changed in the meantime"):
-        text_file.write(tmp_path / "file", "ours", Form(), expected=None)
+        text_file.write(tmp_path / "file", "ours", TextForm(), expected=None)
     assert (tmp_path / "file").read_text() == "theirs"
 
 
@@ -91,10 +91,10 @@ def test_it_does_not_write_over_a_change(tmp_path: Path) -> None:
     mark = text_file.mark(path)
     path.write_text("theirs")
     with pytest.raises(ToolRefusal, match="changed in the meantime"):
-        text_file.write(path, "ours", Form(), expected=mark)
+        text_file.write(path, "ours", TextForm(), expected=mark)
     path.unlink()
     with pytest.raises(ToolRefusal, match="changed in the meantime"):
-        text_file.write(path, "ours", Form(), expected=mark)
+        text_file.write(path, "ours", TextForm(), expected=mark)
 
 
 def test_it_follows_no_link_that_took_the_files_place(tmp_path: Path) -> None:
@@ -104,7 +104,7 @@ def test_it_follows_no_link_that_took_the_files_place(tmp_path: Path) -> None:
     with pytest.raises(ToolRefusal):
         text_file.read(path, max_bytes=LIMIT)
     with pytest.raises(ToolRefusal):
-        text_file.write(path, "ours", Form(), expected=text_file.mark(secret))
+        text_file.write(path, "ours", TextForm(), expected=text_file.mark(secret))
     assert secret.read_text() == "secret"
 
 
@@ -112,7 +112,7 @@ def test_it_follows_no_link_that_took_a_folders_place(tmp_path: Path) -> None:
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "folder").symlink_to(tmp_path / "elsewhere")
     with pytest.raises(ToolRefusal):
-        text_file.write(tmp_path / "folder" / "file", "ours", Form(), expected=None)
+        text_file.write(tmp_path / "folder" / "file", "ours", TextForm(), expected=None)
     assert not list((tmp_path / "elsewhere").iterdir())
 
 
@@ -129,7 +129,7 @@ def test_it_touches_nothing_of_the_kernels(path: str) -> None:
     with pytest.raises(ToolRefusal, match="not a file on a disk"):
         text_file.read(Path(path), max_bytes=LIMIT)
     with pytest.raises(ToolRefusal, match="not a file on a disk"):
-        text_file.write(Path(path), "x", Form(), expected=None)
+        text_file.write(Path(path), "x", TextForm(), expected=None)
 
 
 def test_it_refuses_folders_and_what_is_too_large(tmp_path: Path) -> None:
@@ -207,7 +207,7 @@ def test_a_file_that_cannot_be_written_whole_stays_as_it_was(tmp_path: Path) -> 
 def test_a_new_file_has_the_mode_that_the_umask_leaves(tmp_path: Path) -> None:
     before = os.umask(0o002)
     try:
-        text_file.write(tmp_path / "file", "x", Form(), expected=None)
+        text_file.write(tmp_path / "file", "x", TextForm(), expected=None)
     finally:
         os.umask(before)
     assert stat.S_IMODE((tmp_path / "file").stat().st_mode) == 0o664

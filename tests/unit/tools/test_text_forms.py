@@ -12,7 +12,7 @@ import pytest
 
 from agents.tools.contract import FileMark, ToolRefusal
 from agents.tools.files import text_file
-from agents.tools.files.text_file import Form, NotText
+from agents.tools.files.text_file import NotText, TextForm
 
 LARGE = 32 << 20  # takes so long to read that another thread has its turn
 WHITE_SPACE_AND_ESCAPE = {*b"\t\n\f\r\x1b"}
@@ -78,7 +78,7 @@ def test_line_ends_are_those_that_every_line_has(raw: bytes, newline: str) -> No
 
 
 def test_a_new_file_is_utf8_with_plain_lines(tmp_path: Path) -> None:
-    text_file.write(tmp_path / "file", "é\n", Form(), expected=None)
+    text_file.write(tmp_path / "file", "é\n", TextForm(), expected=None)
     assert (tmp_path / "file").read_bytes() == b"\xc3\xa9\n"
 
 

@@ -17,7 +17,7 @@ from agents.tools.shell.tree_limits import (
     CommandGroup,
     Sampler,
     TreeLimits,
-    Usage,
+    TreeUsage,
     delegated_group,
     exceeded_by,
     usage_below,
@@ -63,14 +63,16 @@ def test_a_tree_is_measured_without_its_root() -> None:
 @pytest.mark.parametrize(
     ("usage", "limits", "exceeded"),
     [
-        (Usage({}, 0), TreeLimits(), ""),
-        (Usage({GONE: 100}, 10), TreeLimits(100, 10, 0), ""),
-        (Usage({os.getpid(): 101}, 1), TreeLimits(100, 10, 0), MEMORY),
-        (Usage({GONE: 1}, 11), TreeLimits(100, 10, 0), PROCESSES),
-        (Usage({GONE: 101}, 11), NO_LIMITS, ""),
+        (TreeUsage({}, 0), TreeLimits(), ""),
+        (TreeUsage({GONE: 100}, 10), TreeLimits(100, 10, 0), ""),
+        (TreeUsage({os.getpid(): 101}, 1), TreeLimits(100, 10, 0), MEMORY),
+        (TreeUsage({GONE: 1}, 11), TreeLimits(100, 10, 0), PROCESSES),
+        (TreeUsage({GONE: 101}, 11), NO_LIMITS, ""),
     ],
 )
-def test_usage_is_compared_with_the_limits(usage: Usage, limits: TreeLimits, exceeded: str) -> None:
+def test_usage_is_compared_with_the_limits(
+    usage: TreeUsage, limits: TreeLimits, exceeded: str
+) -> None:
     assert exceeded_by(usage, limits) == exceeded
 
 
@@ -78,7 +80,7 @@ def test_pages_that_processes_share_count_once() -> None:
     """Its own share is what counts when the plain sum is above the limit."""
     exact, _ = tree_limits._proportional_bytes(os.getpid())
     assert exact > 0
-    assert exceeded_by(Usage({os.getpid(): exact * 10}, 1), TreeLimits(exact * 5, 10, 0)) == ""
+    assert exceeded_by(TreeUsage({os.getpid(): exact * 10}, 1), TreeLimits(exact * 5, 10, 0)) == ""
 
 
 def test_processes_that_have_ended_since_they_were_counted_hold_nothing() -> None:
@@ -86,7 +88,7 @@ def test_processes_that_have_ended_since_they_were_counted_hold_nothing() -> Non
     ended = subprocess.Popen(["true"])
     try:
         os.waitid(os.P_PID, ended.pid, os.WEXITED | os.WNOWAIT)  # nobody has taken its exit code
-        usage = Usage({GONE: 150 * MIB, ended.pid: 150 * MIB}, 2)
+        usage = TreeUsage({GONE: 150 * MIB, ended.pid: 150 * MIB}, 2)
         assert exceeded_by(usage, TreeLimits(200 * MIB, 10, 0)) == ""
     finally:
         ended.wait()

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agents.tools.contract import ToolRefusal
-from agents.tools.web.fetching import Decoder
+from agents.tools.web.fetching import BodyDecoder
 from agents.tools.web.pages import decoded
 from agents.tools.web.sourcegraph import code_matches
 
@@ -29,7 +29,7 @@ PACKERS = {
 }
 
 
-def unpacked(decoder: Decoder, body: bytes, size: int) -> bytes:
+def unpacked(decoder: BodyDecoder, body: bytes, size: int) -> bytes:
     chunks = [body[at : at + size] for at in range(0, len(body), size)]
     return b"".join(piece for chunk in chunks for piece in decoder.feed(chunk))
 
@@ -40,28 +40,28 @@ def unpacked(decoder: Decoder, body: bytes, size: int) -> bytes:
     encoding=st.sampled_from(sorted(PACKERS)),
 )
 def test_it_unpacks_however_the_network_cuts(body: bytes, size: int, encoding: str) -> None:
-    decoder = Decoder(encoding)
+    decoder = BodyDecoder(encoding)
     assert unpacked(decoder, PACKERS[encoding](body), size) == body
     assert decoder.is_whole
 
 
 def test_it_unpacks_deflate_without_its_head() -> None:
-    assert unpacked(Decoder("deflate"), raw_deflate(b"words " * 100), 7) == b"words " * 100
+    assert unpacked(BodyDecoder("deflate"), raw_deflate(b"words " * 100), 7) == b"words " * 100
 
 
 def test_it_unpacks_several_packets_in_one_body() -> None:
     body = gzip.compress(b"one ") + gzip.compress(b"two") + b"\0\0filling"
-    assert unpacked(Decoder("gzip"), body, 5000) == b"one two"
+    assert unpacked(BodyDecoder("gzip"), body, 5000) == b"one two"
 
 
 def test_it_gives_a_bomb_in_small_pieces() -> None:
     bomb = gzip.compress(b"\0" * 50_000_000)
-    pieces = Decoder("gzip").feed(bomb)
+    pieces = BodyDecoder("gzip").feed(bomb)
     assert len(next(pieces)) <= 128 * 1024
 
 
 def test_it_knows_that_half_is_missing() -> None:
-    decoder = Decoder("gzip")
+    decoder = BodyDecoder("gzip")
     list(decoder.feed(gzip.compress(b"words " * 1000)[:20]))
     assert not decoder.is_whole
 
@@ -69,13 +69,13 @@ def test_it_knows_that_half_is_missing() -> None:
 @given(st.binary(min_size=1, max_size=200), st.sampled_from(["gzip", "deflate"]))
 def test_it_refuses_rubbish_and_never_breaks(body: bytes, encoding: str) -> None:
     with suppress(ToolRefusal):
-        list(Decoder(encoding).feed(body))
+        list(BodyDecoder(encoding).feed(body))
 
 
 @pytest.mark.parametrize("encoding", ["br", "zstd", "gzip, gzip", "x"])
 def test_it_refuses_what_was_not_asked_for(encoding: str) -> None:
     with pytest.raises(ToolRefusal, match="not requested"):
-        Decoder(encoding)
+        BodyDecoder(encoding)
 
 
 @given(st.binary(max_size=300), st.text(max_size=20), st.booleans())

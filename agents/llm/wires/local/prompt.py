@@ -12,7 +12,7 @@ from typing import Any
 
 import orjson
 
-from agents.llm.content_parts import Image, told_result, told_user
+from agents.llm.content_parts import Image, result_parts, user_parts
 from agents.llm.contract import ModelRequest, ToolSpec
 from agents.llm.history import AssistantTurn, UserTurn, repaired
 from agents.llm.wires.offline_plans import plan_for
@@ -177,7 +177,7 @@ def _history(messages: tuple[Message, ...]) -> list[Json]:
         if isinstance(turn, UserTurn):
             words = [
                 "(an image)" if isinstance(item, Image) else item
-                for item in told_user(turn, sees=False)
+                for item in user_parts(turn, sees=False)
             ]
             told.append(("user", "\n".join(words)))
         else:
@@ -201,7 +201,7 @@ def _reply(turn: AssistantTurn) -> list[tuple[str, str]]:
     used = [f"I use the tool {call.name} with {_cut(call.input, 200)}." for call in calls]
     told = [("assistant", "\n".join([words, *used] if words else used))]
     for result in turn.results:
-        text, _image = told_result(result, sees=False)
+        text, _image = result_parts(result, sees=False)
         told.append(("user", f"The tool {result.name} answers:\n{_cut(text, RESULT_BYTES)}"))
     return told
 

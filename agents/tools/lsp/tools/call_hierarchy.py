@@ -9,7 +9,7 @@ from typing import Any
 from agents.llm.contract import ToolSpec
 from agents.tools import arguments
 from agents.tools.contract import BadArguments, Question, ToolContext, ToolOutcome
-from agents.tools.description import beside
+from agents.tools.description import load_description
 from agents.tools.files.paths import shown
 from agents.tools.lsp import locating
 from agents.tools.lsp.answers import CallEnd
@@ -31,7 +31,7 @@ class CallHierarchy:
     parallel = True
     spec = ToolSpec(
         name="lsp_call_hierarchy",
-        description=beside(__file__),
+        description=load_description(__file__),
         schema={
             "type": "object",
             "properties": {

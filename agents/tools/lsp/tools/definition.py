@@ -8,10 +8,10 @@ from typing import Any
 
 from agents.llm.contract import ToolSpec
 from agents.tools.contract import Question, ToolContext, ToolOutcome
-from agents.tools.description import beside
+from agents.tools.description import load_description
 from agents.tools.files.paths import shown
 from agents.tools.lsp import locating
-from agents.tools.lsp.answers import Place
+from agents.tools.lsp.answers import CodeLocation
 from agents.tools.lsp.locating import Candidate, SymbolArgs, first_answer
 from agents.tools.lsp.showing import Quotes
 from agents.tools.lsp.workspace import WorkspaceServers
@@ -24,7 +24,7 @@ class Definition:
     parallel = True
     spec = ToolSpec(
         name="lsp_definition",
-        description=beside(__file__),
+        description=load_description(__file__),
         schema=locating.SCHEMA,
     )
     parse = staticmethod(locating.parse)
@@ -49,11 +49,11 @@ class Definition:
         return await asyncio.to_thread(_told, found, context)
 
 
-async def _ask(at: Candidate) -> Sequence[Place] | None:
+async def _ask(at: Candidate) -> Sequence[CodeLocation] | None:
     return await at.client.definition(at.path, at.position) or None
 
 
-def _told(found: Sequence[Place], context: ToolContext) -> ToolOutcome:
+def _told(found: Sequence[CodeLocation], context: ToolContext) -> ToolOutcome:
     quotes = Quotes(context)
     blocks: list[str] = []
     metadata: dict[str, Any] = {}

@@ -11,12 +11,12 @@ from typing import Any
 from agents.llm.contract import ToolSpec
 from agents.tools import arguments
 from agents.tools.contract import Question, ToolContext, ToolOutcome, ToolRefusal
-from agents.tools.description import beside
+from agents.tools.description import load_description
 from agents.tools.limits import MAX_PATH_BYTES
 from agents.tools.lsp.diagnostics import Severity
 from agents.tools.lsp.locating import START_SECONDS, inner_path
 from agents.tools.lsp.reports import Told, section, summary
-from agents.tools.lsp.server import Server
+from agents.tools.lsp.server import LanguageServerProcess
 from agents.tools.lsp.service import hear_of, look_again, shown_path
 from agents.tools.lsp.workspace import WorkspaceServers
 
@@ -34,7 +34,7 @@ class Diagnostics:
     parallel = True
     spec = ToolSpec(
         name="lsp_diagnostics",
-        description=beside(__file__),
+        description=load_description(__file__),
         schema={
             "type": "object",
             "properties": {
@@ -97,7 +97,7 @@ class Diagnostics:
         return ToolOutcome("\n".join(part for part in parts if part))
 
 
-def _ready(servers: Sequence[Server]) -> list[Server]:
+def _ready(servers: Sequence[LanguageServerProcess]) -> list[LanguageServerProcess]:
     """Raises ``ToolRefusal`` when none is."""
     ready = [server for server in servers if server.client is not None]
     if not ready:
@@ -107,7 +107,7 @@ def _ready(servers: Sequence[Server]) -> list[Server]:
     return ready
 
 
-def _told(servers: Sequence[Server], root: Path) -> list[tuple[str, Told]]:
+def _told(servers: Sequence[LanguageServerProcess], root: Path) -> list[tuple[str, Told]]:
     """Each diagnostic with the path of its file."""
     return [
         (name, Told(shown_path(name, root), server.plan.name, diagnostic))

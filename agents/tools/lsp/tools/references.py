@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 from agents.llm.contract import ToolSpec
 from agents.tools.contract import Question, ToolContext, ToolOutcome
-from agents.tools.description import beside
+from agents.tools.description import load_description
 from agents.tools.lsp import locating
-from agents.tools.lsp.answers import Place
+from agents.tools.lsp.answers import CodeLocation
 from agents.tools.lsp.locating import Candidate, SymbolArgs, first_answer
 from agents.tools.lsp.showing import by_file
 from agents.tools.lsp.workspace import WorkspaceServers
@@ -21,7 +21,7 @@ class References:
     parallel = True
     spec = ToolSpec(
         name="lsp_references",
-        description=beside(__file__),
+        description=load_description(__file__),
         schema=locating.SCHEMA,
     )
     parse = staticmethod(locating.parse)
@@ -51,5 +51,5 @@ class References:
         )
 
 
-async def _ask(at: Candidate) -> Sequence[Place] | None:
+async def _ask(at: Candidate) -> Sequence[CodeLocation] | None:
     return await at.client.references(at.path, at.position) or None

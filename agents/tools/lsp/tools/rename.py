@@ -10,7 +10,7 @@ from typing import Any
 
 from agents.llm.contract import ToolSpec
 from agents.tools.contract import Question, ToolContext, ToolOutcome, ToolRefusal
-from agents.tools.description import beside
+from agents.tools.description import load_description
 from agents.tools.files import approval_snapshot, changes, text_file
 from agents.tools.files.changes import Change
 from agents.tools.files.paths import is_inside, resolve, shown
@@ -20,7 +20,7 @@ from agents.tools.lsp import locating
 from agents.tools.lsp.documents import MOST_OPEN
 from agents.tools.lsp.locating import Candidate, SymbolArgs, first_answer
 from agents.tools.lsp.naming import SymbolName
-from agents.tools.lsp.positions import Edit, EditsClash, Text
+from agents.tools.lsp.positions import EditsClash, PositionedText, TextEdit
 from agents.tools.lsp.service import report_changes
 from agents.tools.lsp.workspace import WorkspaceServers
 
@@ -29,7 +29,7 @@ _SHOWN_BYTES = 2 * MAX_TEXT_BYTES
 
 
 async def plan(
-    edits: Mapping[Path, Sequence[Edit]], encoding: str, context: ToolContext, *, first: Path
+    edits: Mapping[Path, Sequence[TextEdit]], encoding: str, context: ToolContext, *, first: Path
 ) -> list[Change]:
     """The file that was asked about first. Raises ``ToolRefusal``."""
     if len(edits) > MAX_FILES:
@@ -92,7 +92,7 @@ def contents(planned: Sequence[Change], context: ToolContext) -> dict[str, str]:
     return {"file_path": first, "old_content": "\n".join(old), "new_content": "\n".join(new)}
 
 
-def _change(path: Path, edits: Sequence[Edit], encoding: str, context: ToolContext) -> Change:
+def _change(path: Path, edits: Sequence[TextEdit], encoding: str, context: ToolContext) -> Change:
     resolved = resolve(str(path), context)
     if not is_inside(resolved, context.working_dir):
         raise ToolRefusal(f"{resolved} would change as well, which is outside of the workspace.")
@@ -101,9 +101,9 @@ def _change(path: Path, edits: Sequence[Edit], encoding: str, context: ToolConte
     except FileNotFoundError:
         raise ToolRefusal(f"{resolved} would change, but is not there any more.") from None
     if file.form.newline == "\r\n":
-        edits = [Edit(edit.span, edit.text.replace("\r\n", "\n")) for edit in edits]
+        edits = [TextEdit(edit.span, edit.text.replace("\r\n", "\n")) for edit in edits]
     try:
-        after = Text(file.text, encoding).apply(edits)
+        after = PositionedText(file.text, encoding).apply(edits)
     except EditsClash:
         raise ToolRefusal(
             f"The language server's edits of {resolved} contradict themselves."
@@ -134,7 +134,7 @@ class Rename:
     parallel = False
     spec = ToolSpec(
         name="lsp_rename",
-        description=beside(__file__),
+        description=load_description(__file__),
         schema={
             "type": "object",
             "properties": {
@@ -194,7 +194,7 @@ class Rename:
 
     async def _planned(
         self,
-        edits: Mapping[Path, Sequence[Edit]],
+        edits: Mapping[Path, Sequence[TextEdit]],
         at: Candidate,
         context: ToolContext,
         args: RenameArgs,
@@ -213,7 +213,7 @@ class Rename:
 
 async def _edits(
     at: Candidate, new_name: str, context: ToolContext
-) -> Mapping[Path, Sequence[Edit]]:
+) -> Mapping[Path, Sequence[TextEdit]]:
     """Edits of texts that the server has from us.
 
     What it read from the disk by itself may be older, or counted otherwise (with a byte

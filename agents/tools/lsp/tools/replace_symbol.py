@@ -15,7 +15,7 @@ from agents.tools.contract import (
     ToolOutcome,
     ToolRefusal,
 )
-from agents.tools.description import beside
+from agents.tools.description import load_description
 from agents.tools.files import changes
 from agents.tools.files.changes import Change
 from agents.tools.files.paths import shown
@@ -24,7 +24,7 @@ from agents.tools.lsp import locating
 from agents.tools.lsp.locating import client_for, inner_path
 from agents.tools.lsp.naming import FoundSymbol, SymbolName, matching
 from agents.tools.lsp.peer import RequestFailed
-from agents.tools.lsp.positions import Text
+from agents.tools.lsp.positions import PositionedText
 from agents.tools.lsp.service import report_changes
 from agents.tools.lsp.workspace import WorkspaceServers
 
@@ -120,7 +120,7 @@ class ReplaceSymbol:
     parallel = False
     spec = ToolSpec(
         name="lsp_replace_symbol",
-        description=beside(__file__),
+        description=load_description(__file__),
         schema={
             "type": "object",
             "properties": {
@@ -207,7 +207,7 @@ class ReplaceSymbol:
             raise ToolRefusal(str(failed)) from None
         wanted = SymbolName.parse(args.symbol)
         found = _only(matching(symbols, wanted), args, shown(path, context))
-        text = Text(before.text, client.abilities.encoding)
+        text = PositionedText(before.text, client.abilities.encoding)
         start, end = text.offset(found.symbol.span.start), text.offset(found.symbol.span.end)
         if start >= end or wanted.name not in before.text[start:end]:
             raise ToolRefusal(

@@ -9,9 +9,9 @@ from typing import Any
 from agents.llm.contract import ToolSpec
 from agents.tools import arguments
 from agents.tools.contract import Question, ToolContext, ToolOutcome, ToolRefusal
-from agents.tools.description import beside
+from agents.tools.description import load_description
 from agents.tools.lsp.locating import START_SECONDS
-from agents.tools.lsp.states import State
+from agents.tools.lsp.states import LanguageServerStatus
 from agents.tools.lsp.workspace import WorkspaceServers
 
 
@@ -24,7 +24,7 @@ class Restart:
     parallel = False
     spec = ToolSpec(
         name="lsp_restart",
-        description=beside(__file__),
+        description=load_description(__file__),
         schema={
             "type": "object",
             "properties": {
@@ -55,7 +55,7 @@ class Restart:
                 )
             chosen = [known[args.name]]
         else:
-            idle = (State.UNSTARTED, State.DISABLED)
+            idle = (LanguageServerStatus.UNSTARTED, LanguageServerStatus.DISABLED)
             chosen = [server for server in known.values() if server.state not in idle]
         if not chosen:
             raise ToolRefusal("No language server has been started yet.")

@@ -9,7 +9,7 @@ from typing import Any
 from agents.llm.contract import ToolSpec
 from agents.tools import arguments
 from agents.tools.contract import Question, ToolContext, ToolOutcome, ToolRefusal
-from agents.tools.description import beside
+from agents.tools.description import load_description
 from agents.tools.files.paths import shown
 from agents.tools.limits import MAX_PATH_BYTES
 from agents.tools.lsp.answers import Symbol
@@ -30,7 +30,7 @@ class Symbols:
     parallel = True
     spec = ToolSpec(
         name="lsp_symbols",
-        description=beside(__file__),
+        description=load_description(__file__),
         schema={
             "type": "object",
             "properties": {"file_path": {"type": "string", "description": "The file to outline."}},

@@ -9,12 +9,12 @@ from typing import Any
 from agents.llm.contract import ToolSpec
 from agents.tools import arguments
 from agents.tools.contract import Question, ToolContext, ToolOutcome, ToolRefusal
-from agents.tools.description import beside
+from agents.tools.description import load_description
 from agents.tools.limits import cut_middle
 from agents.tools.mcp.limits import MAX_NAME_CHARS, MAX_RESULT_CHARS
-from agents.tools.mcp.server import Server
+from agents.tools.mcp.server import McpServerClient
 
-FindServer = Callable[[str], Server | None]
+FindServer = Callable[[str], McpServerClient | None]
 MCP_NAME = {"type": "string", "description": "The name of the MCP server."}
 
 
@@ -27,7 +27,7 @@ class ListMcpResources:
     parallel = True
     spec = ToolSpec(
         name="list_mcp_resources",
-        description=beside(__file__),
+        description=load_description(__file__),
         schema={"type": "object", "properties": {"mcp_name": MCP_NAME}, "required": ["mcp_name"]},
     )
 
@@ -69,7 +69,7 @@ def server_name(given: Mapping[str, Any]) -> str:
     return arguments.text(given, "mcp_name", max_bytes=4 * MAX_NAME_CHARS, blank=False)
 
 
-def found(find: FindServer, name: str) -> Server:
+def found(find: FindServer, name: str) -> McpServerClient:
     server = find(name)
     if server is None:
         raise ToolRefusal(f"There is no MCP server {name!r}.")

@@ -9,7 +9,7 @@ from typing import Any
 from agents.llm.contract import ToolSpec
 from agents.tools import arguments
 from agents.tools.contract import Question, ToolContext, ToolOutcome, ToolRefusal
-from agents.tools.description import beside
+from agents.tools.description import load_description
 from agents.tools.limits import cut_middle
 from agents.tools.mcp.contract import McpFailed, ResourceContent
 from agents.tools.mcp.limits import MAX_RESULT_CHARS, MAX_URI_CHARS
@@ -26,7 +26,7 @@ class ReadMcpResource:
     parallel = True
     spec = ToolSpec(
         name="read_mcp_resource",
-        description=beside(__file__),
+        description=load_description(__file__),
         schema={
             "type": "object",
             "properties": {

@@ -18,7 +18,7 @@ from agents.tools.contract import (
 from agents.tools.mcp.contract import McpFailed, OfferedTool
 from agents.tools.mcp.limits import MAX_CALL_BYTES
 from agents.tools.mcp.schemas import fault_in
-from agents.tools.mcp.server import Server
+from agents.tools.mcp.server import McpServerClient
 
 Arguments = Mapping[str, Any]
 
@@ -27,7 +27,7 @@ class McpTool:
     # Nobody knows what it does to the world.
     parallel = False
 
-    def __init__(self, name: str, offered: OfferedTool, server: Server) -> None:
+    def __init__(self, name: str, offered: OfferedTool, server: McpServerClient) -> None:
         self.spec = ToolSpec(
             name=name,
             description=offered.description or f"{offered.name}, of the MCP server {server.name}.",

@@ -7,21 +7,21 @@ from pathlib import Path
 
 import pytest
 
-from agents.fleet.parent.child import Child
+from agents.fleet.parent.child import RunningChild
 from agents.fleet.parent.spawning import Launch, spawn_child
-from agents.fleet.provisioning import Executor, Identity, Limits, ProvisionSpec
+from agents.fleet.provisioning import Identity, Limits, ProvisionSpec, SpecExecutor
 
 ROOT = Path(__file__).parents[4]
 FOREIGN = (sys.executable, "-m", "tests.doubles.foreign_child")
 OWN = (sys.executable, str(ROOT / "manage.py"), "runchild")
 
-Start = Callable[..., Awaitable[Child]]
+Start = Callable[..., Awaitable[RunningChild]]
 
 
 def make_spec(tmp_path: Path, *, kind="script", reusable=False, role="tester", **more):
     return ProvisionSpec(
         identity=Identity(f"c-{uuid.uuid4()}", parent_id="p", role=role, depth=1),
-        executor=Executor(kind),
+        executor=SpecExecutor(kind),
         fabric_dir=str(tmp_path / "fabric"),
         storage_dir=str(tmp_path / "storage"),
         limits=Limits(idle_timeout_secs=30),
@@ -38,7 +38,7 @@ def launch(command=FOREIGN, **changes) -> Launch:
 async def start(tmp_path) -> AsyncIterator[Start]:
     started = []
 
-    async def start_child(command=FOREIGN, *, ping_seconds=15.0, **spec) -> Child:
+    async def start_child(command=FOREIGN, *, ping_seconds=15.0, **spec) -> RunningChild:
         how = launch(command, ping_seconds=ping_seconds)
         child = await spawn_child(make_spec(tmp_path, **spec), how)
         started.append(child)

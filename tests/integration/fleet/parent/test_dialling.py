@@ -16,9 +16,9 @@ from cryptography.x509.oid import NameOID
 from websockets.asyncio.server import serve
 
 from agents.fleet import records
-from agents.fleet.parent.connection import Connection, dial
+from agents.fleet.parent.connection import ChildConnection, dial
 from agents.fleet.parent.errors import (
-    ConnectionLost,
+    ChildConnectionLost,
     DialFailed,
     FleetError,
     NoSuchChild,
@@ -26,7 +26,7 @@ from agents.fleet.parent.errors import (
 )
 from agents.fleet.parent.outcome import Order
 from agents.fleet.parent.spawning import Remote, reach_recorded, reach_remote
-from agents.fleet.wire import BadFrame, Cancel, Event, Message, Terminal
+from agents.fleet.wire import BadFrame, Cancel, EventFrame, MessageFrame, Terminal
 from tests.integration.fleet.parent.listening import Ears
 
 
@@ -59,8 +59,8 @@ async def test_a_bad_text_is_an_error_and_the_socket_stays_usable():
         for _ in range(2):
             with pytest.raises(BadFrame):
                 await connection.next_frame()
-        assert await connection.next_frame() == Event(2)
-        await connection.send(Message("still here"))
+        assert await connection.next_frame() == EventFrame(2)
+        await connection.send(MessageFrame("still here"))
         terminal = await connection.next_frame()
         assert isinstance(terminal, Terminal)
         assert await connection.next_frame() is None
@@ -108,7 +108,7 @@ async def test_closing_sends_an_empty_close_and_does_not_wait():
         close = await ended
         assert (close.code, close.reason) == (1005, "")  # as an empty one is told
         assert not connection.is_open
-        with pytest.raises(ConnectionLost):
+        with pytest.raises(ChildConnectionLost):
             await connection.send(Cancel())
         assert await connection.next_frame() is None
 
@@ -268,7 +268,7 @@ async def test_invalid_utf_8_loses_the_connection():
         await socket.wait_closed()
 
     async with served(child) as endpoint, dialled(endpoint) as connection:
-        with pytest.raises(ConnectionLost):
+        with pytest.raises(ChildConnectionLost):
             await connection.next_frame()
         assert await connection.next_frame() is None
 
@@ -318,4 +318,4 @@ def test_every_error_has_a_code_and_a_sentence():
     kinds = [FleetError, *FleetError.__subclasses__(), Unauthorized]
     assert len({kind.code for kind in kinds}) == len(kinds)
     assert all(kind().sentence.endswith(".") for kind in kinds)
-    assert Connection.__doc__
+    assert ChildConnection.__doc__

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agents.tools.contract import BadArguments, ChildEnded, ErrandTool, ToolOutcome, ToolRefusal
+from agents.tools.contract import BadArguments, ChildEnded, DelegatingTool, ToolOutcome, ToolRefusal
 from agents.tools.search.grep import GREP
 from agents.tools.web.agentic_fetch import AgenticFetch
 from agents.tools.web.sourcegraph import Sourcegraph
@@ -67,7 +67,7 @@ async def test_web_fetch_keeps_a_long_page_for_searching(
 
 async def test_agentic_fetch_sends_a_child_to_a_folder_of_its_own(desk: Desk) -> None:
     tool = AgenticFetch()
-    assert isinstance(tool, ErrandTool)
+    assert isinstance(tool, DelegatingTool)
     args = tool.parse({"url": "https://example.org/x", "prompt": "What is it?"})
     question = await tool.question(args, desk.context)
     assert question is not None
