@@ -1,4 +1,7 @@
-"""Accepting a prompt: durable when this returns, whatever becomes of who asked."""
+"""Accepts a prompt or a request for a summary: one transaction stores the run and its event.
+
+The run is durable when this returns, even if the client has left.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Answering a permission request: the first answer wins and lets its run go on."""
+"""Stores answers to permission requests and questions. The first one counts and resumes the run."""
 
 from __future__ import annotations
 

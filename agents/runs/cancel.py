@@ -1,4 +1,4 @@
-"""Cancelling a session's accepted work, and emptying its queue."""
+"""Cancels a session's accepted runs, empties its queue, and marks a session as deleted."""
 
 from __future__ import annotations
 

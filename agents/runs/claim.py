@@ -1,4 +1,4 @@
-"""Claiming runs: the next one of each session that no run holds."""
+"""Claims runs: the next run of each session that has no run at work. Renews the leases."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run knows of its conversation: the messages, and the calls of its newest reply."""
+"""A run's view of its conversation: the messages, and the calls of its newest reply."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""What a tool call sends for and waits for: a run of its own, or the user's answers.
+"""Delegations: a tool call starts a run, or opens questions to the user, and waits for the end.
 
-Both are rows, so the waiting outlives any process. The waiting run is parked
-like one that waits for a permission, and goes on when the row says that its
-errand has ended.
+Both are rows, so the wait survives the death of any process. The waiting run is parked, as for a
+permission request, and resumes when the row says that the delegation has ended.
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""How runs end: exactly one ``run.finished`` each, in one transaction with its last message.
-
-Used by the runner for the run that it holds, by actions for runs that nobody
-holds, and by the rescue for runs whose holder died.
-"""
+"""Ends runs: each gets one ``run.finished``, in one transaction with its last message."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Holding a run: every write for it names the fence of its claim, and proves itself here.
+"""Leases: every write for a run names the fence of its claim, and is checked here.
 
-A worker that lost its lease writes nothing.
+A worker whose lease has expired writes nothing.
 """
 
 from __future__ import annotations

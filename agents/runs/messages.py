@@ -1,4 +1,4 @@
-"""A run's stored messages: what its newest reply says, and how what is open of it is closed."""
+"""A run's stored messages: stores prompts and results, and closes an unfinished reply."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The model's part in a run: asked for a reply or a summary, heard, and kept until it is written.
+"""Requests a reply or a summary from the model, receives it, and keeps it until it is written.
 
-What came of a reply is told as an input of the turn machine; when it is written is the run's.
+The end of a reply becomes an input of the turn machine. The run decides when to write it.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Nudges over the channel layer: they carry no work and may be lost.
 
-Workers also look by themselves, so a lost nudge costs a moment. A process that
-holds a worker itself is told directly. Nobody waits for the layer: a nudge goes
-out in the background, and is given up after a second.
+Workers also look by themselves, so a lost nudge costs a moment. A worker in the same process is
+notified directly. Nobody waits for the layer: a nudge is sent in the background, and dropped after
+a second.
 """
 
 from __future__ import annotations

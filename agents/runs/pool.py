@@ -1,8 +1,7 @@
-"""All the runs of a process: claims them, keeps their leases, tells them of cancels.
+"""All the runs of a process: claims them, renews their leases, passes on cancels.
 
-The worker catches everything in one place, here: a run that breaks is settled
-and never takes another with it. ``hear`` takes nudges; without any, the pool
-looks for itself once a moment.
+A run that raises is caught here alone: it is settled, and the other runs continue. ``hear`` takes
+nudges; without any, the pool looks for work about once a second.
 """
 
 from __future__ import annotations

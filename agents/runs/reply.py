@@ -1,4 +1,4 @@
-"""One model reply on its way: its words go to the hub at once."""
+"""Receives one model reply: sends its text to the hub at once, and writes checkpoints."""
 
 from __future__ import annotations
 

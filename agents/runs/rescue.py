@@ -1,4 +1,4 @@
-"""Runs whose worker died: they go on from where nothing was half done, or are settled."""
+"""Rescues runs whose worker died: hands them over between steps, and settles them otherwise."""
 
 from __future__ import annotations
 

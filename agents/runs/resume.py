@@ -1,4 +1,4 @@
-"""What calls of a run wait for, whether it has come, and that the run goes on then."""
+"""Resumes runs: finds the calls whose answer has come, and makes a parked run ready."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""One run, performed: inputs go to the turn machine, its effects are carried out.
+"""Performs one run: gives inputs to the turn machine, and carries out its effects.
 
-The durable effects of an advance are one transaction; only after its commit
-the others begin. Work in progress (the model's stream, tools) are tasks that
-put what happened into the inbox.
+The durable effects of an advance are one transaction; the others begin after its commit. Work in
+progress (the model's stream, tools) runs in tasks that put their results into the inbox.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a run needs to know before it speaks: models, prompt, tools, environment."""
+"""Reads what a run needs before its first step: models, prompt, tools, environment."""
 
 from __future__ import annotations
 

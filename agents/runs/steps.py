@@ -1,8 +1,8 @@
-"""What a worker writes for the run that it holds: one transaction a step.
+"""Writes the steps of a run: one transaction a step.
 
-Every write names the fence of the claim; a worker that lost its lease writes
-nothing. A step that finds its session's cancel mark writes nothing either and
-says so, and the runner then ends the run as cancelled: no cancel is ever late.
+Every write names the fence of the claim; a worker that lost its lease writes nothing. A step that
+finds its session's cancel mark writes nothing either and returns so, and the run then ends as
+cancelled: no cancel comes too late.
 """
 
 from __future__ import annotations

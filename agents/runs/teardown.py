@@ -1,4 +1,4 @@
-"""Letting go of workspaces: by a client, by a client's retirement, by time."""
+"""Releases workspaces: when a client releases one or retires, and when claims expire."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""A session's title, by the small model, from a prompt.
+"""Gives a session its title: the small model writes it from a prompt.
 
-The first prompt that gets an answer gives it, unless a person has chosen one. The request
-runs beside the prompt's run and may outlive it.
+The first prompt that gets an answer gives the title, unless a person has chosen one. The request
+runs at the same time as the prompt's run and may outlive it.
 """
 
 from __future__ import annotations

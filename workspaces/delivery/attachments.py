@@ -1,8 +1,7 @@
-"""Which clients' streams this process holds open, and what their claims say of it.
+"""The open streams of clients in this process, which keep the clients' claims valid.
 
-A client's first stream takes its claim, the end of its last one begins its
-grace, however it ended. Knows no transport: a stream gives a callback that
-closes it.
+A client's first stream marks its claim as streaming; the end of its last stream starts the claim's
+grace, however it ended. Knows no transport: a stream passes a callback that closes it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Commands that come over a stream's socket, and the replies to them.
+"""Reads commands from a stream's socket, and replies to them.
 
-Knows no command: they are given. What a client sent may be anything; whatever
-it is, there is a reply and the stream lives.
+Knows no command: they are passed in. A client may send anything: it always gets a reply, and the
+stream stays open.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Reading the log and the rows that streams begin from. Synchronous: call through ``read``."""
+"""Reads the log, and the rows with which streams begin. Synchronous: call it through ``read``."""
 
 from __future__ import annotations
 

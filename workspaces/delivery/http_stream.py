@@ -1,8 +1,7 @@
-"""A response that goes on: its head, its chunks, and every way in which it may end.
+"""A response that stays open: its head, its chunks, and every way in which it can end.
 
-A plain ASGI application, not a Channels consumer: that one would take a channel
-of its own from the channel layer, pass through a thread for each message, and
-its handler would never learn that the client left.
+This is a plain ASGI application. A Channels consumer would take a channel of its own from the
+channel layer, pass through a thread for each message, and never learn that the client left.
 """
 
 from __future__ import annotations

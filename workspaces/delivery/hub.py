@@ -1,8 +1,7 @@
-"""Fan-out of one process: rooms for the workspaces that somebody here reads.
+"""The hub: the rooms of this process, one for each workspace with readers here.
 
-Owns the rooms, their priming and repair from the database, and the relay to
-other processes. Lives in one event loop. Nothing that matters rests on it: the
-log is the truth, the hub is only quick.
+It primes rooms and repairs them from the database, and relays to other processes. It lives in one
+event loop. Nothing depends on it: the log is the truth, and the hub only makes delivery quick.
 """
 
 from __future__ import annotations

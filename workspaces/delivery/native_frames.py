@@ -1,8 +1,8 @@
-"""Events and deltas as the native streams send them: SSE text, WebSocket arrays.
+"""Encodes events and deltas for native streams: SSE text, WebSocket arrays.
 
-Pure. An event is ``{"number", "type", "data"}``; a delta is
-the array ``[number, part, offset, text]``, with a fifth item, the part's header,
-when it opens a part. A WebSocket message is an array of such items in order.
+Pure. An event is ``{"number", "type", "data"}``; a delta is the array
+``[number, part, offset, text]``, with a fifth item, the part's header, when it opens a part. A
+WebSocket message is an array of such items in order.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What goes out to a room's native readers, and when.
+"""What waits for the next write to a room's native readers.
 
-Events and words wait here for the next write, in order; of what runs, the newest
-output alone, which goes less often. Each batch is encoded once for each wire.
+Events and deltas wait in order. Of each running tool only the newest output waits, and is sent less
+often. Each batch is encoded once for each wire.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""``/api/workspaces/{id}/stream``: the native feed and commands over one WebSocket.
+"""``/api/workspaces/{id}/stream``: the native stream and commands over one WebSocket.
 
-Each message to the client is a JSON array of items, each one from it a command.
-Begins after ``?after=``, else now. A ``client_id`` attaches that client.
+Each message to the client is a JSON array of items; each message from it is a command. The stream
+begins after ``?after=``, or now. A ``client_id`` attaches that client.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""``GET /api/workspaces/{id}/events``: the native feed as server-sent events.
+"""``GET /api/workspaces/{id}/events``: the native stream as server-sent events.
 
-Begins after ``Last-Event-ID`` or ``?after=``, else now. A ``client_id`` attaches
-that client while it streams.
+It begins after ``Last-Event-ID`` or ``?after=``, or now. A ``client_id`` attaches that client while
+it streams.
 """
 
 from __future__ import annotations

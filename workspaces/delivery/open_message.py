@@ -1,7 +1,7 @@
-"""An open message in memory: the row's parts plus the words since.
+"""An open message in memory: the row's parts and the deltas since.
 
-Pure. Applying a delta twice changes nothing, a delta that skips words is
-refused: offsets make the stream exact whatever was lost or repeated.
+Pure. Applying a delta twice changes nothing, and a delta that leaves a gap is rejected: offsets
+keep the stream exact whatever was lost or repeated.
 """
 
 from __future__ import annotations

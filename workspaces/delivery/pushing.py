@@ -1,8 +1,8 @@
-"""A way past the ASGI ``send`` for what is said many times a second.
+"""Writes bytes to a stream without awaiting ASGI's ``send``.
 
-``send`` is awaited by a task of its own for each stream, and waking hundreds of those for
-each word is most of what the word costs. A server that offers this extension takes bytes
-of a response that has begun at once and without awaiting, or says that it cannot.
+Each stream has a task that awaits ``send``; waking hundreds of them is most of the cost of a delta.
+A server that offers this extension takes bytes of a response that has begun at once and without
+awaiting, or returns that it cannot.
 """
 
 from __future__ import annotations

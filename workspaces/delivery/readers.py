@@ -1,9 +1,8 @@
-"""What a connected reader has still to be sent, bounded.
+"""The bounded queues of readers: what each has still to be sent.
 
-A native reader has a cursor: when its queue overflows, it is told to resume
-and costs nothing more. A ``/v1`` reader has none: it keeps every final event
-and, of each open message, only that it changed; the newest state is taken when
-its socket can take it.
+A native reader has a cursor: when its queue overflows, it gets an event that requires it to resume,
+and costs nothing more. A ``/v1`` reader has none: its queue keeps every final event and, of each
+open message, only that it changed; the newest state is sent when its socket can take it.
 """
 
 from __future__ import annotations

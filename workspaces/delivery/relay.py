@@ -1,8 +1,8 @@
-"""Between processes: what one records or streams reaches the rooms of the others.
+"""Relays events and deltas between the hubs of several processes.
 
-One channel a process, one group a workspace; nothing rests on delivery, since
-rooms find and fill gaps themselves. With the in-memory layer there is no other
-process and nothing is relayed.
+There is one channel for each process and one group for each workspace. Nothing depends on the
+layer, since rooms find and fill gaps. With the in-memory layer there is no other process, and
+nothing is relayed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a stream's request says: the workspace, the client, the cursor. Raises ``BadField``."""
+"""Reads a stream's parameters: the workspace, the client, the cursor. Raises ``BadField``."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""One workspace's readers in this process, fed in log order.
+"""A room: the readers of one workspace in this process, which get its log in order.
 
-Events arrive with gap-free numbers, deltas with offsets; the room passes on
-only what follows what it passed on before, and asks for a repair from the
-database where something is missing. When it goes out is each outbox's matter.
+Events have numbers without gaps, and deltas have offsets. The room passes on only what follows what
+it passed on before, and requests a repair from the database where something is missing. Each outbox
+decides when to flush.
 """
 
 from __future__ import annotations

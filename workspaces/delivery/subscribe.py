@@ -1,7 +1,7 @@
-"""A reader's way through a workspace's log: replay from its cursor, then live.
+"""Streams a workspace's log to one reader: replay from its cursor, then live.
 
-Both native transports are skins on ``stream_native``; ``/v1`` has no cursor and
-begins live. Each is an async iterator of chunks; closing it leaves the room.
+Both native transports use ``stream_native``; ``/v1`` has no cursor and begins live. Each is an
+async iterator of chunks; closing it leaves the room.
 """
 
 from __future__ import annotations

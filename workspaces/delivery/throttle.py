@@ -1,4 +1,4 @@
-"""When to flush: at the end of this turn of the loop, or a little later when it was just done."""
+"""Decides when to flush: at the end of this turn of the loop, or later when it has just flushed."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""From what runs in this process to whoever passes it on: what it has printed so far.
+"""Passes on what the running tools of this process have printed so far.
 
-Who tells knows nobody who listens, and telling is cheap when nobody does.
+The sender does not know the listeners, and sending costs little when there are none.
 """
 
 from __future__ import annotations

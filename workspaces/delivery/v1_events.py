@@ -1,7 +1,7 @@
-"""``GET /v1/workspaces/{id}/events``: the stream that the ``/v1`` clients live on.
+"""``GET /v1/workspaces/{id}/events``: the stream of ``/v1`` clients.
 
-No cursor: it shows what is pending and open, then everything from now on. Ends
-when the workspace closes; never because its client was slow for a while.
+It has no cursor: it sends what is pending and open, then everything from now on. It ends when the
+workspace closes, and never because its client was slow for a while.
 """
 
 from __future__ import annotations

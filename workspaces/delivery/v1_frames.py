@@ -1,6 +1,6 @@
-"""The log as the ``/v1`` stream tells it: whole messages in their envelopes.
+"""Encodes the log for ``/v1`` streams: whole messages in their envelopes.
 
-Pure. A view of the native events: some become several envelopes, some none.
+Pure. One native event becomes no envelope, one, or several.
 """
 
 from __future__ import annotations

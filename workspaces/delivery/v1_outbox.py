@@ -1,7 +1,7 @@
-"""What goes out to a room's ``/v1`` readers, and when.
+"""What waits for the next write to a room's ``/v1`` readers.
 
-Final frames wait here in order; of each open message only that it changed, since
-its newest state is sent whole. A state is encoded once for all readers.
+Final frames wait here in order. Of each open message only the fact of a change waits, since its
+newest state is sent whole. A state is encoded once for all readers.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The content of files that users attach, stored once.
+"""Stores the content of attachments once.
 
-A prompt's run, its message and the event of it all show the same megabytes. Their rows hold a
-reference in place of the content, an object where the wire has a string, and whoever reads
-them gets the wire form back. Rows that were stored with their content are read as they are.
+A prompt's run, its message and its event all contain the same megabytes. Their rows hold a
+reference in place of the content: an object where the wire has a string. Readers get the wire form
+back. Older rows with their content inside are read as they are.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Writes that the database could not take yet, in their order, with the time of the next attempt.
+"""Keeps writes that the database could not take, in order, with the time of the next attempt.
 
-A workspace whose rows another process holds blocks only its own writes. An
-unreachable database blocks all.
+A workspace whose rows another process holds blocks only its own writes. An unreachable database
+blocks all.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""Runs jobs in one transaction, and looks up what became of a COMMIT without an answer.
+"""Runs jobs in one transaction, and finds out whether a COMMIT without an answer succeeded.
 
-When the connection breaks after COMMIT was sent, PostgreSQL may or may not have
-carried it out. Doing the jobs again would do them twice, so the next connection
-asks for the fate of the transaction, by its id.
+When the connection breaks after COMMIT was sent, PostgreSQL may or may not have committed. Running
+the jobs again could write them twice, so the next connection looks up the transaction by its id.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What can go wrong with what is asked of us: each with a code and a sentence.
+"""The errors that clients get, each with a code and a sentence.
 
-``crushsite.asgi.errors`` maps ``status`` to the wire once. A ``Refusal`` is the
-asker's to mend and is never logged above ``info``.
+``crushsite.asgi.errors`` turns them into responses in one place. A ``Refusal`` is for the client to
+correct and is never logged above ``info``.
 """
 
 from __future__ import annotations

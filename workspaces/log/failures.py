@@ -1,6 +1,6 @@
-"""Sorts database errors by what helps: waiting, trying again, freeing disk space, or nothing.
+"""Sorts database errors by the remedy: wait, retry, free disk space, or none.
 
-Knows both databases' error codes, so that nobody else has to.
+Only this module knows the error codes of both databases.
 """
 
 from __future__ import annotations

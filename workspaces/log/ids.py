@@ -1,4 +1,4 @@
-"""Ids: opaque strings to the outside."""
+"""Makes ids: opaque strings for clients."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""At most one log line a second about the same trouble; the next line counts those left out."""
+"""Logs at most one line a second about the same trouble; the next line counts those left out."""
 
 from __future__ import annotations
 

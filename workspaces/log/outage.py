@@ -1,6 +1,6 @@
 """Since when this process cannot reach its database, or cannot write to it.
 
-The writer and the reading threads report here; one log line a second says so.
+The writer and the reading threads report failures here; it logs at most one line a second.
 """
 
 from __future__ import annotations

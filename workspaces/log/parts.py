@@ -1,9 +1,8 @@
-"""What a message is made of: the closed union of its parts.
+"""The parts of a message: a closed union of types.
 
-Owns the parts and their wire form (``{"type": …, "data": {…}}``), which is
-also the form in which they are stored. Pure: it knows no database and no
-clock. Reading is lenient about absent optional fields and strict about types,
-because rows and foreign transcripts both come through here.
+Defines the parts and their wire form (``{"type": …, "data": {…}}``), which is also their stored
+form. Pure: it knows no database and no clock. Reading accepts absent optional fields and requires
+the right types, because both rows and foreign transcripts are read here.
 """
 
 from __future__ import annotations

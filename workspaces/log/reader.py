@@ -1,8 +1,7 @@
-"""Reads off the event loop, in a few threads that keep their connections.
+"""Runs reads off the event loop, in a few threads that keep their connections.
 
-Django's own way would give each request a thread and, with it, a new
-connection; here a read costs one hop. Reads see every commit that was answered
-before they began.
+Django would give each request a thread and, with it, a new connection; here a read costs one
+switch of threads. A read sees every commit that was acknowledged before it began.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """How long a read or a write may wait for the database before its caller gets an error.
 
-Runs wait as long as it takes: their work is in memory and would be lost. A
-request's client gets an answer within seconds and tries again by itself.
+Runs wait as long as it takes: their work is in memory and would be lost. A client gets an error
+within seconds, and can retry.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A message row as the wire's message object: one list of columns, one function."""
+"""Turns rows of messages and sessions into what clients get: one list of columns for each."""
 
 from __future__ import annotations
 

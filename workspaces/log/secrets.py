@@ -1,8 +1,7 @@
-"""Secrets at rest: text sealed with a key that lies in a file of its own.
+"""Encrypts stored secrets with a key in a file of its own.
 
-Knows no database and no setting: it is given the key file's path, makes the
-file once, and refuses one that others could read. Neither keys nor texts ever
-stand in an error or a repr.
+Knows no database and no setting: it gets the key file's path, creates the file once, and refuses a
+file that others can read. Neither keys nor texts appear in an error or a repr.
 """
 
 from __future__ import annotations

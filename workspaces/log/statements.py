@@ -1,7 +1,8 @@
-"""Runs SQL that is written by hand, by Django's connection and without its cursor on SQLite.
+"""Runs SQL written by hand on Django's connection, without Django's cursor on SQLite.
 
-That one rewrites the marks of each statement each time, which takes longer than most
-of ours do. Marks are ``%s`` for both databases; errors are Django's once the block is left.
+Django's cursor rewrites the placeholders of each statement each time, which takes longer than most
+of our statements. Placeholders are ``%s`` for both databases; errors are Django's when the block
+ends.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Moments: whole milliseconds since 1970, UTC, as every row holds them."""
+"""Timestamps: whole milliseconds since 1970, UTC, as every row holds them."""
 
 from __future__ import annotations
 

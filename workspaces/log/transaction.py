@@ -1,10 +1,9 @@
-"""One atomic change: what a job sees while the writer runs it.
+"""A transaction: one atomic change, passed to a job while the writer runs it.
 
-Owns the event numbers. A job that touches a workspace first locks that
-workspace's row (on PostgreSQL; SQLite has one writer anyway), so all changes of
-a workspace happen one after another, log order is commit order, and numbers
-have no gaps. Knows no loop and no subscriber: what was recorded is handed on
-after the commit.
+Assigns the event numbers. A job that changes a workspace first locks that workspace's row (on
+PostgreSQL; SQLite has one writer anyway), so all changes of a workspace happen one after another,
+the order of the log is the order of the commits, and numbers have no gaps. Knows no loop and no
+subscriber: the writer publishes the events after the commit.
 """
 
 from __future__ import annotations

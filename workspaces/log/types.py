@@ -1,7 +1,7 @@
-"""The event vocabulary: every kind of event in the log, and what streams carry beside it.
+"""The kinds of events in the log, and what streams carry besides them.
 
-Pure. Kinds are past tense and are spelled the same in the database, on the
-wire, in tests and in the documentation.
+Pure. Kinds are in the past tense, and are spelled the same in the database, on the wire, in tests
+and in the documentation.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Hands the writer's results to those who wait for them, in their own loops and threads."""
+"""Passes the writer's results to the callers, in their own loops and threads."""
 
 from __future__ import annotations
 

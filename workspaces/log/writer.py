@@ -1,12 +1,12 @@
-"""The one writer of a process: commits whatever has gathered, then publishes it.
+"""The one writer of a process: gathers jobs, commits them together, publishes their events.
 
-A thread of its own with a connection of its own. While one commit runs, the
-next batch gathers; there is no timer. A job is a function of a ``Transaction``
-and must be repeatable: when one job of a batch fails, the batch is rolled back
-and its halves run again, down to the failing job alone: only that one fails.
+It is a thread with a connection of its own. While one commit runs, the next batch gathers; there is
+no timer. A job is a function of a ``Transaction`` and must be repeatable: when one job of a batch
+fails, the batch is rolled back and its halves run again, down to the failing job: only that one
+fails.
 
-What waiting can cure is no failure of a job: locked rows, an unreachable
-database and a full disk keep the job until its deadline (``patience``).
+Locked rows, an unreachable database and a full disk do not fail a job: it stays until its deadline
+(``patience``).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One tool call: parse, ask, send for, run. Whatever the model wrote, an answer comes back."""
+"""Performs one tool call: parse, hooks, permission, delegation, run. Every call gets a result."""
 
 from __future__ import annotations
 

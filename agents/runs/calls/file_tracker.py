@@ -1,4 +1,4 @@
-"""The session's memory of files and todos, in the database."""
+"""Stores which files a session has read and changed, and its list of things to do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What hooks said of a run's open calls, kept with the run: no hook is asked twice of a call."""
+"""Keeps the decisions of hooks about a run's open calls, so that no hook runs twice for a call."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether a tool may go on: the policy on stored facts, and a question where it says so."""
+"""Decides whether a call may run: applies the policy, opens a permission request if needed."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The calls of a run's newest reply: judged, run, and their results kept until they are written.
+"""Checks and runs the calls of a run's newest reply, and keeps results until they are written.
 
-How one call goes is ``calls``; what comes of it is told as an input of the turn machine.
+``calls`` performs one call; its result becomes an input of the turn machine.
 """
 
 from __future__ import annotations

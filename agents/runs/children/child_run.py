@@ -1,7 +1,7 @@
-"""A run that a sub-agent carries out: its words become the session's, its questions ours.
+"""Performs a run in a sub-agent: its text goes to the session, its questions to our clients.
 
-The same claims, cancels and ends as a run of our own, and the same rows; only the turn happens
-in another process. A server's crash interrupts it: the sub-agent ends with its parent.
+The run has the same claims, cancels, ends and rows as any other; only its turn happens in another
+process. A crash of the server interrupts it: the sub-agent ends with its parent.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The sub-agents of this process: started, found or dialled, as a role says."""
+"""The sub-agents of this process: starts them, finds them, or connects to them, by role."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""A sub-agent's questions as ordinary permission requests: asked, waited for, answered.
+"""Turns a sub-agent's questions into permission requests, and returns the answers.
 
-Any number at once. The answer is heard when it is given in this process, and looked for
-besides: another process may have taken it.
+Any number may be open at once. An answer given in this process arrives at once. The database is
+read as well, because another process may have stored the answer.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Every write for a sub-agent's run beside its messages: its row, its answer, what steers it."""
+"""Writes a sub-agent's row, its answer, and the prompts that it gets."""
 
 from __future__ import annotations
 

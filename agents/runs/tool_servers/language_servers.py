@@ -1,4 +1,4 @@
-"""Language servers as this process hosts them: the host, joined to configuration and database."""
+"""Hosts language servers in this process, with the configuration and the database."""
 
 from __future__ import annotations
 

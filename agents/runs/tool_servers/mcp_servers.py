@@ -1,4 +1,4 @@
-"""MCP servers as this process hosts them: the host, joined to configuration and database."""
+"""Hosts MCP servers in this process, with the configuration and the database."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""This server's own environment, for workspaces whose clients gave none."""
+"""This server's own environment, for workspaces whose clients sent none."""
 
 from __future__ import annotations
 
