@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
-from typing import Any
+from typing import Any, Protocol
 
 import orjson
 
@@ -36,9 +36,6 @@ def escape_line_breaks(encoded: bytes) -> bytes:
             encoded = encoded.replace(mark, escape)
     return encoded
 
-
-HEARTBEAT_SSE = b":\n\n"
-HEARTBEAT_WS = "[]"
 
 Item = RecordedEvent | Delta
 
@@ -132,13 +129,51 @@ def output_data(output: Output) -> dict[str, Any]:
     }
 
 
-def sse_output(output: Output) -> bytes:
-    return sse_stream_only(StreamOnly.OUTPUT, output_data(output))
-
-
-def ws_output(output: Output) -> bytes:
-    return ws_one(stream_only_json(StreamOnly.OUTPUT, output_data(output)))
-
-
 def ws_one(body: bytes) -> bytes:
     return b"[%s]" % body
+
+
+class Frames(Protocol):
+    """What a reader's transport writes. Each chunk is whole: a reader may begin with any."""
+
+    heartbeat: bytes
+
+    def batch(self, items: Sequence[Item]) -> bytes: ...
+
+    def one(self, kind: str, data: dict[str, Any]) -> bytes:
+        """What is not in the log, so without a number."""
+        ...
+
+    def opening(self, number: int, open_messages: Sequence[dict[str, Any]]) -> bytes:
+        """The open messages as they are, then that the stream is live from this number on."""
+        ...
+
+
+class SseFrames:
+    heartbeat = b":\n\n"
+
+    def batch(self, items: Sequence[Item]) -> bytes:
+        return sse_batch(items)
+
+    def one(self, kind: str, data: dict[str, Any]) -> bytes:
+        return sse_stream_only(kind, data)
+
+    def opening(self, number: int, open_messages: Sequence[dict[str, Any]]) -> bytes:
+        chunks = [sse_stream_only(StreamOnly.PROGRESS, message) for message in open_messages]
+        chunks.append(sse_stream_only(StreamOnly.OPENED, {"number": number}, number=number))
+        return b"".join(chunks)
+
+
+class WsFrames:
+    heartbeat = b"[]"
+
+    def batch(self, items: Sequence[Item]) -> bytes:
+        return ws_batch(items)
+
+    def one(self, kind: str, data: dict[str, Any]) -> bytes:
+        return ws_one(stream_only_json(kind, data))
+
+    def opening(self, number: int, open_messages: Sequence[dict[str, Any]]) -> bytes:
+        bodies = [stream_only_json(StreamOnly.PROGRESS, message) for message in open_messages]
+        bodies.append(stream_only_json(StreamOnly.OPENED, {"number": number}))
+        return b"[%s]" % b",".join(bodies)

@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from workspaces.delivery import native_frames
-from workspaces.delivery.native_frames import Item
+from workspaces.delivery.native_frames import Frames, Item
 from workspaces.delivery.open_message import LiveMessage
-from workspaces.delivery.readers import NativeReader, Wire
+from workspaces.delivery.readers import NativeReader
 from workspaces.delivery.throttle import Pace
 from workspaces.delivery.tool_output import ended_by
 from workspaces.log.transaction import RecordedEvent
@@ -58,33 +58,31 @@ class NativeOutbox:
         """An open message as it stands, after words went missing: behind all that came before."""
         self.flush()
         kind, progress = StreamOnly.PROGRESS, progress_of(live)
+        encoded = {frames: frames.one(kind, progress) for frames in self._frames()}
         for reader in self.readers:
-            if reader.wire is Wire.SSE:
-                reader.offer(native_frames.sse_stream_only(kind, progress), 0)
-            else:
-                body = native_frames.stream_only_json(kind, progress)
-                reader.offer(native_frames.ws_one(body), 0)
+            reader.offer(encoded[reader.frames], 0)
 
     def flush(self) -> None:
         items, self._items = self._items, []
         if not items:
             return
         number = max((i.number for i in items if isinstance(i, RecordedEvent)), default=0)
-        wires = {reader.wire for reader in self.readers}
-        sse = native_frames.sse_batch(items) if Wire.SSE in wires else b""
-        ws = native_frames.ws_batch(items) if Wire.WS in wires else b""
+        encoded = {frames: frames.batch(items) for frames in self._frames()}
         for reader in self.readers:
-            reader.offer(sse if reader.wire is Wire.SSE else ws, number)
+            reader.offer(encoded[reader.frames], number)
 
     def flush_outputs(self) -> None:
         outputs, self._outputs = self._outputs, {}
         self.flush()  # what began before
-        wires = {reader.wire for reader in self.readers}
+        wires = self._frames()
         for key, output in outputs.items():
-            sse = native_frames.sse_output(output) if Wire.SSE in wires else b""
-            ws = native_frames.ws_output(output) if Wire.WS in wires else b""
+            data = native_frames.output_data(output)
+            encoded = {frames: frames.one(StreamOnly.OUTPUT, data) for frames in wires}
             for reader in self.readers:
-                reader.offer_output(key, sse if reader.wire is Wire.SSE else ws)
+                reader.offer_output(key, encoded[reader.frames])
+
+    def _frames(self) -> set[Frames]:
+        return {reader.frames for reader in self.readers}
 
     def join(self, reader: NativeReader) -> None:
         """From now on the reader gets what comes; what came before is not for it."""

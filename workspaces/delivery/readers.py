@@ -23,15 +23,20 @@ QUEUE_LIMIT_BYTES = 1_048_576
 
 
 class Wire(Enum):
-    SSE = "sse"
-    WS = "ws"
+    """The transports of native readers."""
+
+    SSE = native_frames.SseFrames()
+    WS = native_frames.WsFrames()
+
+    def __init__(self, frames: native_frames.Frames) -> None:
+        self.frames = frames
 
 
 class NativeReader:
     """One native stream's queue of encoded batches."""
 
     def __init__(self, wire: Wire, *, limit: int = QUEUE_LIMIT_BYTES) -> None:
-        self.wire = wire
+        self.frames = wire.frames
         self.overflowed = False
         self.closed = False
         self._limit = limit
@@ -65,12 +70,7 @@ class NativeReader:
 
     def beat(self) -> None:
         if not self._queue:
-            heartbeat = (
-                native_frames.HEARTBEAT_SSE
-                if self.wire is Wire.SSE
-                else native_frames.HEARTBEAT_WS.encode()
-            )
-            self.offer(heartbeat, 0)
+            self.offer(self.frames.heartbeat, 0)
 
     def close(self) -> None:
         self.closed = True

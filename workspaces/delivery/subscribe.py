@@ -7,14 +7,12 @@ async iterator of chunks; closing it leaves the room.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import Any
 
-from workspaces.delivery import event_log, native_frames
+from workspaces.delivery import event_log
 from workspaces.delivery.hub import Hub
 from workspaces.delivery.readers import NativeReader, V1Reader, Wire
 from workspaces.log.errors import CursorAhead
 from workspaces.log.reader import read
-from workspaces.log.transaction import RecordedEvent
 from workspaces.log.types import StreamOnly
 
 
@@ -44,7 +42,7 @@ async def stream_native(
             yield chunk
             sent = number
         sent = joined
-        yield _opening(wire, joined, open_messages)
+        yield wire.frames.opening(joined, open_messages)
         chunk, open_messages = b"", []
         while True:
             for chunk, number in await reader.take():
@@ -52,7 +50,7 @@ async def stream_native(
                 sent = number or sent
             chunk = b""  # a large one is not held until the next one comes
             if reader.overflowed:
-                yield _one(wire, StreamOnly.RESUME, {"after": sent})
+                yield wire.frames.one(StreamOnly.RESUME, {"after": sent})
                 return
             if reader.closed:
                 return
@@ -68,31 +66,9 @@ async def _replay(
         page = await read(event_log.read_events, workspace_id, after=after, limit=limit)
         if page:
             after = page[-1].number
-            yield _batch(wire, page), after
+            yield wire.frames.batch(page), after
         if len(page) < limit:
             return
-
-
-def _batch(wire: Wire, page: list[RecordedEvent]) -> bytes:
-    if wire is Wire.SSE:
-        return b"".join(native_frames.sse_event(event) for event in page)
-    return native_frames.ws_batch(page)
-
-
-def _opening(wire: Wire, number: int, open_messages: list[dict[str, Any]]) -> bytes:
-    if wire is Wire.SSE:
-        chunks = [native_frames.sse_stream_only(StreamOnly.PROGRESS, m) for m in open_messages]
-        opened = native_frames.sse_stream_only(StreamOnly.OPENED, {"number": number}, number=number)
-        return b"".join([*chunks, opened])
-    bodies = [native_frames.stream_only_json(StreamOnly.PROGRESS, m) for m in open_messages]
-    bodies.append(native_frames.stream_only_json(StreamOnly.OPENED, {"number": number}))
-    return b"[%s]" % b",".join(bodies)
-
-
-def _one(wire: Wire, kind: str, data: dict[str, Any]) -> bytes:
-    if wire is Wire.SSE:
-        return native_frames.sse_stream_only(kind, data)
-    return native_frames.ws_one(native_frames.stream_only_json(kind, data))
 
 
 async def stream_v1(

@@ -196,6 +196,6 @@ def test_one_body_is_a_message_of_one() -> None:
 
 
 def test_heartbeats_say_nothing() -> None:
-    assert native_frames.HEARTBEAT_SSE.startswith(b":")
-    assert native_frames.HEARTBEAT_SSE.endswith(b"\n\n")
-    assert orjson.loads(native_frames.HEARTBEAT_WS) == []
+    assert native_frames.SseFrames.heartbeat.startswith(b":")
+    assert native_frames.SseFrames.heartbeat.endswith(b"\n\n")
+    assert orjson.loads(native_frames.WsFrames.heartbeat) == []
