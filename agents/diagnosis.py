@@ -26,7 +26,7 @@ from agents.models import LanguageServer, McpServer
 from agents.runs.setup import model_for
 from agents.runs.tool_servers.own_environment import server_env
 from agents.tools.lsp.states import LanguageServerStatus
-from agents.turn.transcript import Message
+from agents.turn.transcript import TurnMessage
 from workspaces.log.parts import Role, Text
 from workspaces.log.reader import read
 
@@ -124,7 +124,7 @@ async def _ask(settings: Settings, env: Mapping[str, str]) -> dict[str, Any]:
 
 async def _first_events(settings: Settings, choice: ModelChoice, env: Mapping[str, str]) -> None:
     model = model_for(settings, ModelChoice(choice.provider, choice.model), env)
-    message = Message("", Role.USER, (Text(_PROMPT),))
+    message = TurnMessage("", Role.USER, (Text(_PROMPT),))
     request = model.request(
         "", (message,), {}, session_id="", working_dir="", max_tokens=_MAX_TOKENS
     )

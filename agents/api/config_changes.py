@@ -27,7 +27,7 @@ from agents.config.validation import NAME_LIMIT
 from workspaces.api.answers import empty_answer, json_answer
 from workspaces.api.api_view import ApiView
 from workspaces.api.bodies import Form
-from workspaces.api.fields import WORDS, Flag, Text
+from workspaces.api.fields import WORDS, Flag, PlainText
 from workspaces.log.reader import read
 from workspaces.queries.workspaces import require_open
 
@@ -76,18 +76,18 @@ class JsonObject(serializers.Field[dict[str, Any], Any, dict[str, Any], Any]):
 
 class SetForm(Form):
     scope = ScopeNumber()
-    key = Text(limit=KEY_LIMIT)
+    key = PlainText(limit=KEY_LIMIT)
     value = AnyValue(allow_null=True)
 
 
 class RemoveForm(Form):
     scope = ScopeNumber()
-    key = Text(limit=KEY_LIMIT)
+    key = PlainText(limit=KEY_LIMIT)
 
 
 class ModelForm(Form):
     scope = ScopeNumber()
-    model_type = Text(limit=NAME_LIMIT)
+    model_type = PlainText(limit=NAME_LIMIT)
     model = JsonObject()
 
 
@@ -98,15 +98,15 @@ class CompactForm(Form):
 
 class ProviderKeyForm(Form):
     scope = ScopeNumber()
-    provider_id = Text(limit=NAME_LIMIT)
+    provider_id = PlainText(limit=NAME_LIMIT)
     # Older clients leave it out where the key is a text.
-    kind = Text(limit=NAME_LIMIT, allow_blank=True, default="")
+    kind = PlainText(limit=NAME_LIMIT, allow_blank=True, default="")
     api_key = AnyValue()
 
 
 class RefreshForm(Form):
     scope = ScopeNumber()
-    provider_id = Text(limit=NAME_LIMIT)
+    provider_id = PlainText(limit=NAME_LIMIT)
 
 
 class ConfigSetView(ApiView):

@@ -10,13 +10,13 @@ from agents.diagnosis import diagnose_folder
 from workspaces.api.answers import json_answer
 from workspaces.api.api_view import ApiView
 from workspaces.api.bodies import Form
-from workspaces.api.fields import Flag, Text
+from workspaces.api.fields import Flag, PlainText
 from workspaces.api.paths import PATH_LIMIT, resolved_folder
 from workspaces.api.version import VERSION
 
 
 class DiagnosisForm(Form):
-    path = Text(limit=PATH_LIMIT)
+    path = PlainText(limit=PATH_LIMIT)
     asks_model = Flag(default=False)
 
 

@@ -8,7 +8,7 @@ from agents.runs.answer import Answer, answer
 from workspaces.api.answers import json_answer
 from workspaces.api.api_view import ApiView
 from workspaces.api.bodies import Form
-from workspaces.api.fields import Text
+from workspaces.api.fields import PlainText
 from workspaces.log.errors import BadField
 from workspaces.log.reader import read
 from workspaces.queries.workspaces import require_open
@@ -17,14 +17,14 @@ from workspaces.queries.workspaces import require_open
 class PermissionForm(Form):
     """The request as it was shown; what it says beside its ids is not believed."""
 
-    id = Text(limit=200, allow_blank=True, default="")
-    tool_call_id = Text(limit=1000, allow_blank=True, default="")
+    id = PlainText(limit=200, allow_blank=True, default="")
+    tool_call_id = PlainText(limit=1000, allow_blank=True, default="")
 
 
 class GrantForm(Form):
     permission = PermissionForm()
-    action = Text(limit=100, allow_blank=True)
-    folder = Text(limit=4096, allow_blank=True, default="")
+    action = PlainText(limit=100, allow_blank=True)
+    folder = PlainText(limit=4096, allow_blank=True, default="")
 
 
 class GrantView(ApiView):

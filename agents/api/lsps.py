@@ -20,7 +20,7 @@ from agents.tools.lsp.positions import address_of
 from workspaces.api.answers import empty_answer, json_answer
 from workspaces.api.api_view import ApiView
 from workspaces.api.bodies import Form
-from workspaces.api.fields import Text
+from workspaces.api.fields import PlainText
 from workspaces.api.files import NEVER
 from workspaces.api.paths import PATH_LIMIT, resolved
 from workspaces.log.errors import LanguageServerUnknown
@@ -46,7 +46,7 @@ class LspDiagnosticsView(ApiView):
 
 
 class LspStartForm(Form):
-    path = Text(limit=PATH_LIMIT)
+    path = PlainText(limit=PATH_LIMIT)
 
 
 class LspStartView(ApiView):

@@ -37,7 +37,7 @@ from agents.tools.shell.watched import BoundedOutput
 from workspaces.api.answers import empty_answer, json_answer
 from workspaces.api.api_view import ApiView
 from workspaces.api.bodies import Form
-from workspaces.api.fields import Text, TextMap
+from workspaces.api.fields import PlainText, TextMap
 from workspaces.api.files import NEVER
 from workspaces.log.errors import BadField, McpServerUnknown, McpUnavailable
 from workspaces.log.ids import new_id
@@ -61,7 +61,7 @@ class McpStatesView(ApiView):
 
 
 class McpNameForm(Form):
-    name = Text(limit=MAX_NAME_CHARS)
+    name = PlainText(limit=MAX_NAME_CHARS)
 
 
 class McpRefreshView(ApiView):
@@ -93,8 +93,8 @@ class McpPromptsView(ApiView):
 
 
 class McpGetPromptForm(Form):
-    client_id = Text(limit=MAX_NAME_CHARS)  # as the list of prompts calls the server
-    prompt_id = Text(limit=MAX_NAME_CHARS)
+    client_id = PlainText(limit=MAX_NAME_CHARS)  # as the list of prompts calls the server
+    prompt_id = PlainText(limit=MAX_NAME_CHARS)
     args = TextMap(count=MAX_ARGUMENTS, limit=_ARGUMENT_CHARS, allow_null=True, default=None)
 
 
@@ -110,8 +110,8 @@ class McpGetPromptView(ApiView):
 
 
 class McpReadResourceForm(Form):
-    name = Text(limit=MAX_NAME_CHARS)
-    uri = Text(limit=MAX_URI_CHARS)
+    name = PlainText(limit=MAX_NAME_CHARS)
+    uri = PlainText(limit=MAX_URI_CHARS)
 
 
 class McpReadResourceView(ApiView):

@@ -9,7 +9,7 @@ from rest_framework import serializers
 
 from agents.runs.accept import Prompt, PromptAttachment, QueueLimits
 from workspaces.api.bodies import Form
-from workspaces.api.fields import WORDS, Base64Text, Text
+from workspaces.api.fields import WORDS, Base64Text, PlainText
 from workspaces.log.errors import BadField
 
 ATTACHMENTS = 50
@@ -17,16 +17,16 @@ CONTENT_CHARS = 20 * 1024 * 1024  # each; together they are bounded with the bod
 
 
 class AttachmentForm(Form):
-    file_path = Text(limit=4096, allow_blank=True, default="")
-    file_name = Text(limit=4096, allow_blank=True, default="")
-    mime_type = Text(limit=200, allow_blank=True, default="")
+    file_path = PlainText(limit=4096, allow_blank=True, default="")
+    file_name = PlainText(limit=4096, allow_blank=True, default="")
+    mime_type = PlainText(limit=200, allow_blank=True, default="")
     content = Base64Text(limit=CONTENT_CHARS, allow_blank=True, allow_null=True, default="")
 
 
 class PromptForm(Form):
-    session_id = Text(limit=200, allow_blank=True, default="")
-    prompt = Text(limit=settings.CRUSH_MAX_PROMPT_CHARS, allow_blank=True, default="")
-    run_id = Text(limit=200, allow_blank=True, allow_null=True, default=None)
+    session_id = PlainText(limit=200, allow_blank=True, default="")
+    prompt = PlainText(limit=settings.CRUSH_MAX_PROMPT_CHARS, allow_blank=True, default="")
+    run_id = PlainText(limit=200, allow_blank=True, allow_null=True, default=None)
     attachments: Any = serializers.ListSerializer(
         child=AttachmentForm(),
         allow_null=True,

@@ -12,7 +12,7 @@ from agents.runs.answer import answer_questions, dismiss_questions
 from workspaces.api.answers import json_answer
 from workspaces.api.api_view import ApiView
 from workspaces.api.bodies import Form
-from workspaces.api.fields import WORDS, Flag, Text, Texts
+from workspaces.api.fields import WORDS, Flag, PlainText, Texts
 from workspaces.log.reader import read
 from workspaces.queries.workspaces import require_open
 
@@ -22,15 +22,15 @@ WORDS_LIMIT = 100_000
 
 
 class ResponseForm(Form):
-    request_id = Text(limit=200)
+    request_id = PlainText(limit=200)
     selected_ids = Texts(count=CHOICES, limit=10_000, allow_null=True, default=None)
-    fill_in_text = Text(limit=WORDS_LIMIT, allow_blank=True, allow_null=True, default=None)
+    fill_in_text = PlainText(limit=WORDS_LIMIT, allow_blank=True, allow_null=True, default=None)
     yes = Flag(allow_null=True, default=None)
-    notes = Text(limit=WORDS_LIMIT, allow_blank=True, allow_null=True, default=None)
+    notes = PlainText(limit=WORDS_LIMIT, allow_blank=True, allow_null=True, default=None)
 
 
 class AnswersForm(Form):
-    batch_request_id = Text(limit=200, allow_blank=True, allow_null=True, default="")
+    batch_request_id = PlainText(limit=200, allow_blank=True, allow_null=True, default="")
     responses: Any = serializers.ListSerializer(
         child=ResponseForm(),
         max_length=RESPONSES,
@@ -43,7 +43,7 @@ class AnswersForm(Form):
 
 
 class DismissForm(Form):
-    batch_request_id = Text(limit=200, allow_blank=True, allow_null=True, default="")
+    batch_request_id = PlainText(limit=200, allow_blank=True, allow_null=True, default="")
 
 
 class QuestionsAnswerView(ApiView):

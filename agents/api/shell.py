@@ -16,7 +16,7 @@ from agents.tools import limits
 from workspaces.api.answers import json_answer
 from workspaces.api.api_view import ApiView
 from workspaces.api.bodies import Form
-from workspaces.api.fields import WORDS, Text
+from workspaces.api.fields import WORDS, PlainText
 from workspaces.log.errors import BadField
 from workspaces.log.reader import read
 from workspaces.queries.sessions import require_session
@@ -42,7 +42,7 @@ class Columns(serializers.Field[int, Any, int, Any]):
 
 
 class ShellForm(Form):
-    command = Text(limit=limits.MAX_COMMAND_BYTES)
+    command = PlainText(limit=limits.MAX_COMMAND_BYTES)
     term_width = Columns(default=0, allow_null=True)
 
 

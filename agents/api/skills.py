@@ -13,7 +13,7 @@ from agents.skills.skill import InvalidSkill
 from workspaces.api.answers import json_answer
 from workspaces.api.api_view import ApiView
 from workspaces.api.bodies import Form
-from workspaces.api.fields import Text
+from workspaces.api.fields import PlainText
 from workspaces.api.paths import PATH_LIMIT
 from workspaces.log.errors import SkillUnknown
 from workspaces.log.reader import read
@@ -39,7 +39,7 @@ class SkillsView(ApiView):
 
 
 class SkillForm(Form):
-    skill_id = Text(limit=PATH_LIMIT)
+    skill_id = PlainText(limit=PATH_LIMIT)
 
 
 class ReadSkillView(ApiView):

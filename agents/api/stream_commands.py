@@ -16,7 +16,7 @@ from agents.runs.answer import Answer, answer_questions, dismiss_questions
 from agents.runs.answer import answer as answer_request
 from agents.runs.cancel import cancel as cancel_session
 from workspaces.api.bodies import Form, checked
-from workspaces.api.fields import Text
+from workspaces.api.fields import PlainText
 from workspaces.log.errors import BadField
 from workspaces.log.reader import read
 from workspaces.queries.workspaces import require_open
@@ -26,13 +26,13 @@ Command = Callable[[str, Body], Awaitable[Mapping[str, Any] | None]]
 
 
 class CancelForm(Form):
-    session_id = Text(limit=200)
+    session_id = PlainText(limit=200)
 
 
 class AnswerForm(Form):
-    request_id = Text(limit=200)
-    answer = Text(limit=100)
-    folder = Text(limit=4096, allow_blank=True, default="")
+    request_id = PlainText(limit=200)
+    answer = PlainText(limit=100)
+    folder = PlainText(limit=4096, allow_blank=True, default="")
 
 
 async def prompt(workspace_id: str, body: Body) -> None:

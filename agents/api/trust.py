@@ -16,7 +16,7 @@ from agents.config.edits.trust_requests import apply_trust, revoke_trust, set_tr
 from workspaces.api.answers import json_answer
 from workspaces.api.api_view import ApiView
 from workspaces.api.bodies import Form
-from workspaces.api.fields import Text
+from workspaces.api.fields import PlainText
 from workspaces.api.paths import PATH_LIMIT, resolved_folder
 from workspaces.log.errors import BadField, Refusal
 from workspaces.log.reader import read
@@ -32,9 +32,9 @@ class TrustChanged(Refusal):
 
 
 class TrustForm(Form):
-    path = Text(limit=PATH_LIMIT)
-    answer = Text(limit=20)
-    digest = Text(limit=64, allow_blank=True, default="")
+    path = PlainText(limit=PATH_LIMIT)
+    answer = PlainText(limit=20)
+    digest = PlainText(limit=64, allow_blank=True, default="")
 
 
 class TrustView(ApiView):

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
 from agents.config.settings import ModelInfo
-from agents.turn.transcript import Message
+from agents.turn.transcript import TurnMessage
 from workspaces.log.parts import FinishReason
 
 SILENCE_SECONDS = 120.0  # without a byte for so long, a wire gives its request up
@@ -32,7 +32,7 @@ class ToolSpec:
 class ModelRequest:
     model: ModelInfo
     system: str
-    messages: tuple[Message, ...]
+    messages: tuple[TurnMessage, ...]
     tools: tuple[ToolSpec, ...] = ()
     max_tokens: int = 8_192
     temperature: float | None = None

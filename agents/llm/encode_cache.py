@@ -12,7 +12,7 @@ from typing import Any
 from agents.llm.contract import ModelRequest
 from agents.llm.history import Repair, Turn, says_something
 from agents.llm.json_text import Encoded, dump
-from agents.turn.transcript import Message
+from agents.turn.transcript import TurnMessage
 
 Json = dict[str, Any]
 AddTurn = Callable[[list[Any], Turn], None]
@@ -40,14 +40,14 @@ class _CachedTurns:
         self._begin()
 
     def _begin(self) -> None:
-        self._first: Message | None = None
-        self._newest: Message | None = None
+        self._first: TurnMessage | None = None
+        self._newest: TurnMessage | None = None
         self._count = 0  # messages that are kept
         self._repair = Repair()
         self._encoded: list[Any] = []
         self._frozen = 0
 
-    def told(self, messages: Sequence[Message], add_turn: AddTurn) -> list[Any]:
+    def told(self, messages: Sequence[TurnMessage], add_turn: AddTurn) -> list[Any]:
         if not self._is_longer_form(messages):
             self._begin()
         stable = newest_reply(messages)
@@ -66,7 +66,7 @@ class _CachedTurns:
             self._encoded[index] = Encoded(dump(self._encoded[index]))
             self._frozen = index + 1
 
-    def _is_longer_form(self, messages: Sequence[Message]) -> bool:
+    def _is_longer_form(self, messages: Sequence[TurnMessage]) -> bool:
         if self._count == 0:
             return True
         return (
@@ -75,7 +75,7 @@ class _CachedTurns:
             and messages[self._count - 1] is self._newest
         )
 
-    def _keep(self, messages: Sequence[Message], stable: int, add_turn: AddTurn) -> None:
+    def _keep(self, messages: Sequence[TurnMessage], stable: int, add_turn: AddTurn) -> None:
         known = len(self._repair.turns)
         self._repair.take(messages, self._count, stable)
         for turn in self._repair.turns[known:]:
@@ -83,7 +83,7 @@ class _CachedTurns:
         self._first, self._newest, self._count = messages[0], messages[stable - 1], stable
 
 
-def newest_reply(messages: Sequence[Message]) -> int:
+def newest_reply(messages: Sequence[TurnMessage]) -> int:
     """Its index; 0 where there is none. One that says nothing is left out, and divides nothing."""
     for index in range(len(messages) - 1, -1, -1):
         if says_something(messages[index]):

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 import orjson
 
 from agents.llm.json_text import parse_object
-from agents.turn.transcript import Message
+from agents.turn.transcript import TurnMessage
 from workspaces.log.parts import (
     Part,
     Reasoning,
@@ -54,7 +54,7 @@ class AssistantTurn:
 Turn = UserTurn | AssistantTurn
 
 
-def repaired(messages: Sequence[Message]) -> list[Turn]:
+def repaired(messages: Sequence[TurnMessage]) -> list[Turn]:
     """The turns, beginning with the user; system messages are left to ``system_of``."""
     repair = Repair()
     repair.take(messages, 0, len(messages))
@@ -82,7 +82,7 @@ class Repair:
     def last(self) -> Turn | None:
         return self.turns[-1] if self.turns else self._last
 
-    def take(self, messages: Sequence[Message], start: int, stop: int) -> None:
+    def take(self, messages: Sequence[TurnMessage], start: int, stop: int) -> None:
         for index in range(start, stop):
             message = messages[index]
             if message.role is Role.ASSISTANT:
@@ -128,7 +128,7 @@ class Repair:
         return unique
 
 
-def says_something(message: Message) -> bool:
+def says_something(message: TurnMessage) -> bool:
     """Whether a reply becomes a turn: reasoning alone is none."""
     return message.role is Role.ASSISTANT and any(
         isinstance(part, ToolCall) or (isinstance(part, Text) and part.text.strip() != "")
@@ -140,13 +140,13 @@ def _is_finished_reply(turn: Turn) -> bool:
     return isinstance(turn, AssistantTurn) and not turn.results
 
 
-def system_of(system: str, messages: Iterable[Message]) -> str:
+def system_of(system: str, messages: Iterable[TurnMessage]) -> str:
     """The system prompt with the system messages of the transcript."""
     said = [plain_text(message.parts) for message in messages if message.role is Role.SYSTEM]
     return "\n\n".join(text for text in (system, *said) if text.strip())
 
 
-def _results_after(messages: Sequence[Message], index: int) -> dict[str, deque[ToolResult]]:
+def _results_after(messages: Sequence[TurnMessage], index: int) -> dict[str, deque[ToolResult]]:
     """Results up to the next reply, also behind a prompt that was folded in meanwhile."""
     found: dict[str, deque[ToolResult]] = defaultdict(deque)
     for later in range(index + 1, len(messages)):
@@ -161,7 +161,7 @@ def _results_after(messages: Sequence[Message], index: int) -> dict[str, deque[T
 
 
 def _assistant_turn(
-    message: Message, found: dict[str, deque[ToolResult]], unique_id: Callable[[str], str]
+    message: TurnMessage, found: dict[str, deque[ToolResult]], unique_id: Callable[[str], str]
 ) -> AssistantTurn | None:
     parts: list[Text | Reasoning | ToolCall] = []
     results: list[ToolResult] = []

@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 
 from agents.turn.inputs import Asked
-from agents.turn.transcript import Message
+from agents.turn.transcript import TurnMessage
 from agents.turn.window import estimated_tokens
 from workspaces.log.attached_data import load_attached
 from workspaces.log.parts import (
@@ -50,8 +50,8 @@ _NOTES = {FinishReason.CANCELED: CANCELLED_NOTE, FinishReason.ERROR: FAILED_NOTE
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    messages: tuple[Message, ...]
-    own: tuple[Message, ...]  # those that the run itself wrote
+    messages: tuple[TurnMessage, ...]
+    own: tuple[TurnMessage, ...]  # those that the run itself wrote
 
 
 def read_transcript(session_id: str, run_key: int) -> Stored:
@@ -72,12 +72,12 @@ def read_transcript(session_id: str, run_key: int) -> Stored:
     )
 
 
-def _message(row: Sequence[Any]) -> Message:
+def _message(row: Sequence[Any]) -> TurnMessage:
     parts = parts_from_wire(orjson.loads(row[2]))
-    return with_note(Message(row[0], Role(row[1]), parts, row[3], row[4]))
+    return with_note(TurnMessage(row[0], Role(row[1]), parts, row[3], row[4]))
 
 
-def with_note(message: Message) -> Message:
+def with_note(message: TurnMessage) -> TurnMessage:
     """A reply that was cut before its first word says instead what became of its prompt."""
     finish = finish_of(message.parts)
     if finish is None or message.role is not Role.ASSISTANT or _has_words(message.parts):
@@ -90,13 +90,13 @@ def _has_words(parts: Parts) -> bool:
     return bool(plain_text(parts).strip()) or bool(tool_calls(parts))
 
 
-def _summary(row: Sequence[Any]) -> Message:
+def _summary(row: Sequence[Any]) -> TurnMessage:
     words = plain_text(parts_from_wire(orjson.loads(row[2])))
-    return Message(row[0], Role.USER, (Text(SUMMARISED.format(words=words)),))
+    return TurnMessage(row[0], Role.USER, (Text(SUMMARISED.format(words=words)),))
 
 
 def steps_of(
-    own: tuple[Message, ...], parallel: frozenset[str]
+    own: tuple[TurnMessage, ...], parallel: frozenset[str]
 ) -> tuple[list[list[Asked]], list[tuple[str, str]]]:
     """What the turn machine is rebuilt from: each reply's calls, and the results."""
     steps = [
@@ -119,26 +119,26 @@ def steps_of(
 
 class Conversation:
     def __init__(self) -> None:
-        self.messages: list[Message] = []
+        self.messages: list[TurnMessage] = []
         self.calls: dict[str, ToolCall] = {}  # of the newest reply that made any
         self.call_message_id = ""
         self.call_ids: set[str] = set()  # of every reply of the run
         self.memo: dict[Hashable, Any] = {}  # what wires keep of it from one request to the next
         self._estimated = 0
 
-    def load(self, messages: Iterable[Message], own: Iterable[Message] = ()) -> None:
+    def load(self, messages: Iterable[TurnMessage], own: Iterable[TurnMessage] = ()) -> None:
         """Begins anew from what is stored. ``own``: what the run itself wrote."""
         self.messages = list(messages)
         self._estimated = estimated_tokens(self.messages)
         for message in own:
             self._remember_calls(message)
 
-    def add_reply(self, message: Message) -> None:
+    def add_reply(self, message: TurnMessage) -> None:
         self._add(message)
         self._remember_calls(message)
 
     def add_result(self, result: ToolResult) -> None:
-        self._add(Message("", Role.TOOL, (result,)))
+        self._add(TurnMessage("", Role.TOOL, (result,)))
 
     def rewrite(self, call: ToolCall) -> None:
         """A call of the newest reply is another one now."""
@@ -157,11 +157,11 @@ class Conversation:
         """The size of the conversation: what the provider said, else an estimate."""
         return told or self._estimated
 
-    def _add(self, message: Message) -> None:
+    def _add(self, message: TurnMessage) -> None:
         self.messages.append(message)
         self._estimated += estimated_tokens((message,))
 
-    def _remember_calls(self, message: Message) -> None:
+    def _remember_calls(self, message: TurnMessage) -> None:
         made = tool_calls(message.parts)
         if made:
             self.calls = {call.id: call for call in made}

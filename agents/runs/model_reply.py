@@ -20,7 +20,7 @@ from agents.runs.setup import RunSetup, SetupInUse
 from agents.runs.steps import ReplyWrite, Written
 from agents.tools.contract import Todo
 from agents.turn.inputs import Asked, Input, Replied, ReplyFailed
-from agents.turn.transcript import Message
+from agents.turn.transcript import TurnMessage
 from agents.turn.window import fitted
 from workspaces.delivery.hub import Hub
 from workspaces.log.parts import FinishReason, Role, Text, ToolCall, plain_text, tool_calls
@@ -35,7 +35,7 @@ ASK = "Write the summary of this conversation now, as you were told."
 
 def summary_request(
     brief: RunSetup,
-    messages: Sequence[Message],
+    messages: Sequence[TurnMessage],
     todos: Sequence[Todo],
     *,
     session_id: str,
@@ -47,7 +47,7 @@ def summary_request(
     told = fitted(messages, tokens=int(window * part)) if window > 0 else tuple(messages)
     return brief.model.request(
         summary_prompt(todos),
-        (*told, Message("", Role.USER, (Text(ASK),))),
+        (*told, TurnMessage("", Role.USER, (Text(ASK),))),
         {},
         session_id=session_id,
         working_dir=brief.working_dir,
@@ -168,7 +168,7 @@ class Speaker:
         if self._reply is None:
             return
         if not self._reply.is_summary:
-            reply = Message(written.message_id, Role.ASSISTANT, written.parts)
+            reply = TurnMessage(written.message_id, Role.ASSISTANT, written.parts)
             self._conversation.add_reply(reply)
         self.close()
         self._reply = None

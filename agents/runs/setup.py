@@ -26,7 +26,7 @@ from agents.skills.cache import skill_cache
 from agents.skills.skill import Skill
 from agents.tools.contract import LanguageService, NoLanguages, Tool
 from agents.tools.registry import READ_ONLY, available
-from agents.turn.transcript import Message
+from agents.turn.transcript import TurnMessage
 from agents.turn.window import is_nearly_full
 
 # What a child run may use: it only reads.
@@ -82,7 +82,7 @@ class Model:
     def request(
         self,
         system: str,
-        messages: tuple[Message, ...],
+        messages: tuple[TurnMessage, ...],
         tools: Mapping[str, Tool[Any]],
         *,
         session_id: str,

@@ -18,7 +18,7 @@ from agents.llm.usage import cost_of
 from agents.prompts.template import title_prompt
 from agents.runs.rows import Claimed
 from agents.runs.setup import small_model_of
-from agents.turn.transcript import Message
+from agents.turn.transcript import TurnMessage
 from workspaces.actions.sessions import add_usage, read_session, rename_session
 from workspaces.log.errors import Refusal
 from workspaces.log.parts import Role, Text
@@ -94,7 +94,7 @@ async def _ask(claimed: Claimed, prompt: str) -> tuple[str, Usage, float]:
     request = ModelRequest(
         model=small.info,
         system=title_prompt(),
-        messages=(Message("", Role.USER, (Text(prompt),)),),
+        messages=(TurnMessage("", Role.USER, (Text(prompt),)),),
         max_tokens=min(small.info.default_max_tokens, 2_000),  # some think before they answer
     )
     words: list[str] = []

@@ -12,7 +12,7 @@ from workspaces.log.parts import Parts, Role
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class TurnMessage:
     id: str
     role: Role
     parts: Parts

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from agents.turn.transcript import Message
+from agents.turn.transcript import TurnMessage
 from workspaces.log.parts import (
     Binary,
     Finish,
@@ -39,11 +39,11 @@ def is_nearly_full(tokens: int, window: int) -> bool:
     return window - tokens <= left
 
 
-def estimated_tokens(messages: Sequence[Message]) -> int:
+def estimated_tokens(messages: Sequence[TurnMessage]) -> int:
     return sum(_size(part) for message in messages for part in message.parts) // CHARS_A_TOKEN
 
 
-def fitted(messages: Sequence[Message], *, tokens: int) -> tuple[Message, ...]:
+def fitted(messages: Sequence[TurnMessage], *, tokens: int) -> tuple[TurnMessage, ...]:
     """The conversation in about so many tokens: its oldest long texts are cut, and where that
     is not enough its oldest messages are left out. The first message stays."""
     budget = tokens * CHARS_A_TOKEN

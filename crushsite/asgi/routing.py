@@ -19,8 +19,8 @@ from crushsite.asgi.guard import Guard
 from crushsite.child.server_turn import entrance_of
 from crushsite.process import ServerProcess
 from permissions.pending import pending_frames
+from workspaces.delivery.http_stream import NativeSse
 from workspaces.delivery.native_socket import NativeSocket
-from workspaces.delivery.native_sse import NativeSse
 from workspaces.delivery.v1_events import V1Events
 
 Scope = MutableMapping[str, Any]

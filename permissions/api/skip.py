@@ -8,7 +8,7 @@ from workspaces.actions.workspaces import set_permission_mode, set_skip_permissi
 from workspaces.api.answers import empty_answer, json_answer
 from workspaces.api.api_view import ApiView
 from workspaces.api.bodies import Form
-from workspaces.api.fields import Flag, Text
+from workspaces.api.fields import Flag, PlainText
 from workspaces.api.opening import permission_mode_of
 from workspaces.log.reader import read
 from workspaces.log.writer import writer
@@ -34,7 +34,7 @@ class SkipView(ApiView):
 
 
 class ModeForm(Form):
-    mode = Text(limit=100)
+    mode = PlainText(limit=100)
 
 
 class ModeView(ApiView):

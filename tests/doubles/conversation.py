@@ -6,7 +6,7 @@ from typing import Any
 
 from agents.config.settings import ModelInfo
 from agents.llm.contract import ModelRequest, ToolSpec
-from agents.turn.transcript import Message
+from agents.turn.transcript import TurnMessage
 from workspaces.log.parts import Part, Role, Text, ToolResult
 
 MODEL = ModelInfo("m-1", "Model", supports_attachments=True, can_reason=True)
@@ -14,20 +14,20 @@ BLIND = ModelInfo("m-2", "Blind model")
 BASH = ToolSpec("bash", "Runs a command.", {"type": "object", "properties": {}})
 
 
-def user(*parts: Part | str, id: str = "u1") -> Message:
-    return Message(id, Role.USER, tuple(Text(p) if isinstance(p, str) else p for p in parts))
+def user(*parts: Part | str, id: str = "u1") -> TurnMessage:
+    return TurnMessage(id, Role.USER, tuple(Text(p) if isinstance(p, str) else p for p in parts))
 
 
-def assistant(*parts: Part | str, provider: str = "p") -> Message:
+def assistant(*parts: Part | str, provider: str = "p") -> TurnMessage:
     told = tuple(Text(p) if isinstance(p, str) else p for p in parts)
-    return Message("a1", Role.ASSISTANT, told, model="m-1", provider=provider)
+    return TurnMessage("a1", Role.ASSISTANT, told, model="m-1", provider=provider)
 
 
-def tool(*results: ToolResult) -> Message:
-    return Message("t1", Role.TOOL, results)
+def tool(*results: ToolResult) -> TurnMessage:
+    return TurnMessage("t1", Role.TOOL, results)
 
 
-def request(*messages: Message, **more: Any) -> ModelRequest:
+def request(*messages: TurnMessage, **more: Any) -> ModelRequest:
     more.setdefault("model", MODEL)
     more.setdefault("system", "Be good.")
     more.setdefault("tools", (BASH,))

@@ -19,7 +19,7 @@ Several = TypeVar("Several", bound=Collection[str])
 WORDS: dict[str, Any] = {"required": "is required", "null": "must not be null"}
 
 
-class Text(serializers.Field[str, Any, str, Any]):
+class PlainText(serializers.Field[str, Any, str, Any]):
     default_error_messages = WORDS | {
         "invalid": "must be a string",
         "blank": "must not be empty",
@@ -116,7 +116,7 @@ class TextMap(_Bounded[dict[str, str]]):
         return dict(data)
 
 
-class Base64Text(Text):
+class Base64Text(PlainText):
     default_error_messages = {"base64": "must be base64"}
 
     @override

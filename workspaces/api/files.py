@@ -12,7 +12,7 @@ from workspaces.actions.sessions import read_session as require_session
 from workspaces.api.answers import empty_answer, json_answer
 from workspaces.api.api_view import ApiView
 from workspaces.api.bodies import Form
-from workspaces.api.fields import Text
+from workspaces.api.fields import PlainText
 from workspaces.api.paths import PATH_LIMIT, resolved
 from workspaces.api.writing import write_in_open
 from workspaces.log.errors import BadField
@@ -36,8 +36,8 @@ class ReadFilesView(ApiView):
 
 
 class ReadForm(Form):
-    session_id = Text(limit=200)
-    path = Text(limit=PATH_LIMIT)
+    session_id = PlainText(limit=200)
+    path = PlainText(limit=PATH_LIMIT)
 
 
 class MarkReadView(ApiView):

@@ -14,7 +14,7 @@ from django.conf import settings
 from workspaces.actions.claims import claim_workspace
 from workspaces.actions.workspaces import Opening, open_workspace
 from workspaces.api.bodies import Form
-from workspaces.api.fields import Flag, Text, Texts
+from workspaces.api.fields import Flag, PlainText, Texts
 from workspaces.api.paths import PATH_LIMIT, resolved_folder
 from workspaces.client_ids import client_id_of
 from workspaces.log.errors import BadField
@@ -28,12 +28,12 @@ ENV_CHARS = 1_000_000
 
 
 class OpeningForm(Form):
-    path = Text(limit=PATH_LIMIT, allow_blank=True, default="")
-    client_id = Text(limit=PATH_LIMIT, allow_blank=True, default="")
+    path = PlainText(limit=PATH_LIMIT, allow_blank=True, default="")
+    client_id = PlainText(limit=PATH_LIMIT, allow_blank=True, default="")
     yolo = Flag(default=False)
-    permission_mode = Text(limit=100, allow_blank=True, default="")
+    permission_mode = PlainText(limit=100, allow_blank=True, default="")
     debug = Flag(default=False)
-    data_dir = Text(limit=PATH_LIMIT, allow_blank=True, default="")
+    data_dir = PlainText(limit=PATH_LIMIT, allow_blank=True, default="")
     env = Texts(count=ENV_COUNT, limit=ENV_CHARS, allow_null=True, default=None)
     channels = Texts(count=100, limit=200, allow_null=True, default=None)
 

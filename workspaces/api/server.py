@@ -10,7 +10,7 @@ from django.http import HttpResponse
 from workspaces.api.answers import empty_answer, json_answer
 from workspaces.api.api_view import ApiView
 from workspaces.api.bodies import Form
-from workspaces.api.fields import Text
+from workspaces.api.fields import PlainText
 from workspaces.api.version import version_facts
 from workspaces.log.errors import BadField
 
@@ -34,7 +34,7 @@ class ServerConfigView(ApiView):
 
 
 class ControlForm(Form):
-    command = Text(limit=100, allow_blank=True, default="")
+    command = PlainText(limit=100, allow_blank=True, default="")
 
 
 class ControlView(ApiView):

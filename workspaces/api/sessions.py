@@ -12,7 +12,7 @@ from workspaces.actions.sessions import create_session, rename_session
 from workspaces.api.answers import empty_answer, json_answer
 from workspaces.api.api_view import ApiView
 from workspaces.api.bodies import Form
-from workspaces.api.fields import Text
+from workspaces.api.fields import PlainText
 from workspaces.api.writing import write_in_open
 from workspaces.client_ids import client_id_of
 from workspaces.log.reader import read
@@ -23,13 +23,13 @@ TITLE_LIMIT = 500
 
 
 class NewSessionForm(Form):
-    title = Text(limit=TITLE_LIMIT, allow_blank=True, default="")
+    title = PlainText(limit=TITLE_LIMIT, allow_blank=True, default="")
 
 
 class SessionForm(Form):
     """A client's copy of the whole session, which may be stale: the title alone is taken."""
 
-    title = Text(limit=TITLE_LIMIT, allow_blank=True)
+    title = PlainText(limit=TITLE_LIMIT, allow_blank=True)
 
 
 class SessionsView(ApiView):
@@ -66,7 +66,7 @@ class ChildrenView(ApiView):
 
 
 class CurrentSessionForm(Form):
-    session_id = Text(limit=200, allow_blank=True)
+    session_id = PlainText(limit=200, allow_blank=True)
 
 
 class CurrentSessionView(ApiView):

@@ -8,16 +8,23 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, MutableMapping, Sequence
-from contextlib import suppress
-from typing import Any
+from collections.abc import AsyncGenerator, Awaitable, Callable, MutableMapping, Sequence
+from contextlib import aclosing, suppress
+from typing import Any, cast
 
 import orjson
+from typing_extensions import override
 
 from workspaces.delivery.attachments import Attachments, StreamAttachment
+from workspaces.delivery.hub import Hub
 from workspaces.delivery.pushing import push_of
+from workspaces.delivery.readers import Wire
+from workspaces.delivery.request_params import client_of, cursor_of, query_of, workspace_of
+from workspaces.delivery.subscribe import stream_native
 from workspaces.log.errors import Refusal, WorkspaceUnknown
+from workspaces.log.reader import read
 from workspaces.log.retries import REQUEST_SECONDS, be_patient, patience
+from workspaces.queries.workspaces import require_open
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -163,3 +170,30 @@ async def _answer(
     ]
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body, "more_body": False})
+
+
+RETRY = b"retry: 1000\n\n"
+
+
+class NativeSse(HttpStream):
+    def __init__(self, *, hub: Hub, attachments: Attachments) -> None:
+        super().__init__(attachments=attachments)
+        self._hub = hub
+
+    @override
+    async def stream(self, scope: Scope) -> None:
+        workspace_id, query = workspace_of(scope), query_of(scope)
+        client_id, after = client_of(query), cursor_of(scope, query)
+        if client_id is None:
+            await read(require_open, workspace_id)
+        else:
+            await self.attach(workspace_id, client_id)
+        feed = stream_native(self._hub, workspace_id, after=after, wire=Wire.SSE)
+        async with aclosing(cast("AsyncGenerator[bytes, None]", feed)) as chunks:
+            first = await anext(chunks, b"")  # or it says what is wrong with the cursor
+            await self.begin()
+            await self.write(RETRY + first)
+            del first
+            async for chunk in chunks:
+                await self.write(chunk)
+                del chunk  # a large one is not held until the next one comes

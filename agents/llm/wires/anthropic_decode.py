@@ -13,7 +13,6 @@ from typing import Any
 
 import orjson
 
-from agents.llm.call_ids import LONGEST, MOST_CALLS, new_call_id, usable_call_id
 from agents.llm.contract import (
     ModelEvent,
     ReasoningDelta,
@@ -28,6 +27,7 @@ from agents.llm.contract import (
 from agents.llm.errors import BrokenStream, ModelError
 from agents.llm.json_text import count_or_zero, parse_object, text_or_empty
 from agents.llm.reasoning_signatures import REDACTED, sealed
+from agents.llm.wires.call_ids import LONGEST, MOST_CALLS, new_call_id, usable_call_id
 from workspaces.log.parts import FinishReason
 
 REASONS = {

@@ -17,7 +17,7 @@ from agents.llm.contract import ModelRequest, ToolSpec
 from agents.llm.encode_cache import READABLE, encode_incrementally, newest_reply
 from agents.llm.history import AssistantTurn, Turn, UserTurn, repaired, system_of
 from agents.llm.reasoning_signatures import REDACTED, is_untagged, unsealed
-from agents.turn.transcript import Message
+from agents.turn.transcript import TurnMessage
 from workspaces.log.parts import Reasoning, Text, ToolCall, ToolResult
 
 Json = dict[str, Any]
@@ -88,7 +88,7 @@ def _thinking(request: ModelRequest) -> Json | None:
     return {"thinking": {"type": "enabled", "budget_tokens": budget}}
 
 
-def _may_think(messages: Sequence[Message], provider: str) -> bool:
+def _may_think(messages: Sequence[TurnMessage], provider: str) -> bool:
     """While calls are being answered, the reply that made them must hold its thinking."""
     last = repaired(messages[newest_reply(messages) :])[-1]
     if isinstance(last, UserTurn):

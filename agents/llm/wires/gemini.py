@@ -11,7 +11,6 @@ import orjson
 
 from agents.config.settings import ProviderSettings
 from agents.llm.addresses import gemini_url
-from agents.llm.call_ids import LONGEST, new_call_id, usable_call_id
 from agents.llm.content_parts import Image, Told, result_parts, user_parts
 from agents.llm.contract import (
     SILENCE_SECONDS,
@@ -36,6 +35,7 @@ from agents.llm.http_stream import Post, stream_events
 from agents.llm.json_text import count_or_zero, dump, parse_object, text_or_empty
 from agents.llm.proxies import proxy_for
 from agents.llm.reasoning_signatures import GEMINI, LONGEST_SEAL, is_from, sealed, unsealed
+from agents.llm.wires.call_ids import LONGEST, new_call_id, usable_call_id
 from workspaces.log.parts import FinishReason, Reasoning, Text, ToolCall
 
 Json = dict[str, Any]

@@ -24,7 +24,7 @@ from agents.llm.contract import (
     Usage,
 )
 from agents.llm.wires.offline_plans import OfflinePlan, OfflineStep, plan_for
-from agents.turn.transcript import Message
+from agents.turn.transcript import TurnMessage
 from workspaces.log.parts import FinishReason, Role, Text, ToolResult, plain_text
 
 QUOTED_LINES = 12
@@ -120,7 +120,7 @@ def reply_to(request: ModelRequest) -> tuple[str, tuple[str, OfflineStep] | None
     return ("" if results else plan.announcement), (call_id, step)
 
 
-def _newest(messages: Sequence[Message]) -> tuple[Message | None, list[ToolResult]]:
+def _newest(messages: Sequence[TurnMessage]) -> tuple[TurnMessage | None, list[ToolResult]]:
     """The last prompt with words, and the tool results since."""
     results: list[ToolResult] = []
     for message in reversed(messages):
@@ -148,7 +148,7 @@ def _without_tools(request: ModelRequest, prompt: str) -> str:
     return (cut.rpartition(" ")[0] or cut) + "…"
 
 
-def _summary(messages: Sequence[Message]) -> str:
+def _summary(messages: Sequence[TurnMessage]) -> str:
     prompts = [
         " ".join(part.text.split())[:QUOTED_WIDTH]
         for message in messages

@@ -9,7 +9,6 @@ from typing import Any
 
 from agents.config.settings import ProviderSettings
 from agents.llm.addresses import responses_url
-from agents.llm.call_ids import LONGEST, MOST_CALLS, new_call_id, usable_call_id
 from agents.llm.content_parts import Image, Told, result_parts, user_parts
 from agents.llm.contract import (
     SILENCE_SECONDS,
@@ -34,6 +33,7 @@ from agents.llm.http_stream import Post, stream_events
 from agents.llm.json_text import count_or_zero, dump, parse_object, text_or_empty
 from agents.llm.proxies import proxy_for
 from agents.llm.reasoning_signatures import LONGEST_SEAL, RESPONSES, is_from, sealed, unsealed
+from agents.llm.wires.call_ids import LONGEST, MOST_CALLS, new_call_id, usable_call_id
 from workspaces.log.parts import FinishReason, Reasoning, Text, ToolCall, ToolResult
 
 Json = dict[str, Any]

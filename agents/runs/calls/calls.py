@@ -17,7 +17,7 @@ from agents.runs import nudges
 from agents.runs.calls.file_tracker import DatabaseLedger, DatabaseTodos
 from agents.runs.calls.hooked_calls import Hooked, HookMemory
 from agents.runs.calls.permission_check import CallVerdict, QuestionChanged, judge_call
-from agents.runs.delegations import TooDeep, begin_errand, errand_of
+from agents.runs.children.delegations import TooDeep, begin_errand, errand_of
 from agents.runs.lease import Lease, LeaseLost
 from agents.skills.skill import Skill
 from agents.tools import limits

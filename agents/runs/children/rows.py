@@ -5,7 +5,7 @@ from __future__ import annotations
 import orjson
 
 from agents.models import SubAgent, SubAgentState
-from agents.runs.delegations import ANSWER
+from agents.runs.children.delegations import ANSWER
 from agents.runs.lease import Lease, require_lease
 from agents.runs.messages import fold_prompts
 from agents.runs.steps import Step, Written, write_step

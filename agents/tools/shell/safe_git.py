@@ -197,7 +197,7 @@ async def _own_keys(folder: Path, env: Mapping[str, str]) -> Sequence[str] | Non
     program = await asyncio.to_thread(shutil.which, "git", path=env.get("PATH"))
     if program is None:
         return []
-    kept = _CachedConfig()
+    kept = _CachedGitConfig()
     asking = {**env, **quiet_variables(env=env), PROCESS_MARK: new_id()}
     command = [program, "config", "--list", "--show-scope", "--includes", "-z", "--name-only"]
     try:
@@ -223,7 +223,7 @@ async def _own_keys(folder: Path, env: Mapping[str, str]) -> Sequence[str] | Non
 
 
 @dataclass(slots=True)
-class _CachedConfig:
+class _CachedGitConfig:
     data: bytearray = field(default_factory=bytearray)
 
     def feed(self, chunk: bytes) -> bool:

@@ -6,9 +6,9 @@ import pytest
 
 from agents.models import Run, RunKind, SubAgent, SubAgentState
 from agents.runs.accept import Prompt, accept_prompt
+from agents.runs.children.delegations import begin_errand, errand_of
 from agents.runs.children.rows import begin_sub_agent, end_sub_agent, note_sub_agent, take_prompts
 from agents.runs.claim import claim_runs, is_held
-from agents.runs.delegations import begin_errand, errand_of
 from agents.runs.lease import Lease
 from agents.runs.rescue import expire_all_leases, rescue_run
 from agents.runs.steps import ReplyStart, ReplyWrite, Step, begin_run, write_step

@@ -19,7 +19,7 @@ from agents.llm.errors import (
 )
 from agents.llm.retries import delay_before_retry
 from agents.llm.usage import cost_of
-from agents.turn.transcript import Message
+from agents.turn.transcript import TurnMessage
 from tests.doubles.conversation import request, tool, user
 from tests.doubles.recorded_provider import RecordedProvider
 from tests.integration.llm.subjects import KEY, SUBJECTS, Subject
@@ -46,7 +46,7 @@ async def server() -> AsyncIterator[RecordedProvider]:
 
 
 async def listen(
-    subject: Subject, server: RecordedProvider, heard: list[ModelEvent], *messages: Message
+    subject: Subject, server: RecordedProvider, heard: list[ModelEvent], *messages: TurnMessage
 ) -> None:
     asked = request(*(messages or (user("hi"),)), model=subject.info, think=True)
     async for batch in subject.provider(server).stream(asked):
@@ -104,8 +104,8 @@ async def test_it_is_asked_at_its_address_with_its_key(
     assert KEY not in asked.raw.decode()
 
 
-def reply_of(subject: Subject, parts: Parts, *, provider: str = "", model: str = "") -> Message:
-    return Message("a1", Role.ASSISTANT, parts, model or subject.model, provider or subject.id)
+def reply_of(subject: Subject, parts: Parts, *, provider: str = "", model: str = "") -> TurnMessage:
+    return TurnMessage("a1", Role.ASSISTANT, parts, model or subject.model, provider or subject.id)
 
 
 @pytest.mark.parametrize("name", ["words", "tools", "reasoning"])

@@ -6,7 +6,7 @@ import pytest
 
 from agents.models import Run
 from agents.runs.cancel import cancel_session
-from agents.runs.delegations import TooDeep, begin_errand, errand_of
+from agents.runs.children.delegations import TooDeep, begin_errand, errand_of
 from agents.runs.lease import Lease
 from agents.runs.rescue import rescue_run
 from agents.runs.steps import ReplyStart, ReplyWrite, Written

@@ -6,8 +6,8 @@ import pytest
 
 from agents.models import Run, SubAgent
 from agents.runs.cancel import mark_deleted
+from agents.runs.children.delegations import begin_errand
 from agents.runs.children.rows import begin_sub_agent
-from agents.runs.delegations import begin_errand
 from agents.runs.finish import erase_if_marked
 from agents.runs.lease import Lease
 from agents.runs.steps import ReplyStart

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from agents.runs.calls.permission_check import judge_call
+from agents.runs.children.delegations import begin_errand
 from agents.runs.children.rows import begin_sub_agent, end_sub_agent, take_prompts
-from agents.runs.delegations import begin_errand
 from agents.runs.lease import Lease, LeaseLost, require_lease
 from agents.runs.rescue import rescue_run
 from agents.runs.steps import ReplyStart, Step, begin_run, write_step

@@ -13,7 +13,7 @@ import pytest_asyncio
 from agents.runs import accept, answer, cancel, nudges, teardown
 from agents.runs.accept import Prompt
 from agents.runs.calls.permission_check import judge_call
-from agents.runs.delegations import begin_errand
+from agents.runs.children.delegations import begin_errand
 from agents.runs.lease import Lease
 from agents.runs.teardown import cancel_and_wait
 from agents.tools.contract import Question, QuestionsAsked

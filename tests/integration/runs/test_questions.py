@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from agents.runs.answer import dismiss_open_batch, resolve_batch
-from agents.runs.delegations import begin_errand, errand_of
+from agents.runs.children.delegations import begin_errand, errand_of
 from agents.runs.lease import Lease
 from agents.tools.contract import QuestionsAnswered, QuestionsAsked
 from permissions.models import QuestionBatch

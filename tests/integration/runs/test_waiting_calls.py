@@ -8,8 +8,8 @@ import pytest
 from agents.models import Run
 from agents.runs.answer import Answer, dismiss_open_batch, resolve
 from agents.runs.calls.permission_check import CallVerdict, judge_call
+from agents.runs.children.delegations import begin_errand, errand_of
 from agents.runs.claim import cancelled_running
-from agents.runs.delegations import begin_errand, errand_of
 from agents.runs.lease import Lease
 from agents.runs.steps import ReplyStart, ReplyWrite, Written
 from agents.tools.contract import ChildEnded, ChildTask, Errand, Question, QuestionsAsked

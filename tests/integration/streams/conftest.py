@@ -14,9 +14,9 @@ from django.urls import path
 from crushsite.server.asgi_server import AsgiServer
 from workspaces.actions.workspaces import Opening, close_workspace, open_workspace
 from workspaces.delivery.attachments import Attachments
+from workspaces.delivery.http_stream import NativeSse
 from workspaces.delivery.hub import Hub
 from workspaces.delivery.native_socket import NativeSocket
-from workspaces.delivery.native_sse import NativeSse
 from workspaces.delivery.v1_events import V1Events
 from workspaces.log.errors import BadField
 from workspaces.log.reader import read, stop_reading

@@ -14,7 +14,6 @@ PAGES = sorted(
     {*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")}
     | {path for folder in READMES for path in (ROOT / folder).rglob("README.md")}
 )
-BEING_REWRITTEN = {"CONTRIBUTING.md", "README.md"}
 
 
 def long_lines(page: str) -> Iterator[int]:
@@ -29,8 +28,7 @@ def long_lines(page: str) -> Iterator[int]:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_a_page_wraps(page: Path) -> None:
-    if str(page.relative_to(ROOT)) not in BEING_REWRITTEN:
-        assert list(long_lines(page.read_text())) == []
+    assert list(long_lines(page.read_text())) == []
 
 
 def test_only_lines_of_prose_are_too_long() -> None:

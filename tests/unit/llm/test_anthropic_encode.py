@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from agents.config.settings import ModelInfo
 from agents.llm.wires.anthropic_encode import encode
-from agents.turn.transcript import Message
+from agents.turn.transcript import TurnMessage
 from tests.doubles.conversation import assistant, request, tool, user
 from tests.unit.llm.test_history import MESSAGES
 from workspaces.log.parts import Binary, ImageUrl, Reasoning, ToolCall, ToolResult
@@ -167,7 +167,7 @@ def test_of_two_ways_to_sample_one_is_sent() -> None:
 @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(MESSAGES, max_size=8))
 def test_whatever_is_stored_the_roles_alternate_and_no_block_is_empty(
-    messages: list[Message],
+    messages: list[TurnMessage],
 ) -> None:
     body = encode(request(*messages, think=True), provider="")
     roles = [message["role"] for message in body["messages"]]

@@ -16,7 +16,7 @@ from agents.llm.contract import ModelRequest
 from agents.llm.json_text import Encoded, dump
 from agents.llm.wires import anthropic_encode, gemini, openai, responses
 from agents.llm.wires.openai import Dialect
-from agents.turn.transcript import Message
+from agents.turn.transcript import TurnMessage
 from workspaces.log.parts import Part, Reasoning, Role, Text, ToolCall, ToolResult
 
 Encode = Callable[[ModelRequest], dict[str, Any]]
@@ -39,14 +39,14 @@ PARTS: st.SearchStrategy[Part] = st.one_of(
     st.builds(ToolResult, IDS, st.just("view"), TEXTS),
 )
 MESSAGES = st.builds(
-    Message,
+    TurnMessage,
     st.just("m"),
     st.sampled_from([Role.USER, Role.ASSISTANT, Role.TOOL, Role.SYSTEM]),
     st.lists(PARTS, max_size=3).map(tuple),
 )
 
 
-def request(messages: list[Message], **more: Any) -> ModelRequest:
+def request(messages: list[TurnMessage], **more: Any) -> ModelRequest:
     model = ModelInfo("anthropic/claude-3-7-sonnet", "C", can_reason=True)
     return ModelRequest(model, "You are you.", tuple(messages), think=True, **more)
 
@@ -55,7 +55,7 @@ def request(messages: list[Message], **more: Any) -> ModelRequest:
 @settings(deadline=None, max_examples=60, suppress_health_check=list(HealthCheck))
 @given(messages=st.lists(MESSAGES, max_size=30), cuts=st.lists(st.integers(0, 30), max_size=8))
 def test_it_is_the_same_however_it_grew(
-    name: str, messages: list[Message], cuts: list[int]
+    name: str, messages: list[TurnMessage], cuts: list[int]
 ) -> None:
     encode = ENCODERS[name]
     memo: dict[Any, Any] = {}
@@ -73,9 +73,9 @@ def test_another_beginning_is_told_anew(name: str) -> None:
         message
         for n in range(20)
         for message in (
-            Message(f"u{n}", Role.USER, (Text(f"ask {n}"),)),
-            Message(f"a{n}", Role.ASSISTANT, (Text("then"), ToolCall(f"c{n}", "ls", "{}"))),
-            Message("", Role.TOOL, (ToolResult(f"c{n}", "ls", "out"),)),
+            TurnMessage(f"u{n}", Role.USER, (Text(f"ask {n}"),)),
+            TurnMessage(f"a{n}", Role.ASSISTANT, (Text("then"), ToolCall(f"c{n}", "ls", "{}"))),
+            TurnMessage("", Role.TOOL, (ToolResult(f"c{n}", "ls", "out"),)),
         )
     ]
     memo: dict[Any, Any] = {}
@@ -94,8 +94,8 @@ def test_old_messages_are_kept_as_bytes() -> None:
         message
         for n in range(50)
         for message in (
-            Message(f"u{n}", Role.USER, (Text(f"ask {n}"),)),
-            Message(f"a{n}", Role.ASSISTANT, (Text("answer"),)),
+            TurnMessage(f"u{n}", Role.USER, (Text(f"ask {n}"),)),
+            TurnMessage(f"a{n}", Role.ASSISTANT, (Text("answer"),)),
         )
     ]
     memo: dict[Any, Any] = {}

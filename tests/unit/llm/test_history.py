@@ -5,7 +5,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agents.llm.history import NO_RESULT, AssistantTurn, UserTurn, repaired, system_of
-from agents.turn.transcript import Message
+from agents.turn.transcript import TurnMessage
 from tests.doubles.conversation import assistant, tool, user
 from workspaces.log.parts import (
     Finish,
@@ -26,7 +26,7 @@ def result(id: str, content: str = "ok") -> ToolResult:
     return ToolResult(id, "bash", content)
 
 
-def replies(*messages: Message) -> list[AssistantTurn]:
+def replies(*messages: TurnMessage) -> list[AssistantTurn]:
     return [turn for turn in repaired(messages) if isinstance(turn, AssistantTurn)]
 
 
@@ -110,7 +110,7 @@ def test_it_begins_and_ends_with_the_user() -> None:
 
 
 def test_system_messages_join_the_system_prompt() -> None:
-    messages = [Message("s", Role.SYSTEM, (Text("more"),)), user("x")]
+    messages = [TurnMessage("s", Role.SYSTEM, (Text("more"),)), user("x")]
     assert system_of("Be good.", messages) == "Be good.\n\nmore"
     assert repaired(messages) == [UserTurn((Text("x"),))]
 
@@ -122,13 +122,13 @@ PARTS = st.one_of(
     st.just(Reasoning("hm", "sig")),
 )  # fmt: skip
 MESSAGES = st.builds(
-    Message, st.just("m"), st.sampled_from(Role), st.lists(PARTS, max_size=4).map(tuple)
+    TurnMessage, st.just("m"), st.sampled_from(Role), st.lists(PARTS, max_size=4).map(tuple)
 )
 
 
 @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(MESSAGES, max_size=8))
-def test_whatever_is_stored_every_call_has_its_one_result(messages: list[Message]) -> None:
+def test_whatever_is_stored_every_call_has_its_one_result(messages: list[TurnMessage]) -> None:
     turns = repaired(messages)
     assert isinstance(turns[0], UserTurn)
     ids = []

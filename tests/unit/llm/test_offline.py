@@ -11,7 +11,7 @@ from agents.llm.contract import (
     ToolSpec,
 )
 from agents.llm.wires.offline import OfflineModel
-from agents.turn.transcript import Message
+from agents.turn.transcript import TurnMessage
 from tests.doubles.conversation import assistant, request, tool, user
 from workspaces.log.parts import FinishReason, ToolCall, ToolResult
 
@@ -28,7 +28,7 @@ async def say(asked: ModelRequest) -> list[ModelEvent]:
     return [event async for batch in OfflineModel(sleep=sleep).stream(asked) for event in batch]
 
 
-def asking(*messages: Message, working_dir: str = "/w") -> ModelRequest:
+def asking(*messages: TurnMessage, working_dir: str = "/w") -> ModelRequest:
     return request(*messages, tools=TOOLS, working_dir=working_dir)
 
 
@@ -41,7 +41,7 @@ def reason_of(events: list[ModelEvent]) -> FinishReason:
     return events[-1].reason
 
 
-def called(id: str, name: str) -> Message:
+def called(id: str, name: str) -> TurnMessage:
     return assistant(ToolCall(id, name, "{}", True))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from agents.runs.conversation import Conversation
-from agents.turn.transcript import Message
+from agents.turn.transcript import TurnMessage
 from agents.turn.window import estimated_tokens
 from tests.doubles.conversation import tool, user
 from workspaces.log.parts import Part, Role, Text, ToolCall, ToolResult
@@ -13,8 +13,8 @@ def call(call_id: str, given: str = "{}") -> ToolCall:
     return ToolCall(call_id, "ls", given, finished=True)
 
 
-def reply(message_id: str, *parts: Part) -> Message:
-    return Message(message_id, Role.ASSISTANT, parts)
+def reply(message_id: str, *parts: Part) -> TurnMessage:
+    return TurnMessage(message_id, Role.ASSISTANT, parts)
 
 
 def test_it_begins_with_nothing() -> None:
@@ -82,7 +82,7 @@ def test_a_result_is_a_message_of_a_tool() -> None:
 
     conversation.add_result(result)
 
-    assert conversation.messages == [Message("", Role.TOOL, (result,))]
+    assert conversation.messages == [TurnMessage("", Role.TOOL, (result,))]
 
 
 def test_its_size_is_what_the_provider_said() -> None:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agents.llm.history import AssistantTurn, UserTurn, repaired
-from agents.turn.transcript import Message
+from agents.turn.transcript import TurnMessage
 from agents.turn.window import (
     CHARS_A_TOKEN,
     CUT_CHARS,
@@ -218,21 +218,21 @@ messages = st.one_of(
 )
 conversations = st.lists(messages, max_size=12).map(
     lambda told: [
-        Message(str(number), message.role, message.parts) for number, message in enumerate(told)
+        TurnMessage(str(number), message.role, message.parts) for number, message in enumerate(told)
     ]
 )
 rooms = st.one_of(st.integers(0, 300), st.integers(0, 4_000))
 
 
 @given(conversations, rooms)
-def test_it_fits_unless_only_the_ends_are_left(told: list[Message], tokens: int) -> None:
+def test_it_fits_unless_only_the_ends_are_left(told: list[TurnMessage], tokens: int) -> None:
     kept = fitted(told, tokens=tokens)
 
     assert estimated_tokens(kept) <= tokens or len(kept) <= 2
 
 
 @given(conversations, rooms)
-def test_the_order_and_both_ends_are_kept(told: list[Message], tokens: int) -> None:
+def test_the_order_and_both_ends_are_kept(told: list[TurnMessage], tokens: int) -> None:
     numbers = [int(message.id) for message in fitted(told, tokens=tokens)]
 
     # The first, then the newest without a gap.
@@ -241,14 +241,14 @@ def test_the_order_and_both_ends_are_kept(told: list[Message], tokens: int) -> N
 
 
 @given(conversations, rooms)
-def test_roles_and_the_calls_of_what_is_kept_stay(told: list[Message], tokens: int) -> None:
+def test_roles_and_the_calls_of_what_is_kept_stay(told: list[TurnMessage], tokens: int) -> None:
     before = {message.id: message for message in told}
     for message in fitted(told, tokens=tokens):
         assert message.role is before[message.id].role
         assert names(message) == names(before[message.id])
 
 
-def names(message: Message) -> list[tuple[str, str]]:
+def names(message: TurnMessage) -> list[tuple[str, str]]:
     """What ties a message to others: its calls and results."""
     return [
         (part.kind, part.id if isinstance(part, ToolCall) else part.tool_call_id)
@@ -258,7 +258,7 @@ def names(message: Message) -> list[tuple[str, str]]:
 
 
 @given(conversations, rooms)
-def test_what_is_left_can_be_told_to_every_provider(told: list[Message], tokens: int) -> None:
+def test_what_is_left_can_be_told_to_every_provider(told: list[TurnMessage], tokens: int) -> None:
     turns = repaired(fitted(told, tokens=tokens))
 
     assert isinstance(turns[0], UserTurn)
@@ -270,7 +270,7 @@ def test_what_is_left_can_be_told_to_every_provider(told: list[Message], tokens:
 
 
 @given(conversations, rooms)
-def test_fitting_what_was_fitted_changes_nothing_more(told: list[Message], tokens: int) -> None:
+def test_fitting_what_was_fitted_changes_nothing_more(told: list[TurnMessage], tokens: int) -> None:
     once = fitted(told, tokens=tokens)
 
     if estimated_tokens(once) <= tokens:
@@ -278,11 +278,11 @@ def test_fitting_what_was_fitted_changes_nothing_more(told: list[Message], token
 
 
 @given(conversations)
-def test_with_room_for_all_nothing_is_changed(told: list[Message]) -> None:
+def test_with_room_for_all_nothing_is_changed(told: list[TurnMessage]) -> None:
     assert fitted(told, tokens=estimated_tokens(told) + 1) == tuple(told)
 
 
 def test_a_system_message_is_left_out_like_any_other() -> None:
-    told = [user("first"), Message("s", Role.SYSTEM, (Text(LONG),)), user("last")]
+    told = [user("first"), TurnMessage("s", Role.SYSTEM, (Text(LONG),)), user("last")]
 
     assert fitted(told, tokens=5) == (told[0], told[2])

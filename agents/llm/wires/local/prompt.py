@@ -16,7 +16,7 @@ from agents.llm.content_parts import Image, result_parts, user_parts
 from agents.llm.contract import ModelRequest, ToolSpec
 from agents.llm.history import AssistantTurn, UserTurn, repaired
 from agents.llm.wires.offline_plans import plan_for
-from agents.turn.transcript import Message
+from agents.turn.transcript import TurnMessage
 from workspaces.log.parts import Role, Text, ToolCall, plain_text
 
 Json = dict[str, Any]
@@ -170,7 +170,7 @@ def _body(messages: list[Json], **more: Any) -> Json:
     }
 
 
-def _history(messages: tuple[Message, ...]) -> list[Json]:
+def _history(messages: tuple[TurnMessage, ...]) -> list[Json]:
     """The newest that fit, beginning with the user; the last is cut rather than left out."""
     told: list[tuple[str, str]] = []
     for turn in repaired(messages):

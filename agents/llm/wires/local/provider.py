@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 from agents.config.settings import ProviderSettings
-from agents.llm.call_ids import new_call_id
 from agents.llm.contract import (
     ModelEvent,
     ModelRequest,
@@ -27,6 +26,7 @@ from agents.llm.contract import (
 from agents.llm.error_answers import window_error
 from agents.llm.errors import BrokenStream, MissingPackage, ModelError
 from agents.llm.json_text import count_or_zero, text_or_empty
+from agents.llm.wires.call_ids import new_call_id
 from agents.llm.wires.local.engine import engine
 from agents.llm.wires.local.prompt import call_body, tool_for, words_body
 from workspaces.log.parts import FinishReason
