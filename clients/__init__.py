@@ -1,0 +1,1 @@
+"""Clients in other languages, and the generator of what clients take from the schema."""

@@ -1,0 +1,1 @@
+"""Generates the types and operations of the clients from the server's schemas."""

@@ -1,0 +1,1 @@
+"""The generated part of the client: objects and operations of the native REST interface."""
