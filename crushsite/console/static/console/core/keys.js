@@ -1,0 +1,48 @@
+// Keyboard shortcuts. A page registers its own; fields keep their keys for typing.
+
+/** @typedef {{key: string, label: string, run: (event: KeyboardEvent) => void, inFields?: boolean}} Shortcut */
+
+/** @type {Set<Shortcut[]>} */
+const registered = new Set();
+
+const IS_MAC = /mac|iphone|ipad/i.test(navigator.platform);
+
+/** The name of a pressed key: `mod+k`, `shift+?`, `Escape`. @param {KeyboardEvent} event */
+export function nameOfKey(event) {
+  const parts = [];
+  if (IS_MAC ? event.metaKey : event.ctrlKey) parts.push("mod");
+  if (event.altKey) parts.push("alt");
+  if (event.shiftKey && event.key.length > 1) parts.push("shift");
+  parts.push(event.key.length === 1 ? event.key.toLowerCase() : event.key);
+  return parts.join("+");
+}
+
+/** The key as it is shown. @param {string} name */
+export const shownKey = (name) => name.replace("mod", IS_MAC ? "⌘" : "Ctrl").replace("Enter", "↵").replace(/\b[a-z]$/, (letter) => letter.toUpperCase());
+
+/** Registers shortcuts until the returned function is called; later ones come first. @param {Shortcut[]} shortcuts */
+export function registerKeys(shortcuts) {
+  registered.add(shortcuts);
+  return () => registered.delete(shortcuts);
+}
+
+/** All shortcuts that work now. @returns {Shortcut[]} */
+export const knownKeys = () => [...registered].flat();
+
+/** @param {EventTarget | null} target */
+function isField(target) {
+  return target instanceof HTMLElement && (target.isContentEditable || /^(?:INPUT|TEXTAREA|SELECT)$/.test(target.tagName));
+}
+
+export function watchKeys() {
+  document.addEventListener("keydown", (event) => {
+    if (event.defaultPrevented || event.isComposing) return;
+    const name = nameOfKey(event);
+    for (const shortcut of [...registered].reverse().flat()) {
+      if (shortcut.key !== name || (isField(event.target) && !shortcut.inFields)) continue;
+      event.preventDefault();
+      shortcut.run(event);
+      return;
+    }
+  });
+}

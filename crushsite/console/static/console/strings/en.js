@@ -1,0 +1,30 @@
+// The console's texts. `{name}` is a value, `{count|one|other}` chooses by a number.
+// Keys begin with the room that uses them; `help_texts` of the server are not repeated here.
+
+import { BOARD } from "./en_board.js";
+import { CARDS } from "./en_cards.js";
+import { CHANGES } from "./en_changes.js";
+import { COMPOSER } from "./en_composer.js";
+import { FIND } from "./en_find.js";
+import { QUEUE } from "./en_queue.js";
+import { SESSION } from "./en_session.js";
+import { SETTINGS } from "./en_settings.js";
+import { SHARED } from "./en_shared.js";
+import { TEXT } from "./en_text.js";
+import { TOOLS } from "./en_tools.js";
+import { USAGE } from "./en_usage.js";
+
+export const ENGLISH = {
+  ...SHARED,
+  ...BOARD,
+  ...CARDS,
+  ...CHANGES,
+  ...COMPOSER,
+  ...FIND,
+  ...QUEUE,
+  ...SESSION,
+  ...SETTINGS,
+  ...TEXT,
+  ...TOOLS,
+  ...USAGE,
+};

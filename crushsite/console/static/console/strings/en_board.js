@@ -1,0 +1,28 @@
+// Texts of the board.
+
+export const BOARD = {
+  "board.title": "Board",
+  "board.empty": "No folder is open yet. Open one to start a session in it.",
+  "board.no_workspace": "This workspace does not exist, or you may not read it.",
+  "board.filter": "Show only sessions that",
+  "board.count_waiting": "waiting for you",
+  "board.count_working": "working",
+  "board.count_failed": "failed",
+  "board.new_session": "New session",
+  "board.no_sessions": "No sessions yet.",
+  "board.branch": "Branch",
+  "board.added": "Added lines: ",
+  "board.removed": "Removed lines: ",
+  "board.open_folder": "Open a folder",
+  "board.folder": "Folder",
+  "board.folder_help": "A folder of the server, with its whole path. A session starts in it.",
+  "board.start_session": "Start a session",
+  "state.working": "Working",
+  "state.waiting": "Waiting for you",
+  "state.queued": "Queued",
+  "state.failed": "Failed",
+  "state.over_budget": "Over budget",
+  "state.interrupted": "Interrupted",
+  "state.done": "Done",
+  "state.idle": "Idle",
+};

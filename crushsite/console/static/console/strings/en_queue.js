@@ -1,0 +1,15 @@
+export const QUEUE = {
+  "queue.title": "{n} {n|prompt waits|prompts wait}",
+  "queue.grip": "Move: {text}",
+  "queue.grip_hint": "Arrow keys move this prompt",
+  "queue.moved": "Moved to place {place} of {n}.",
+  "queue.edit": "Edit",
+  "queue.up": "Move up",
+  "queue.down": "Move down",
+  "queue.steer": "Join the running turn",
+  "queue.remove": "Remove",
+  "queue.removed": "Removed from the queue.",
+  "queue.steered": "It joins the running turn at its next step.",
+  "queue.text": "Text of the queued prompt",
+  "queue.actions": "Actions for: {text}",
+};

@@ -1,0 +1,1 @@
+export { AnsiUp } from "ansi_up";

@@ -1,0 +1,1 @@
+export { Lexer, Marked, Parser, Renderer } from "marked";

@@ -1,0 +1,126 @@
+"""Calls of tools while they run and afterwards, and Markdown while it streams."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from playwright.async_api import expect
+
+from tests.acceptance.calling import agents, bash, call
+from tests.acceptance.console.conftest import Connect, MakeProject, OpenConsole
+from tests.acceptance.console.transcripts import Transcript, load
+from tests.acceptance.conversation import Seat, take_seat
+from tests.acceptance.harness.shapes import Server
+
+COMMAND = "printf '\\033[31mred\\033[0m\\n'; until [ -e go ]; do sleep 0.1; done; exit 3"
+
+MARKDOWN = [
+    "# A\n\ntext *with* `code`\nand more\n\n- one\n- two\n\n  more of two\n\n- three\n\n1. x\n   - y\n",
+    "Title\n=====\n\nOther\n---\n\n| a | b |\n|---|:-:|\n| 1 | 2 |\n\nafter\n",
+    "```python\ndef f():\n    return '`'\n\n\n```\n\nafter\n\n~~~\nopen\n\n# no title\n",
+    "[a][later] and [b]\n\n> quote\nlazy\n\n> [b]: http://b.invalid\n\n[later]: http://a.invalid 'x'\n",
+    "line\r\nother\r\n\r\n- a\r\n- b\r\n\r\n```\r\ncode\r\n```\r\n",
+    "<div>\n\n*x*\n\n</div>\n\na<br>b <kbd>c</kbd>\n\n- [ ] todo\n- [x] done\n",
+    "    indented\n\n    more\n\n***\n\n\n\n* * *\n",
+    "\U0001f600 **bold\n\nnot bold** _x_y_ \\*\n\n&nbsp;&lt;b&gt;",
+    "- a\n\n\n  b\n\n\n\nc\n\n```\n" + "x" * 5000,
+    "word " * 4000
+    + "\n\n"
+    + "- item\n" * 2000
+    + "\n```js\n"
+    + "let a = 1;\n" * 10000
+    + "```\n\nend",
+]
+
+
+@pytest.mark.timeout(300)
+async def test_calls_show_what_tools_do_and_what_became_of_them(
+    embedded_server: Server,
+    connect: Connect,
+    project: MakeProject,
+    open_console: OpenConsole,
+) -> None:
+    folder: Path = project("shown")
+    seat = await take_seat(connect(embedded_server), folder, yolo=True)
+    session = await seat.workspace.session("tools")
+    page = await open_console(embedded_server, f"/w/{seat.workspace.id}/s/{session}")
+    await seat.workspace.prompt(session, bash(COMMAND))
+    command = page.locator("details.tool").filter(has_text="Command")
+    await expect(command.locator("summary")).to_contain_text("Running")
+    await command.locator("summary").click()
+    if await command.get_attribute("open") is None:  # drawn again at that moment
+        await command.locator("summary").click()
+    (folder / "go").touch()
+    await expect(command.locator("summary")).to_contain_text("Exit code 3")
+    await expect(command.locator("summary")).to_contain_text("Failed")
+    await seat.stream.run_complete(session)
+
+    (folder / "a.py").write_text("def one():\n    return 1\n")
+    change = {"file_path": "a.py", "old_string": "return 1", "new_string": "return 20"}
+    for prompt in (
+        call("view", file_path="a.py"),
+        call("edit", **change),
+        call("grep", pattern="return"),
+        call("todos", todos=[{"content": "Test it", "status": "pending", "active_form": "x"}]),
+        "[[badargs]] [[n=3]]",
+        agents("look around [[n=5]]"),
+    ):
+        start = seat.stream.mark()
+        await seat.workspace.prompt(session, prompt)
+        await seat.stream.run_complete(session, start=start)
+    edit = page.locator("details.tool").filter(has=page.get_by_text("Edit", exact=True))
+    await expect(edit.locator("summary")).to_contain_text("+1 −1")
+    await edit.locator("summary").click()
+    await expect(edit.locator(".diff-line.added mark")).to_have_text("20")
+    await page.get_by_role("button", name="Side by side").click()
+    await expect(edit.locator(".diff.split")).to_be_visible()
+    view = page.locator("details.tool").filter(has=page.get_by_text("View", exact=True))
+    await view.locator("summary").click()
+    await expect(view.locator(".hljs-keyword").first).to_have_text("def")
+    await expect(view.locator(".line-numbers")).to_have_text("1\n2")
+    agent = page.locator("details.tool").filter(has=page.get_by_text("Agent", exact=True))
+    await agent.locator("summary").first.click()
+    await expect(agent.get_by_role("link", name="Open its session")).to_be_visible()
+    await agent.get_by_text("Conversation of").click()
+    await expect(agent.locator("article.user")).to_contain_text("look around")
+    course = page.locator("details.timeline").last
+    await course.locator("summary").click()
+    await expect(course.get_by_role("row").filter(has_text="Agent").first).to_be_visible()
+
+
+@pytest.mark.timeout(300)
+async def test_markdown_in_pieces_is_the_markdown_at_once(
+    embedded_server: Server, seat: Seat, open_console: OpenConsole, address: Callable[[str], str]
+) -> None:
+    page = await open_console(embedded_server)
+    made = Transcript("markdown")
+    made.say("x")
+    await load(page, seat.workspace.id, made)
+    await expect(page.locator("c-markdown")).to_have_text("x")
+    for text in MARKDOWN:
+        step = 3 if len(text) < 1000 else len(text) // 150
+        streamed, whole = await page.evaluate(
+            """async ([text, step]) => {
+                const grown = document.createElement("c-markdown");
+                const whole = document.createElement("c-markdown");
+                grown.isOpen = true;
+                document.querySelector("main").append(grown, whole);
+                for (let at = step; at < text.length; at += step) {
+                    grown.text = text.slice(0, at);
+                    await grown.updateComplete;
+                }
+                grown.text = text;
+                await grown.updateComplete;
+                grown.isOpen = false;
+                whole.text = text;
+                await Promise.all([grown.updateComplete, whole.updateComplete]);
+                await new Promise(requestAnimationFrame);
+                const shown = [grown, whole].map(each => each.textContent + each.querySelectorAll("*:not(span)").length
+                    + [...each.querySelectorAll("*:not(span)")].map(node => node.localName).join(" "));
+                grown.remove();
+                whole.remove();
+                return shown;
+            }""",
+            [text, step],
+        )
+        assert streamed == whole
