@@ -1,213 +1,149 @@
-"""Work in Django's admin, and what can be done there: cancel it, release a workspace.
-
-The actions are the API's own.
-"""
+"""Sessions: a page with the conversation and all work; cancels and exports."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from datetime import timedelta
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
 
-from asgiref.sync import async_to_sync
 from django.contrib import admin, messages
 from django.db.models import QuerySet
-from django.http import HttpRequest
+from django.http import HttpRequest, StreamingHttpResponse
+from typing_extensions import override
 
-from agents import admin_services
-from agents.models import Run, SubAgent
-from agents.runs.teardown import cancel_and_wait, release_all_and_wait
-from workspaces.admin import SessionPages, WorkspacePages
-from workspaces.admin_pages import (
-    NOTHING,
-    ReadOnlyAdmin,
-    first_line,
-    in_words,
-    json_text,
-    link_to,
-    linked,
-    long_text,
-    moment,
-    rows_of,
-    time,
-)
-from workspaces.delivery.attachments import close_streams
+from agents.admin_pages.approvals import waiting_of
+from agents.admin_pages.runs import ROWS_SHOWN, run_lines
+from agents.admin_pages.workspaces import cancel_sessions
+from agents.models import Run
+from people.actions.audit import Act
+from people.models import AuditEntry
+from workspaces.access import Right
+from workspaces.admin.sessions import SessionPages
+from workspaces.admin_pages.columns import rows_of
+from workspaces.admin_pages.filters import user_filter
+from workspaces.admin_pages.pages import ReadOnlyAdmin, act
+from workspaces.admin_pages.texts import one_line, shown_parts, to_the_second
 from workspaces.log.errors import Refusal
-from workspaces.log.timestamps import now_ms
-from workspaces.models import Session, Workspace
+from workspaces.models import FileVersion, Message, Session
+from workspaces.queries.export import export_lines, export_markdown, read_tree
 
-__all__ = ["RunAdmin", "SessionAdmin", "SubAgentAdmin", "WorkspaceAdmin", "admin_services"]
-
-
-@admin.register(Workspace)
-class WorkspaceAdmin(WorkspacePages):
-    actions = ["release"]
-    related = [
-        *WorkspacePages.related,
-        rows_of("agents.run", "workspace", "runs"),
-        rows_of("agents.job", "workspace", "jobs"),
-        rows_of("agents.subagent", "workspace", "sub-agents"),
-        rows_of("agents.mcpserver", "workspace", "MCP servers"),
-        rows_of("agents.languageserver", "workspace", "language servers"),
-        rows_of("permissions.permissionrequest", "workspace", "permission requests"),
-        rows_of("permissions.questionbatch", "workspace", "question batches"),
-    ]
-
-    @admin.action(description="Release from all clients", permissions=["act"])
-    def release(self, request: HttpRequest, queryset: QuerySet[Workspace]) -> None:
-        for workspace in queryset:
-            try:
-                clients, is_closed = release_all_and_wait(workspace.pk)
-            except Refusal as refusal:
-                self.message_user(request, f"{workspace}: {refusal.sentence}", messages.WARNING)
-                continue
-            # Streams belong to the event loop, and the admin works in a thread.
-            async_to_sync(_close_streams)(workspace.pk, clients)
-            now = "closed" if is_closed else "open until its work has ended"
-            said = f"{workspace}: released from {_counted(len(clients), 'client')}, {now}."
-            self.message_user(request, said, messages.SUCCESS)
+MESSAGES_SHOWN = 40
+Export = Any
 
 
-async def _close_streams(workspace_id: str, client_ids: Iterable[str]) -> None:
-    for client_id in client_ids:
-        close_streams(client_id, workspace_id)
+def _prompted_by(rows: QuerySet[Any], user_id: int) -> QuerySet[Any]:
+    """The sessions to which a user has sent prompts, by the audit."""
+    prompts = AuditEntry.objects.filter(user_id=user_id, act=Act.PROMPT.value)
+    return rows.filter(pk__in=prompts.values("session_id"))
 
 
 @admin.register(Session)
 class SessionAdmin(SessionPages):
-    actions = ["cancel"]
+    change_form_template = "admin/session.html"
+    actions = ["cancel", "export_as_markdown", "export_as_lines"]
+    list_filter = [*SessionPages.list_filter, user_filter(_prompted_by, "prompts by")]
     related = [
         *SessionPages.related,
         rows_of("agents.run", "session", "runs"),
-        rows_of("agents.job", "session_id", "jobs"),
+        rows_of("agents.job", "session_id", "jobs", is_counted=False),
+        rows_of("agents.usageentry", "session_id", "usage entries", is_counted=False),
         rows_of("permissions.permissionrequest", "session", "permission requests"),
         rows_of("permissions.questionbatch", "session", "question batches"),
         rows_of("permissions.grant", "session", "grants"),
+        rows_of("people.auditentry", "session_id", "audit entries", is_counted=False),
     ]
 
-    @admin.action(description="Cancel what runs and waits", permissions=["act"])
+    @override
+    def panels(self, request: HttpRequest, row: Session) -> dict[str, Any]:
+        return _panels(request, row)
+
+    @act("Cancel running and waiting work", Right.CANCEL)
     def cancel(self, request: HttpRequest, queryset: QuerySet[Session]) -> None:
         pairs = queryset.values_list("workspace_id", "pk")
-        _cancel(self, request, list(pairs))
+        cancel_sessions(self, request, list(pairs))
+
+    @act("Export as Markdown", Right.READ, permission="view")
+    def export_as_markdown(self, request: HttpRequest, queryset: QuerySet[Session]) -> Any:
+        return _exported(self, request, queryset, export_markdown, "sessions.md", "text/markdown")
+
+    @act("Export as JSON lines, with child sessions", Right.READ, permission="view")
+    def export_as_lines(self, request: HttpRequest, queryset: QuerySet[Session]) -> Any:
+        kind = "application/x-ndjson"
+        return _exported(self, request, queryset, export_lines, "sessions.jsonl", kind)
 
 
-@admin.register(Run)
-class RunAdmin(ReadOnlyAdmin):
-    list_display = [
-        first_line("prompt"),
-        "status",
-        linked("session"),
-        linked("workspace"),
-        time("accepted_at"),
-    ]
-    list_filter = ["state", "outcome", "kind"]
-    list_select_related = ["session", "workspace"]
-    search_fields = ["=id", "=run_id", "prompt", "=session__id", "session__title"]
-    ordering = ["-id"]
-    actions = ["cancel"]
-    related = [
-        rows_of("workspaces.message", "run_key", "messages"),
-        rows_of("permissions.permissionrequest", "run_key", "permission requests"),
-        rows_of("permissions.questionbatch", "run_key", "question batches"),
-        rows_of("agents.run", "parent", "child runs"),
-        rows_of("agents.subagent", "run", "sub-agents"),
-    ]
-    shown = [
-        "id",
-        "run_id",
-        linked("workspace"),
-        linked("session"),
-        "kind",
-        "state",
-        "outcome",
-        linked("message_id", "workspaces.message"),
-        linked("parent", label="parent run"),
-        linked("folded_into"),
-        "accept_number",
-        in_words("was_queued", "behind other prompts", "at once", "accepted"),
-        long_text("error"),
-        long_text("prompt"),
-        json_text("attachments"),
-        "worker",
-        "fence",
-        moment("lease_expires_at"),
-        json_text("open_calls"),
-        moment("accepted_at"),
-        moment("started_at"),
-        moment("finished_at"),
-    ]
-
-    @admin.display(description="status", ordering="state")
-    def status(self, run: Run) -> str:
-        """Its outcome once it has one: "finished" alone says little."""
-        shown = run.get_outcome_display() if run.outcome else run.get_state_display()
-        return str(shown).partition(" (")[0]
-
-    @admin.action(description="Cancel all that was accepted in their sessions", permissions=["act"])
-    def cancel(self, request: HttpRequest, queryset: QuerySet[Run]) -> None:
-        # A cancel takes a session's work as a whole: what is queued behind a cancelled
-        # prompt was written with it in mind.
-        pairs = queryset.order_by().values_list("workspace_id", "session_id").distinct()
-        _cancel(self, request, list(pairs))
-
-
-@admin.register(SubAgent)
-class SubAgentAdmin(ReadOnlyAdmin):
-    list_display = ["__str__", "status", "parent", "age", "last_event", time("started_at")]
-    list_filter = ["state", "ending", "role"]
-    list_select_related = ["workspace", "run__session"]
-    search_fields = ["=child_id", "role", "=run__session__id", "=run__session__parent_session_id"]
-    ordering = ["-started_at"]
-    actions = ["stop"]
-    shown = [
-        linked("run"),
-        "parent",
-        linked("workspace"),
-        "role",
-        "child_id",
-        "endpoint",
-        "pid",
-        "state",
-        "ending",
-        "events",
-        "last_event",
-        moment("last_event_at"),
-        moment("started_at"),
-        moment("ended_at"),
-    ]
-
-    @admin.display(description="status", ordering="state")
-    def status(self, sub_agent: SubAgent) -> str:
-        return sub_agent.ending or str(sub_agent.get_state_display())
-
-    @admin.display(description="parent session")
-    def parent(self, sub_agent: SubAgent) -> str:
-        parent_id = sub_agent.run.session.parent_session_id
-        return link_to("workspaces.session", parent_id, parent_id) if parent_id else NOTHING
-
-    @admin.display(ordering="-started_at")
-    def age(self, sub_agent: SubAgent) -> timedelta:
-        end = sub_agent.ended_at or now_ms()
-        return timedelta(seconds=max(0, end - sub_agent.started_at) // 1000)
-
-    @admin.action(description="Stop", permissions=["act"])
-    def stop(self, request: HttpRequest, queryset: QuerySet[SubAgent]) -> None:
-        _cancel(self, request, list(queryset.values_list("workspace_id", "run__session_id")))
-
-
-def _cancel(
+def _exported(
     page: ReadOnlyAdmin,
     request: HttpRequest,
-    sessions: Iterable[tuple[str, str]],
-) -> None:
-    count = 0
-    for workspace_id, session_id in sessions:
+    sessions: QuerySet[Session],
+    export: Export,
+    name: str,
+    content_type: str,
+) -> StreamingHttpResponse | None:
+    if not request.user.has_perm("workspaces.view_message"):
+        page.message_user(request, "You may not see messages.", messages.ERROR)
+        return None
+    trees: list[tuple[str, list[str]]] = []
+    for workspace_id, session_id in sessions.values_list("workspace_id", "pk"):
         try:
-            count += cancel_and_wait(workspace_id, session_id)
+            trees.append((workspace_id, read_tree(workspace_id, session_id)))
         except Refusal as refusal:
             page.message_user(request, f"{session_id}: {refusal.sentence}", messages.WARNING)
-    said = f"{_counted(count, 'prompt')} cancelled." if count else "Nothing was running or waiting."
-    page.message_user(request, said, messages.SUCCESS)
+    if not trees:
+        return None
+
+    async def content() -> AsyncIterator[bytes]:
+        for workspace_id, tree in trees:
+            async for piece in export(workspace_id, tree):
+                yield piece
+
+    headers = {
+        "Content-Disposition": f'attachment; filename="{name}"',
+        "Cache-Control": "no-store",
+        "X-Content-Type-Options": "nosniff",
+    }
+    kind = f"{content_type}; charset=utf-8"
+    return StreamingHttpResponse(content(), content_type=kind, headers=headers)
 
 
-def _counted(count: int, noun: str) -> str:
-    return f"{count} {noun}{'' if count == 1 else 's'}"
+def _panels(request: HttpRequest, session: Session) -> dict[str, Any]:
+    """What the page shows of other models: each needs Django's permission to view it."""
+    may = request.user.has_perm
+    panels: dict[str, Any] = {"waiting": waiting_of(request, session_id=session.pk)}
+    if may("workspaces.view_message"):
+        panels |= _conversation(session, request.GET.get("before", ""))
+    if may("agents.view_run"):
+        panels["runs"] = run_lines(Run.objects.filter(session=session).order_by("-accept_number"))
+    children = Session.objects.filter(parent_session_id=session.pk).order_by("-created_at")
+    panels["children"] = list(children[:ROWS_SHOWN])
+    if may("workspaces.view_fileversion"):
+        files = FileVersion.objects.filter(session=session).defer("content").order_by("-position")
+        panels["files"] = [
+            {"row": row, "at": to_the_second(row.created_at)} for row in files[:ROWS_SHOWN]
+        ]
+    return panels
+
+
+def _conversation(session: Session, before: str) -> dict[str, Any]:
+    """A page of messages, the newest at the bottom, and where the earlier ones are."""
+    found = Message.objects.filter(session=session).order_by("-position")
+    is_older = before.isascii() and before.isdigit() and len(before) < 19
+    if is_older:
+        found = found.filter(position__lt=int(before))
+    rows = list(found[: MESSAGES_SHOWN + 1])
+    shown = rows[:MESSAGES_SHOWN][::-1]
+    return {
+        "conversation": [_message(row) for row in shown],
+        "earlier": shown[0].position if len(rows) > MESSAGES_SHOWN else None,
+        "is_older": is_older,
+    }
+
+
+def _message(row: Message) -> dict[str, Any]:
+    who: Mapping[str, Any] = row.author or {}
+    return {
+        "row": row,
+        "role": row.role,
+        "who": one_line(str(who.get("name") or row.model or row.role)),
+        "at": to_the_second(row.created_at),
+        "parts": shown_parts(row.parts),
+    }

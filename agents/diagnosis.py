@@ -1,7 +1,7 @@
-"""What works in a folder, and whether its model answers: the facts that ``doctor`` reports.
+"""Collects the facts that ``doctor`` reports about a folder, and checks whether its model answers.
 
-As the server sees the folder: with its own environment, or with what the folder's clients
-gave. Says whether keys are there, never what they are. Changes nothing.
+It uses the server's environment, or the one that the folder's clients sent. It reports
+whether keys exist, never their values. It changes nothing.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ from agents.turn.transcript import TurnMessage
 from workspaces.log.parts import Role, Text
 from workspaces.log.reader import read
 
-ASK_SECONDS = 20.0
+REQUEST_SECONDS = 20.0
 _MAX_TOKENS = 16
 _PROMPT = "Answer with the one word: ok"
 
 
 async def diagnose_folder(path: str, *, asks_model: bool) -> dict[str, Any]:
-    """``path`` is resolved. Raises nothing for what is wrong with the configuration."""
+    """Returns the facts of a resolved ``path``. Mistakes in the configuration raise nothing."""
     folder = await read(folder_config, path)
     servers: dict[str, Any] = {}
     if folder.workspace_id:
-        # As its runs have it: a file that is broken now counts as it last was.
+        # The configuration of its runs: instead of a broken file, its last valid content counts.
         config = await configs().newest_config_of(folder.workspace_id)
         folder = replace(folder, config=config)
         servers = await read(_servers, folder.workspace_id)
@@ -48,7 +48,10 @@ async def diagnose_folder(path: str, *, asks_model: bool) -> dict[str, Any]:
 
 
 def unstored_folder(path: str) -> FolderConfig:
-    """A folder before there is a database: nothing was answered or given for it. Synchronous."""
+    """Returns a folder's configuration without a database, so without stored answers.
+
+    Synchronous.
+    """
     answers = TrustAnswers(TrustMode(server_settings.CRUSH_TRUST))
     return FolderConfig(load_config(path, env={}, answers=answers), {}, "")
 
@@ -56,7 +59,7 @@ def unstored_folder(path: str) -> FolderConfig:
 async def facts_of(folder: FolderConfig, *, asks_model: bool) -> dict[str, Any]:
     facts = folder_facts(folder)
     if asks_model:
-        facts["request"] = await _ask(folder.config.settings, folder.env or server_env())
+        facts["request"] = await _request(folder.config.settings, folder.env or server_env())
     return facts
 
 
@@ -88,7 +91,7 @@ def _shown(choice: ModelChoice) -> dict[str, str]:
 
 
 def _servers(workspace_id: str) -> dict[str, Any]:
-    """Of an open workspace: what its processes last said."""
+    """Returns the states of an open workspace's tool servers, as last written."""
     mcp = McpServer.objects.filter(workspace_id=workspace_id).order_by("name")
     lsp = LanguageServer.objects.filter(workspace_id=workspace_id).order_by("name")
     return {
@@ -104,8 +107,8 @@ def _servers(workspace_id: str) -> dict[str, Any]:
     }
 
 
-async def _ask(settings: Settings, env: Mapping[str, str]) -> dict[str, Any]:
-    """One small request, once. The first words of the answer are enough."""
+async def _request(settings: Settings, env: Mapping[str, str]) -> dict[str, Any]:
+    """Sends one small request without retries, and reads only the beginning of the answer."""
     choice = settings.large
     provider = settings.providers.get(choice.provider)
     if choice.fault or provider is None or provider.kind in {OFFLINE_KIND, LOCAL_KIND}:
@@ -113,12 +116,12 @@ async def _ask(settings: Settings, env: Mapping[str, str]) -> dict[str, Any]:
     started = time.monotonic()
     error = ""
     try:
-        async with asyncio.timeout(ASK_SECONDS):
+        async with asyncio.timeout(REQUEST_SECONDS):
             await _first_events(settings, choice, env)
     except ModelError as failure:
         error = failure.sentence
     except TimeoutError:
-        error = f"{provider.name} did not answer within {ASK_SECONDS:g} s."
+        error = f"{provider.name} did not answer within {REQUEST_SECONDS:g} s."
     return {"asked": True, "error": error, "seconds": round(time.monotonic() - started, 2)}
 
 

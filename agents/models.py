@@ -1,29 +1,37 @@
-"""Work: one accepted prompt is one run. And what runs beside it: jobs and servers of tools."""
+"""The rows of work: runs (one for each accepted prompt), usage, jobs, tool servers, sub-agents."""
 
 from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import IntEnum, StrEnum
+from typing import Any
 
 from django.db import models
 from typing_extensions import override
 
+from agents.states import (
+    CLAIMABLE,
+    IN_PROGRESS,
+    JobState,
+    LanguageServerState,
+    RunOutcome,
+    RunState,
+    StepKind,
+    Strategy,
+    SubAgentState,
+)
 from workspaces.log.ids import new_id
 from workspaces.log.timestamps import now_ms
 from workspaces.models import Session, Workspace
 
 
-class RunState(models.TextChoices):
-    ACCEPTED = "accepted"
-    RUNNING = "running"
-    PARKED = "parked", "parked (waits for an answer)"
-    READY = "ready", "ready (answered or handed over, waits for a worker)"
-    FINISHED = "finished"
+def _choices(states: type[StrEnum] | type[IntEnum], **shown: str) -> list[tuple[Any, str]]:
+    """Returns a field's choices: each state as it is stored, and as the admin shows it."""
+    return [(state.value, shown.get(str(state), state.name.capitalize())) for state in states]
 
 
-class RunOutcome(models.TextChoices):
-    COMPLETED = "completed"
-    CANCELLED = "cancelled"
-    FAILED = "failed"
-    INTERRUPTED = "interrupted", "interrupted (its process died in the middle of a step)"
-    FOLDED = "folded", "folded into the run before it"
+def _values(states: Iterable[StrEnum]) -> list[str]:
+    return [state.value for state in states]
 
 
 class RunKind(models.TextChoices):
@@ -40,8 +48,25 @@ class Run(models.Model):
     run_id = models.CharField(max_length=200, null=True, blank=True)  # noqa: DJ001  absent is not empty
     accept_number = models.BigIntegerField(help_text="Its place among the session's prompts.")
     kind = models.CharField(max_length=16, choices=RunKind.choices, default=RunKind.PROMPT)
-    state = models.CharField(max_length=16, choices=RunState.choices, default=RunState.ACCEPTED)
-    outcome = models.CharField(max_length=16, choices=RunOutcome.choices, blank=True)
+    state = models.CharField(
+        max_length=16,
+        choices=_choices(
+            RunState,
+            parked="parked (waits for an answer)",
+            ready="ready (answered or handed over, waits for a worker)",
+        ),
+        default=RunState.ACCEPTED,
+    )
+    outcome = models.CharField(
+        max_length=16,
+        choices=_choices(
+            RunOutcome,
+            interrupted="interrupted (its process died in the middle of a step)",
+            folded="folded into the run before it",
+            over_budget="over budget (a limit of its prompt was reached)",
+        ),
+        blank=True,
+    )
     prompt = models.TextField(blank=True)
     attachments = models.TextField(default="[]", help_text="JSON; the parts of the user message.")
     size = models.BigIntegerField(
@@ -54,29 +79,69 @@ class Run(models.Model):
         db_default="",
         help_text="The client that sent it, where that is known.",
     )
+    author = models.JSONField(
+        null=True,
+        blank=True,
+        help_text="Who sent it: kind, name, user_id. A child run's is its parent's.",
+    )
+    cancelled_by = models.JSONField(
+        null=True, blank=True, help_text="Who cancelled it, as its author."
+    )
     is_withdrawn = models.BooleanField(
-        db_default=False, help_text="Its client left for good: this run alone is cancelled."
+        db_default=False,
+        help_text="This run alone is cancelled: its client left for good, or a person chose it.",
+    )
+    # Columns that earlier rows lack may be empty, so that their migrations rewrite no row.
+    strategy = models.CharField(  # noqa: DJ001  as above
+        max_length=16,
+        null=True,
+        blank=True,
+        choices=_choices(Strategy),
+        help_text="What its prompt did with a busy session. Empty: enqueue.",
+    )
+    options = models.JSONField(
+        null=True, blank=True, help_text="model, effort, permission_mode and budget of its prompt."
+    )
+    replaces = models.BigIntegerField(null=True, blank=True, help_text="The run that it ended.")
+    rewind_id = models.CharField(  # noqa: DJ001  as above
+        max_length=36,
+        null=True,
+        blank=True,
+        help_text="The rewind by which its rollback undid that run; empty text: nothing to undo.",
+    )
+    retry_of = models.BigIntegerField(null=True, blank=True, help_text="The run that it repeats.")
+    steps = models.BigIntegerField(
+        null=True, blank=True, help_text="Its own requests to models, summaries included."
+    )
+    over_budget = models.JSONField(
+        null=True, blank=True, help_text="Of a run over its budget: limits, reached, exceeded."
     )
     was_queued = models.BooleanField(default=False, help_text="Accepted behind other work.")
     folded_into = models.ForeignKey(
         "self", models.SET_NULL, null=True, blank=True, related_name="folded"
     )
-    # Who works on it: every write of a worker names the fence it claimed with.
+    # The worker that holds the run. Each of its writes names the fence of its claim.
     worker = models.CharField(max_length=64, blank=True)
     fence = models.BigIntegerField(default=0)
     lease_expires_at = models.BigIntegerField(default=0)
-    # Calls whose tools were begun and have no result yet: never begun again.
+    # Calls whose tools have started and have no result yet: they are never started again.
     open_calls = models.TextField(default="[]")
     message_id = models.CharField(
         max_length=36, blank=True, help_text="Its last assistant message."
     )
     error = models.TextField(blank=True)
-    # A child's: the run whose call waits for it, and what it is to work with.
+    # For a child run: the run whose call waits for it, its folder if that is not the workspace's,
+    # the role of its sub-agent, and a sub-agent's answer, which may differ from its last message.
     parent = models.ForeignKey(
         "self", models.SET_NULL, null=True, blank=True, related_name="children"
     )
     parent_call_id = models.CharField(max_length=200, blank=True, db_default="")
-    errand = models.TextField(db_default="{}")
+    working_dir = models.TextField(blank=True, db_default="")
+    role = models.TextField(blank=True, db_default="")
+    answer = models.TextField(blank=True, db_default="")
+    hook_decisions = models.TextField(
+        db_default="{}", help_text="JSON; of its open calls, so that no hook runs twice for a call."
+    )
     accepted_at = models.BigIntegerField(default=now_ms)
     started_at = models.BigIntegerField(null=True, blank=True)
     finished_at = models.BigIntegerField(null=True, blank=True)
@@ -90,7 +155,7 @@ class Run(models.Model):
             ),
             models.UniqueConstraint(
                 fields=["session"],
-                condition=models.Q(state__in=["running", "parked", "ready"]),
+                condition=models.Q(state__in=_values(IN_PROGRESS)),
                 name="one_run_holds_a_session",
             ),
             models.UniqueConstraint(
@@ -100,23 +165,33 @@ class Run(models.Model):
         indexes = [
             models.Index(
                 fields=["id"],
-                condition=models.Q(state__in=["accepted", "ready"]),
+                condition=models.Q(state__in=_values(CLAIMABLE)),
                 name="run_claimable",
             ),
             # Counts and sums a session's queue without reading its rows.
             models.Index(
                 fields=["session", "size", "state"],
-                condition=models.Q(state="accepted"),
+                condition=models.Q(state=RunState.ACCEPTED.value),
                 name="run_queued",
+            ),
+            # The sessions whose runs wait for the undoing of a turn; hardly ever one.
+            models.Index(
+                fields=["session"],
+                condition=models.Q(
+                    state=RunState.ACCEPTED.value,
+                    strategy=Strategy.ROLLBACK.value,
+                    rewind_id__isnull=True,
+                ),
+                name="run_rolling_back",
             ),
             models.Index(
                 fields=["lease_expires_at"],
-                condition=models.Q(state="running"),
+                condition=models.Q(state=RunState.RUNNING.value),
                 name="run_by_lease",
             ),
             models.Index(
                 fields=["workspace"],
-                condition=~models.Q(state="finished"),
+                condition=~models.Q(state=RunState.FINISHED.value),
                 name="run_unfinished",
             ),
         ]
@@ -126,26 +201,75 @@ class Run(models.Model):
         return self.run_id or f"run {self.pk}"
 
 
-class LanguageServerState(models.IntegerChoices):
-    """As on the wire."""
-
-    UNSTARTED = 0
-    STARTING = 1
-    READY = 2
-    ERROR = 3
-    STOPPED = 4
-    DISABLED = 5
+class UsageKind(models.TextChoices):
+    REPLY = "reply"
+    SUMMARY = "summary"
+    TITLE = "title"
+    EARLIER = "earlier", "earlier (all requests of a session before entries were stored)"
 
 
-class JobState(models.TextChoices):
-    RUNNING = "running"
-    ENDED = "ended"
-    KILLED = "killed"
-    LOST = "lost", "lost (its server died)"
+class UsageEntry(models.Model):
+    """What one model request has used. It stays when its session is deleted."""
+
+    workspace = models.ForeignKey(
+        Workspace, models.CASCADE, related_name="usage_entries", db_index=False
+    )
+    session_id = models.CharField(max_length=200)
+    run_key = models.BigIntegerField(null=True, blank=True)
+    # The person whose prompt the request served. Sub-agents' processes have no table of users.
+    user_id = models.BigIntegerField(null=True, blank=True)
+    user_name = models.CharField(max_length=150, blank=True)
+    kind = models.CharField(max_length=16, choices=UsageKind.choices)
+    provider = models.CharField(max_length=200, blank=True)
+    model = models.CharField(max_length=200, blank=True)
+    prompt_tokens = models.BigIntegerField(help_text="With those from the provider's cache.")
+    completion_tokens = models.BigIntegerField()
+    cache_read_tokens = models.BigIntegerField()
+    cache_write_tokens = models.BigIntegerField()
+    cost = models.FloatField()
+    created_at = models.BigIntegerField()
+
+    class Meta:
+        verbose_name_plural = "usage entries"
+        indexes = [
+            models.Index(fields=["created_at"], name="usage_by_time"),
+            models.Index(fields=["workspace", "created_at"], name="usage_of_workspace"),
+            models.Index(fields=["run_key"], name="usage_of_run"),
+        ]
+
+    @override
+    def __str__(self) -> str:
+        return f"{self.model or 'unknown model'}: {self.prompt_tokens} + {self.completion_tokens}"
+
+
+class RunStep(models.Model):
+    """A request to a model or a tool call of a run, with its times in milliseconds."""
+
+    run_key = models.BigIntegerField(db_index=True)
+    kind = models.CharField(max_length=16, choices=_choices(StepKind))
+    name = models.CharField(max_length=200, help_text="Of the model, or of the tool.")
+    provider = models.CharField(max_length=200, blank=True)
+    message_id = models.CharField(max_length=36, blank=True)
+    call_id = models.CharField(max_length=200, blank=True)
+    outcome = models.CharField(max_length=32, blank=True)
+    attempts = models.IntegerField(default=1)
+    started_at = models.BigIntegerField()
+    first_at = models.BigIntegerField(null=True, help_text="Of its first text.")
+    ended_at = models.BigIntegerField()
+    prompt_tokens = models.BigIntegerField(default=0)
+    completion_tokens = models.BigIntegerField(default=0)
+    cost = models.FloatField(default=0.0)
+
+    @override
+    def __str__(self) -> str:
+        return f"{self.kind} {self.name}"
 
 
 class Job(models.Model):
-    """A command in the background. Known by pid and start time, so that no crash orphans it."""
+    """A command in the background.
+
+    It is identified by pid and start time, so that it can be ended after a crash.
+    """
 
     id = models.CharField(primary_key=True, max_length=36, default=new_id, editable=False)
     workspace = models.ForeignKey(Workspace, models.CASCADE, related_name="jobs")
@@ -153,7 +277,11 @@ class Job(models.Model):
     command = models.TextField()
     description = models.TextField(blank=True)
     working_dir = models.CharField(max_length=4096)
-    state = models.CharField(max_length=16, choices=JobState.choices, default=JobState.RUNNING)
+    state = models.CharField(
+        max_length=16,
+        choices=_choices(JobState, lost="lost (its server died)"),
+        default=JobState.RUNNING,
+    )
     exit_code = models.IntegerField(null=True, blank=True)
     instance = models.CharField(max_length=64, blank=True, help_text="The server that started it.")
     host = models.CharField(max_length=255, blank=True)
@@ -167,7 +295,9 @@ class Job(models.Model):
     class Meta:
         indexes = [
             models.Index(
-                fields=["workspace"], condition=models.Q(state="running"), name="job_running"
+                fields=["workspace"],
+                condition=models.Q(state=JobState.RUNNING.value),
+                name="job_running",
             )
         ]
 
@@ -177,7 +307,7 @@ class Job(models.Model):
 
 
 class McpServer(models.Model):
-    """What clients are told of a workspace's MCP server."""
+    """The state of a workspace's MCP server, for clients."""
 
     workspace = models.ForeignKey(Workspace, models.CASCADE, related_name="mcp_servers")
     name = models.CharField(max_length=200)
@@ -203,7 +333,7 @@ class McpServer(models.Model):
 
 
 class McpSecret(models.Model):
-    """Tokens and registration of an MCP server that asks for OAuth, sealed."""
+    """The encrypted tokens and client registration for an MCP server that requires OAuth."""
 
     url = models.CharField(max_length=1000, unique=True)
     sealed = models.TextField()
@@ -218,11 +348,11 @@ class McpSecret(models.Model):
 
 
 class LanguageServer(models.Model):
-    """What clients are told of a workspace's language server."""
+    """The state of a workspace's language server, for clients."""
 
     workspace = models.ForeignKey(Workspace, models.CASCADE, related_name="language_servers")
     name = models.CharField(max_length=200)
-    state = models.IntegerField(choices=LanguageServerState.choices)
+    state = models.IntegerField(choices=_choices(LanguageServerState))
     error = models.TextField(blank=True)
     diagnostic_count = models.IntegerField(default=0)
     connected_at = models.BigIntegerField(null=True, blank=True)
@@ -239,15 +369,8 @@ class LanguageServer(models.Model):
         return f"{self.name}: {self.get_state_display()}"
 
 
-class SubAgentState(models.TextChoices):
-    STARTING = "starting"
-    RUNNING = "running"
-    WAITING = "waiting", "waiting (for an answer)"
-    ENDED = "ended"
-
-
 class SubAgent(models.Model):
-    """One assignment of a sub-agent, as operators see it. What it says is in its session."""
+    """One assignment of a sub-agent, for operators. Its text is in its session."""
 
     run = models.OneToOneField(Run, models.CASCADE, primary_key=True, related_name="sub_agent")
     workspace = models.ForeignKey(Workspace, models.CASCADE, related_name="sub_agents")
@@ -256,7 +379,9 @@ class SubAgent(models.Model):
     endpoint = models.CharField(max_length=500, blank=True)
     pid = models.IntegerField(default=0)
     state = models.CharField(
-        max_length=16, choices=SubAgentState.choices, default=SubAgentState.STARTING
+        max_length=16,
+        choices=_choices(SubAgentState, waiting="waiting (for an answer)"),
+        default=SubAgentState.STARTING,
     )
     ending = models.CharField(max_length=32, blank=True)
     last_event = models.CharField(max_length=100, blank=True)

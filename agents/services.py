@@ -1,8 +1,8 @@
-"""What runs beside a workspace's runs in this process: MCP and language servers, jobs.
+"""Opens and closes the services of workspaces in this process: tool servers, jobs, sub-agents.
 
-A service starts what it needs by itself when it is asked for it; this module
-tells it when a workspace opens, and sees to it that nothing of a workspace
-outlives it. Events may be lost between processes, so it also looks by itself.
+A service starts what it needs on demand. This module notifies it when a workspace opens,
+and closes it so that nothing outlives the workspace. Events may be lost between
+processes, so it also polls the database.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ STOP_SECONDS = 5.0
 
 class WorkspaceService(Protocol):
     async def open(self, workspace_id: str) -> None:
-        """The workspace was opened, or its configuration has changed. Callable often."""
+        """Handles an opened workspace or changed configuration. May be called repeatedly."""
         ...
 
     def hosted(self) -> frozenset[str]:
-        """The workspaces for which something runs here."""
+        """Returns the workspaces for which something runs in this process."""
         ...
 
     async def close(self, workspace_id: str) -> None:
-        """Ends everything of a workspace. Callable twice."""
+        """Ends everything that runs for a workspace. May be called twice."""
         ...
 
     async def stop(self) -> None:
-        """The process stops: ends everything."""
+        """Ends everything, because the process stops."""
         ...
 
 
@@ -45,7 +45,9 @@ class Services:
     def __init__(self, services: Sequence[WorkspaceService]) -> None:
         self._services = services
         self._tasks: set[asyncio.Task[None]] = set()
-        self._locks: dict[str, asyncio.Lock] = {}  # a workspace's openings and closings, in order
+        self._locks: dict[
+            str, asyncio.Lock
+        ] = {}  # they keep a workspace's opens and closes in order
 
     def start(self) -> None:
         self._spawn(self._look_forever())
@@ -62,8 +64,8 @@ class Services:
                 task.cancel()
             await asyncio.gather(*stopping, return_exceptions=True)
 
-    def hear(self, event: RecordedEvent) -> None:
-        """An event of this process's log. In the loop, and quick."""
+    def handle_event(self, event: RecordedEvent) -> None:
+        """Handles an event of this process's log. Called in the event loop; does not block."""
         if event.kind in {Kind.WORKSPACE_OPENED, Kind.CONFIG_CHANGED}:
             self._spawn(self._open(event.workspace_id))
         elif event.kind == Kind.WORKSPACE_CLOSED:
@@ -81,7 +83,7 @@ class Services:
             try:
                 left = hosted - await read(_open_among, hosted) if hosted else hosted
             except Exception:
-                logger.exception("looking for closed workspaces failed; the next round tries again")
+                logger.exception("the check for closed workspaces failed; it is repeated")
                 continue
             for workspace_id in left:
                 await self._close(workspace_id)
@@ -92,7 +94,7 @@ class Services:
 
     async def _close(self, workspace_id: str) -> None:
         async with self._lock(workspace_id):
-            if not await read(_open_among, frozenset({workspace_id})):  # not opened again
+            if not await read(_open_among, frozenset({workspace_id})):  # not reopened meanwhile
                 await self._each(workspace_id, [s.close(workspace_id) for s in self._services])
 
     def _lock(self, workspace_id: str) -> asyncio.Lock:

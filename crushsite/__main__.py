@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-if not __package__:  # run by its path: the packages lie beside this one
+if not __package__:  # run by its path: the packages are in the folder above
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 
 

@@ -1,101 +1,26 @@
-"""The admin of this program: its name, its sign-in, its content policy, its clients' streams.
-
-The counts of failed attempts stay in this process's memory: several web processes count apart.
-"""
+"""The middleware of all pages: the content policy, and the answers to refused requests."""
 
 from __future__ import annotations
 
-import math
-import time
-from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from urllib.parse import urlsplit
 
-from django.contrib import admin
-from django.contrib.admin.forms import AdminAuthenticationForm
-from django.core.exceptions import ValidationError
-from django.http import HttpRequest
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.utils.deprecation import MiddlewareMixin
-from typing_extensions import override
 
-FREE_FAILURES = 5  # a person mistypes
-LONGEST_SECONDS = 300.0
-FORGET_SECONDS = 3600.0
-KEYS_KEPT = 10_000
+from people.pages.sender import is_of_tool
+from workspaces.log.errors import ForbiddenToTools, Refusal
+from workspaces.log.failures import failure_of, refusal_of
 
-
-@dataclass(slots=True)
-class _Failures:
-    count: int
-    last_at: float
-
-    @property
-    def pause(self) -> float:
-        if self.count < FREE_FAILURES:
-            return 0.0
-        return float(min(LONGEST_SECONDS, 2 ** min(self.count - FREE_FAILURES, 30)))
+SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
-class Throttle:
-    """After five failures each further attempt waits: 1 s, 2 s, 4 s, at most five minutes."""
-
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
-        self._failures: OrderedDict[str, _Failures] = OrderedDict()
-
-    def wait_seconds(self, *keys: str) -> int:
-        """How long these keys still have to wait; 0 when an attempt may be made."""
-        now = self._clock()
-        waits = [0.0]
-        for key in keys:
-            known = self._failures.get(key)
-            if known is not None:
-                waits.append(known.last_at + known.pause - now)
-        return math.ceil(max(waits))
-
-    def fail(self, *keys: str) -> None:
-        now = self._clock()
-        for key in keys:
-            known = self._failures.pop(key, None)
-            if known is None or now - known.last_at > FORGET_SECONDS:
-                known = _Failures(0, now)
-            self._failures[key] = _Failures(known.count + 1, now)
-        while len(self._failures) > KEYS_KEPT:
-            self._failures.popitem(last=False)
-
-    def succeed(self, *keys: str) -> None:
-        for key in keys:
-            self._failures.pop(key, None)
-
-
-THROTTLE = Throttle()
-
-
-class ThrottledSignIn(AdminAuthenticationForm):
-    """Django's form, which refuses to look at a password while its account or address waits."""
-
-    throttle = THROTTLE
-
-    @override
-    def clean(self) -> dict[str, Any]:
-        account = f"account {str(self.cleaned_data.get('username', '')).lower()[:254]}"
-        address = f"address {self.request.META.get('REMOTE_ADDR', '') if self.request else ''}"
-        seconds = self.throttle.wait_seconds(account, address)
-        if seconds:
-            unit = "second" if seconds == 1 else "seconds"
-            raise ValidationError(
-                f"Too many failed attempts. Try again in {seconds} {unit}.", code="throttled"
-            )
-        try:
-            cleaned = super().clean()
-        except ValidationError:
-            self.throttle.fail(account, address)
-            raise
-        # The address keeps its count: it may be guessing at other accounts.
-        self.throttle.succeed(account)
-        return cleaned
+def _form_targets() -> str:
+    """Where forms may lead; Chromium looks at redirects, too."""
+    parts = urlsplit(settings.CRUSH_OIDC_URL)
+    return f"'self' {parts.scheme}://{parts.netloc}" if parts.netloc else "'self'"
 
 
 POLICY = "; ".join(
@@ -106,7 +31,7 @@ POLICY = "; ".join(
         "img-src 'self' data:",
         "font-src 'self'",
         "connect-src 'self'",
-        "form-action 'self'",
+        f"form-action {_form_targets()}",
         "base-uri 'none'",
         "frame-ancestors 'none'",
     )
@@ -121,5 +46,36 @@ class ContentPolicy(MiddlewareMixin):
         return response
 
 
-admin.site.login_form = ThrottledSignIn
-admin.site.site_header = admin.site.site_title = "Crush server"
+class OutageMiddleware:
+    """Returns 503 or 507 from the admin's pages, too, while the database is unavailable."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self._get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        return self._get_response(request)
+
+    def process_exception(self, _: HttpRequest, error: Exception) -> HttpResponse | None:
+        refusal = error if isinstance(error, Refusal) else refusal_of(failure_of(error))
+        return None if refusal is None else _refused(refusal)
+
+
+def _refused(refusal: Refusal) -> HttpResponse:
+    headers = {name.decode(): value.decode() for name, value in refusal.headers}
+    return HttpResponse(
+        refusal.sentence, status=refusal.status, content_type="text/plain", headers=headers
+    )
+
+
+class RefuseTools(MiddlewareMixin):
+    """A tool of this server changes nothing on any page, whatever session it uses.
+
+    Native resources declare their rights themselves: a tool may prompt.
+    """
+
+    def process_request(self, request: HttpRequest) -> HttpResponse | None:
+        if request.method in SAFE_METHODS or request.path.startswith("/api/"):
+            return None
+        if not is_of_tool(request):
+            return None
+        return _refused(ForbiddenToTools())

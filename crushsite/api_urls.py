@@ -1,6 +1,6 @@
-"""The endpoints of both interfaces, without the admin: what the quick handler resolves.
+"""The endpoints of both APIs, without the admin. ``ApiHandler`` resolves them.
 
-Paths are tried in order, so what clients poll comes first.
+Paths are tried in order, so the endpoints that clients poll come first.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from agents.api.config_changes import (
     ProviderKeyView,
     RefreshOAuthView,
 )
-from agents.api.diagnosis import DiagnosisView
 from agents.api.grants import GrantView
 from agents.api.lsps import LspDiagnosticsView, LspStartView, LspStopView, LspsView
 from agents.api.mcp_servers import (
@@ -46,14 +45,13 @@ from agents.api.session_work import (
 )
 from agents.api.shell import ShellView
 from agents.api.skills import ReadSkillView, SkillsView
-from agents.api.trust import TrustView
 from agents.api.workspace_agent import AgentView, DefaultSmallModelView, InitView, UpdateView
 from agents.api.workspaces import ClientView, WorkspacesView, WorkspaceView
-from agents.runs.rows import read_unfinished_runs
+from agents.runs.queries import read_unfinished_runs
 from agents.tools.mcp.contract import McpChange
 from crushsite.process import process
 from permissions.api.skip import ModeView, SkipView
-from permissions.pending import read_pending
+from permissions.queries import read_pending
 from workspaces.api.files import HistoryView, LastReadView, MarkReadView, ReadFilesView
 from workspaces.api.messages import MessagesView, UserMessagesView, WorkspaceUserMessagesView
 from workspaces.api.server import ControlView, HealthView, ServerConfigView, VersionView
@@ -147,8 +145,6 @@ urlpatterns: Routes = [
     path("v1/version", VersionView.as_view()),
     path("v1/config", ServerConfigView.as_view()),
     path("v1/control", ControlView.as_view(control=_control)),
-    path("api/trust", TrustView.as_view()),
-    path("api/diagnosis", DiagnosisView.as_view()),
     path(
         "api/workspaces/<str:workspace_id>/snapshot",
         SnapshotView.as_view(more=(read_pending, read_unfinished_runs)),

@@ -1,7 +1,7 @@
 """Where the server listens: ``tcp://HOST:PORT`` and ``unix://PATH``.
 
-Owns the parsing and the socket file's life: no other user may open it (0600), and a stale one is
-removed only when nobody answers on it and it is a socket of our own user. Knows no server.
+Parses addresses and manages the socket file: no other user may open it (0600), and a stale one is
+removed only if no server accepts on it and it is a socket of our own user. Independent of the server.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 from typing_extensions import override
 
 BACKLOG = 1024
-# What the kernel's address structure holds, with its closing NUL, on Linux and macOS.
+# With its closing NUL this fits the kernel's address structure on Linux and macOS.
 LONGEST_PATH = 103
 
 
@@ -50,7 +50,7 @@ Endpoint = TcpEndpoint | UnixEndpoint
 
 
 def parse_endpoint(text: str) -> Endpoint:
-    """Raises ``EndpointError`` naming what is wrong."""
+    """Parses an address. Raises ``EndpointError`` with the reason."""
     scheme, separator, rest = text.partition("://")
     if separator and scheme == "unix":
         return _unix(rest)
@@ -62,7 +62,7 @@ def parse_endpoint(text: str) -> Endpoint:
     except ValueError as error:
         raise EndpointError(f"{text}: {error}") from None
     if parts.username is not None or parts.path not in {"", "/"} or parts.query or parts.fragment:
-        raise EndpointError(f"{text}: must be tcp://HOST:PORT and nothing more")
+        raise EndpointError(f"{text}: nothing may follow the port in tcp://HOST:PORT")
     if not host or port is None:
         raise EndpointError(f"{text}: must name a host and a port, like tcp://127.0.0.1:8000")
     return TcpEndpoint(host, port)
@@ -72,7 +72,7 @@ def _unix(path: str) -> UnixEndpoint:
     if not path.startswith("/"):
         raise EndpointError(f"unix://{path}: the path must be absolute")
     if "\0" in path:
-        raise EndpointError("unix://: the path holds a NUL")
+        raise EndpointError("unix://: the path contains a NUL character")
     if len(os.fsencode(path)) > LONGEST_PATH:
         raise EndpointError(f"unix://{path}: the path is longer than {LONGEST_PATH} bytes")
     return UnixEndpoint(path)
@@ -82,7 +82,7 @@ class ListeningSocket:
     """A bound socket that listens; ``endpoint`` has the real port."""
 
     def __init__(self, endpoint: Endpoint) -> None:
-        """Raises ``EndpointError``."""
+        """Binds and listens. Raises ``EndpointError``."""
         if isinstance(endpoint, UnixEndpoint):
             self.socket = _bound_unix(endpoint)
             self.endpoint: Endpoint = endpoint
@@ -117,7 +117,7 @@ def _address_of(endpoint: TcpEndpoint) -> tuple[socket.AddressFamily, Any]:
         found = socket.getaddrinfo(endpoint.host, endpoint.port, type=socket.SOCK_STREAM)
     except OSError as error:
         raise EndpointError(f"{endpoint}: {error.strerror or error}") from None
-    # A name may have both kinds of address; clients try IPv4 for sure.
+    # A name may have both kinds of address; every client tries IPv4.
     found.sort(key=lambda entry: entry[0] != socket.AF_INET)
     return found[0][0], found[0][4]
 
@@ -125,7 +125,7 @@ def _address_of(endpoint: TcpEndpoint) -> tuple[socket.AddressFamily, Any]:
 def _bound_unix(endpoint: UnixEndpoint) -> socket.socket:
     _remove_stale(endpoint)
     bound = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    before = os.umask(0o177)  # bind() makes the file: there is no moment to chmod it in
+    before = os.umask(0o177)  # bind() creates the file: a chmod afterwards comes too late
     try:
         bound.bind(endpoint.path)
         bound.listen(BACKLOG)
@@ -156,7 +156,9 @@ def _remove_stale(endpoint: UnixEndpoint) -> None:
     except OSError as error:
         raise EndpointError(f"{endpoint}: {error.strerror}") from None
     if not stat.S_ISSOCK(found.st_mode):
-        raise EndpointError(f"{endpoint}: a file that is not a socket is in the way")
+        raise EndpointError(
+            f"{endpoint}: another file, which is not a socket, already has this path"
+        )
     if found.st_uid != os.geteuid():
         raise EndpointError(f"{endpoint}: the socket there belongs to another user")
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
@@ -168,7 +170,7 @@ def _remove_stale(endpoint: UnixEndpoint) -> None:
         except FileNotFoundError:
             return
         except OSError:
-            # A full backlog or a slow server: somebody is there.
+            # A full backlog or a slow server: the socket is in use.
             raise EndpointError(f"{endpoint}: {_reason(OSError(errno.EADDRINUSE, ''))}") from None
         else:
             raise EndpointError(f"{endpoint}: {_reason(OSError(errno.EADDRINUSE, ''))}")

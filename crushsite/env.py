@@ -1,7 +1,9 @@
-"""Typed readers for environment variables: a bad value is refused loudly, by name."""
+"""Typed readers for environment variables. A bad value raises an error with its name."""
 
 from __future__ import annotations
 
+import importlib.util
+import ipaddress
 import os
 import secrets
 import socket
@@ -26,7 +28,7 @@ def read_seconds(name: str, default: float) -> float:
     except ValueError:
         raise ImproperlyConfigured(f"{name} must be a number of seconds, not {raw!r}.") from None
     if not 0 <= seconds <= 86_400:
-        raise ImproperlyConfigured(f"{name} must lie between 0 and 86400 seconds, not {raw!r}.")
+        raise ImproperlyConfigured(f"{name} must be between 0 and 86400 seconds, not {raw!r}.")
     return seconds
 
 
@@ -35,8 +37,24 @@ def read_number(name: str, default: int, *, low: int, high: int) -> int:
     if not raw:
         return default
     if not raw.isdecimal() or not low <= int(raw) <= high:
-        raise ImproperlyConfigured(f"{name} must be a whole number from {low} to {high}.")
+        raise ImproperlyConfigured(
+            f"{name} must be a whole number from {low} to {high}, not {raw!r}."
+        )
     return int(raw)
+
+
+def read_networks(name: str) -> tuple[ipaddress.IPv4Network | ipaddress.IPv6Network, ...]:
+    """Reads addresses and networks with commas between them."""
+    try:
+        return tuple(
+            ipaddress.ip_network(part.strip())
+            for part in read_text(name).split(",")
+            if part.strip()
+        )
+    except ValueError as error:
+        raise ImproperlyConfigured(
+            f"{name}: {error}. It must be addresses or networks, like 10.0.0.5,10.1.0.0/16."
+        ) from error
 
 
 def read_flag(name: str) -> bool:
@@ -48,13 +66,78 @@ def read_flag(name: str) -> bool:
     raise ImproperlyConfigured(f"{name} must be 1 or 0, not {raw!r}.")
 
 
+def read_list(name: str) -> tuple[str, ...]:
+    """Returns the values of a list with commas."""
+    return tuple(part.strip() for part in read_text(name).split(",") if part.strip())
+
+
+EMAIL_SECONDS = 10
+
+
+def email(url: str) -> dict[str, Any]:
+    """Django's settings for the mail server of a URL: ``smtp://``, with TLS ``smtps://``.
+
+    ``smtp://`` uses STARTTLS, unless ``?tls=off`` allows a connection that anyone may read.
+    """
+    if not url:
+        return {}
+    parts = urlsplit(url)
+    if parts.scheme not in {"smtp", "smtps"} or not parts.hostname:
+        raise ImproperlyConfigured(
+            "CRUSH_EMAIL_URL must be smtp://USER:PASSWORD@HOST:PORT, or smtps:// for TLS from the start."
+        )
+    is_tls = parts.scheme == "smtps"
+    return {
+        "EMAIL_HOST": parts.hostname,
+        "EMAIL_PORT": parts.port or (465 if is_tls else 587),
+        "EMAIL_HOST_USER": unquote(parts.username or ""),
+        "EMAIL_HOST_PASSWORD": unquote(parts.password or ""),
+        "EMAIL_USE_SSL": is_tls,
+        "EMAIL_USE_TLS": not is_tls and _query(parts.query).get("tls") != "off",
+        "EMAIL_TIMEOUT": EMAIL_SECONDS,
+    }
+
+
 def read_choice(name: str, choices: Sequence[str]) -> str:
-    """The first choice is the default."""
+    """Reads one of the choices; the first is the default."""
     raw = read_text(name, choices[0]).lower()
     if raw not in choices:
         known = f"{', '.join(choices[:-1])} or {choices[-1]}"
         raise ImproperlyConfigured(f"{name} must be {known}, not {raw!r}.")
     return raw
+
+
+def require_module(module: str, *, setting: str, extra: str) -> None:
+    if importlib.util.find_spec(module) is None:
+        raise ImproperlyConfigured(
+            f"{setting} needs {module}: install it with `pip install 'crush-server[{extra}]'`."
+        )
+
+
+def openid_provider(
+    url: str, *, name: str, client_id: str, secret_file: str
+) -> dict[str, dict[str, Any]]:
+    """django-allauth's settings for one provider; empty without a URL."""
+    if not url:
+        return {}
+    if not client_id or not secret_file:
+        raise ImproperlyConfigured(
+            "CRUSH_OIDC_URL needs CRUSH_OIDC_CLIENT_ID and CRUSH_OIDC_SECRET_FILE."
+        )
+    try:
+        secret = Path(secret_file).read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ImproperlyConfigured(
+            f"CRUSH_OIDC_SECRET_FILE: {secret_file} cannot be read: {error}."
+        ) from error
+    app = {
+        "provider_id": "oidc",
+        "name": name,
+        "client_id": client_id,
+        "secret": secret,
+        "settings": {"server_url": url, "oauth_pkce_enabled": True},
+    }
+    return {"openid_connect": {"APPS": [app]}}
 
 
 def data_dir() -> Path:
@@ -89,8 +172,8 @@ def database(url: str, *, folder: Path) -> dict[str, Any]:
     }
 
 
-# A process that freezes or vanishes inside a transaction must not hold its rows for long, and a
-# connection whose other end is gone must break: in the client, and in the server.
+# A process that freezes or vanishes inside a transaction must not lock its rows for long, and both
+# client and server must drop a connection whose other end is gone.
 _SESSION = {
     "idle_in_transaction_session_timeout": "3s",
     "lock_timeout": "1s",
@@ -111,7 +194,7 @@ _CONNECTION = {
 
 
 def _postgres_options(given: Mapping[str, str]) -> dict[str, str]:
-    """Ours, and over them whatever the URL says; of a session parameter the last one counts."""
+    """Merges our options with the URL's, which win: a session parameter's last value counts."""
     session = " ".join(f"-c {name}={value}" for name, value in _SESSION.items())
     options = f"{session} {given.get('options', '')}".strip()
     return {**_CONNECTION, **given, "options": options}
@@ -124,9 +207,10 @@ def _sqlite(path: Path) -> dict[str, Any]:
         "OPTIONS": {
             "transaction_mode": "IMMEDIATE",
             "timeout": 30,
-            # NORMAL in WAL mode: a commit survives the death of any process; only a
-            # power cut may take the last moments. FULL costs an fsync a commit.
-            "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=%s; PRAGMA cache_size=-8000;"
+            # NORMAL in WAL mode: a commit survives the death of any process; only a power failure
+            # may lose the last commits. FULL costs an fsync per commit, 4.4 ms instead of 0.03 ms
+            # (`python -m tests.bench.bypasses synchronous`).
+            "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=%s;"
             % ("FULL" if read_flag("CRUSH_SQLITE_FSYNC") else "NORMAL"),
         },
         "TEST": {"NAME": str(path.with_name("test.sqlite3"))},
@@ -139,7 +223,7 @@ def _query(query: str) -> Mapping[str, str]:
 
 
 def _redis_connection(url: str) -> dict[str, Any]:
-    # No socket timeout: an idle subscription is not a dead one. The kernel finds dead ones.
+    # No socket timeout: an idle subscription is not dead. TCP keepalive detects dead ones.
     options: dict[str, Any] = {"socket_timeout": None, "socket_connect_timeout": 2.0}
     if urlsplit(url).scheme in {"redis", "rediss"}:
         wanted = {"TCP_KEEPIDLE": 5, "TCP_KEEPINTVL": 2, "TCP_KEEPCNT": 3, "TCP_USER_TIMEOUT": 5000}
@@ -150,7 +234,7 @@ def _redis_connection(url: str) -> dict[str, Any]:
     return options
 
 
-def channel_layers(url: str) -> dict[str, Any]:
+def channel_layers(url: str, *, prefix: str) -> dict[str, Any]:
     """The in-memory layer of one process, or Redis between several."""
     if not url:
         return {"default": {"BACKEND": "channels.layers.InMemoryChannelLayer"}}
@@ -159,14 +243,14 @@ def channel_layers(url: str) -> dict[str, Any]:
             "BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer",
             "CONFIG": {
                 "hosts": [{"address": url, **_redis_connection(url)}],
-                "prefix": read_text("CRUSH_REDIS_PREFIX", "crush"),
+                "prefix": prefix,
             },
         }
     }
 
 
 def read_or_create_secret_key(folder: Path) -> str:
-    """Safe for several processes at once: whoever links its file first wins."""
+    """Returns the key. Of several processes that create it, the first to link its file wins."""
     given = os.environ.get("CRUSH_SECRET_KEY", "")
     if given:
         return given

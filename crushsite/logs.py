@@ -1,11 +1,12 @@
-"""Logging to standard error: one line a record, ``key=value`` for what it concerns.
+"""Logging to standard error: one line per record, with ``key=value`` for the ids it concerns.
 
-Also the lines about what was committed: workspaces that open and close, runs that begin and end.
-They are made from events, so each is a fact, written once, without prompts, words or paths.
+Also logs committed events: workspaces that open and close, runs that start and end. Each such
+line is written once, and contains no prompt, text or path.
 """
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import logging
 import logging.config
@@ -32,12 +33,12 @@ _EXHAUSTED = (errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE)
 
 
 class OutageFilter(logging.Filter):
-    """An absent database or Redis, a full disk, or too few file descriptors are one line a second
-    and no stack trace, whoever stumbles over them."""
+    """Reduces outages to one line a second without a stack trace, wherever they are logged: of the
+    database or Redis, a full disk, or too few file descriptors."""
 
     def __init__(self, *, database: LogThrottle | None = None) -> None:
         super().__init__()
-        # The writer's and the readers' own lines count as well.
+        # Shared, so that the lines of the writer and the readers count as well.
         self._database = database if database is not None else outage.throttle
         self._others = LogThrottle()
 
@@ -90,7 +91,7 @@ class LineFormatter(logging.Formatter):
 
 
 def _value(text: str) -> str:
-    """One word: clients choose some of the ids."""
+    """Formats a value as one word: clients choose some of the ids."""
     text = _printable(text[:VALUE_CHARS])
     if any(mark in text for mark in ' "='):
         text = '"' + text.replace('"', "'") + '"'
@@ -98,7 +99,7 @@ def _value(text: str) -> str:
 
 
 def _printable(text: str) -> str:
-    """Whoever chose a name or an id must not write lines of their own, nor colours."""
+    """Escapes control characters: a name or an id must not add lines or colours."""
     if text.isprintable():
         return text
     return "".join(
@@ -108,7 +109,7 @@ def _printable(text: str) -> str:
 
 
 def set_up_logging(level: str) -> None:
-    """For a process that stays. Third parties speak from warnings on.
+    """Sets up logging for a long-lived process. Libraries log warnings and errors only.
 
     Raises ``ImproperlyConfigured``.
     """
@@ -116,7 +117,7 @@ def set_up_logging(level: str) -> None:
         raise ImproperlyConfigured(
             f"CRUSH_LOG_LEVEL must be one of {', '.join(LEVELS)}, not {level!r}."
         )
-    logging.raiseExceptions = False  # a log that cannot be written, on a full disk, says so nowhere
+    logging.raiseExceptions = False  # on a full disk, a failed write to the log is ignored
     logging.config.dictConfig(
         {
             "version": 1,
@@ -133,8 +134,17 @@ def set_up_logging(level: str) -> None:
             "root": {"handlers": ["stderr"], "level": "WARNING"},
             "loggers": {
                 name: {"level": level}
-                for name in ("crushsite", "agents", "permissions", "workspaces")
-            },
+                for name in (
+                    "crushsite",
+                    "agents",
+                    "notifications",
+                    "people",
+                    "permissions",
+                    "workspaces",
+                )
+            }
+            # A refused request is the client's to correct.
+            | {"django.request": {"level": "ERROR"}},
         }
     )
 
@@ -154,16 +164,22 @@ _LIFECYCLE: Mapping[str, str] = {
 
 
 def logging_lifecycle(publish: Publish) -> Publish:
-    """Hands the events on first: nobody waits for the log."""
+    """Wraps ``publish``: publishes first and then logs, so that nothing waits for the log."""
 
     def publish_and_log(recorded: Sequence[RecordedEvent]) -> None:
         publish(recorded)
-        for event in recorded:
-            what = _LIFECYCLE.get(event.kind)
-            if what is not None:
-                _log(what, event)
+        if any(event.kind in _LIFECYCLE for event in recorded):
+            # In a later turn of the loop, behind the write to the readers: a line takes 0.06 ms.
+            asyncio.get_running_loop().call_soon(_log_all, recorded)
 
     return publish_and_log
+
+
+def _log_all(recorded: Sequence[RecordedEvent]) -> None:
+    for event in recorded:
+        what = _LIFECYCLE.get(event.kind)
+        if what is not None:
+            _log(what, event)
 
 
 def _log(what: str, event: RecordedEvent) -> None:

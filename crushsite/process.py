@@ -1,6 +1,6 @@
 """The running server of this process: its hub, its worker, its clients' claims.
 
-Owns their order of starting and stopping. A web process has no worker, a worker
+Defines the order in which they start and stop. A web process has no worker, a worker
 process no clients; the embedded server has both and is alone on its data.
 """
 
@@ -10,41 +10,55 @@ import asyncio
 import gc
 import importlib
 import logging
+import os
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from django.apps import apps
 from django.conf import settings
 
 from agents.config.cache import configs
 from agents.config.watch import ConfigWatch
 from agents.jobs.host import job_host
-from agents.llm.read_batching import let_readers_set_the_pace
-from agents.llm.shutdown import end_connections
+from agents.llm.providers import end_connections
 from agents.runs import nudges, teardown
 from agents.runs.accept import refuse_prompts
+from agents.runs.answer import settle_overdue
+from agents.runs.cancel import stop_taking_offers_of, take_offers_of
 from agents.runs.children.host import fleet_host
+from agents.runs.history.rewind import finish_left
 from agents.runs.pool import PoolSettings, RunPool
-from agents.runs.rescue import expire_all_leases
 from agents.runs.rows import Claimed
-from agents.runs.setup import RunSetup, brief_of
+from agents.runs.setup import RunSetup, setup_of
 from agents.runs.tool_servers.language_servers import language_host, settle_left
 from agents.runs.tool_servers.mcp_servers import forget_last_servers, mcp_host
+from agents.runs.transitions import expire_all_leases
 from agents.services import Services
 from agents.skills.watch import skill_watch
-from agents.tools.shell.supervisor import SUPERVISOR
+from agents.tools.shell.process import SUPERVISOR
 from agents.tools.shell.tree_limits import TreeLimits
 from crushsite.logs import logging_lifecycle
 from crushsite.runtime import protect_process
-from workspaces.delivery.attachments import Attachments, close_streams_by, stop_closing_streams_by
+from crushsite.server_client import named_server
+from crushsite.storage import forget_process, note_process, running_here
+from workspaces.access import OWNER
+from workspaces.actions.search_texts import fill_search
+from workspaces.delivery.attachments import (
+    Attachments,
+    StreamRights,
+    close_streams_by,
+    stop_closing_streams_by,
+)
 from workspaces.delivery.hub import Hub
 from workspaces.delivery.tool_output import listen_to_output, stop_listening_to_output
+from workspaces.log.deadlines import REQUEST_SECONDS, limit_for_process, wait_at_most
 from workspaces.log.errors import BadField, ShuttingDown, StillInUse
 from workspaces.log.ids import new_id
 from workspaces.log.outage import outage
 from workspaces.log.reader import read, stop_reading
-from workspaces.log.retries import REQUEST_SECONDS, limit_for_process, patience
+from workspaces.log.timestamps import now_ms
 from workspaces.log.transaction import RecordedEvent, Transaction
 from workspaces.log.types import Kind
 from workspaces.log.writer import writer
@@ -56,7 +70,7 @@ logger = logging.getLogger(__name__)
 SWEEP_SECONDS = 1.0
 RENEWED_AFTER_OUTAGE_SECONDS = 5.0
 STOPPING_SECONDS = 5.0  # of the background tasks
-BRIEF_DRAIN_SECONDS = 2.0  # where nobody has drained before the stop: commands and children
+SHORT_DRAIN_SECONDS = 2.0  # if a process stops without a drain, as commands and children do
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +79,8 @@ class ProcessShape:
 
     works: bool  # runs turns
     serves: bool  # has clients
-    is_alone: bool  # nobody else uses this data
-    exits_idle: bool = False  # started by a client: ends when nobody is left
+    is_alone: bool  # no other process uses this data
+    exits_idle: bool = False  # started by a client: ends when no workspace is open
 
 
 class ServerProcess:
@@ -75,11 +89,12 @@ class ServerProcess:
         shape: ProcessShape,
         *,
         on_exit: Callable[[], None] | None = None,
-        brief_of: Callable[[Claimed], Awaitable[RunSetup]] = brief_of,
+        setup_of: Callable[[Claimed], Awaitable[RunSetup]] = setup_of,
     ) -> None:
         self.shape = shape
         self.instance_id = new_id()
         self.is_stopping = False
+        self.owner = OWNER  # its user, once the process has started
         self.hub = Hub()
         self.pool = RunPool(
             self.instance_id,
@@ -89,7 +104,7 @@ class ServerProcess:
                 poll_seconds=settings.CRUSH_POLL_SECONDS,
                 max_runs=settings.CRUSH_MAX_RUNS,
             ),
-            brief_of=brief_of,
+            setup_of=setup_of,
         )
         self.config_watch = ConfigWatch(polls=settings.CRUSH_POLL_CONFIG)
         self.services = Services(
@@ -108,13 +123,14 @@ class ServerProcess:
             detach_grace_seconds=settings.CRUSH_DETACH_GRACE_SECONDS,
             on_detached=self._sweep_after,
         )
+        self.stream_rights = StreamRights()
         self._on_exit = on_exit
         self._is_drained = False
         self._wiring = ExitStack()
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def start(self) -> None:
-        protect_process()  # before anything that it starts can look
+        protect_process()  # before any command that it starts could read the secrets
         SUPERVISOR.limits = TreeLimits(
             memory_bytes=settings.CRUSH_COMMAND_MEMORY_BYTES,
             processes=settings.CRUSH_COMMAND_PROCESSES,
@@ -123,63 +139,79 @@ class ServerProcess:
         limit_for_process(None)
         refuse_prompts(False)
         self.wire()
+        if not self.shape.is_alone:
+            await asyncio.to_thread(note_process, settings.DATA_DIR)
         await self.hub.start()
         await job_host().start(server_mark=self.instance_id, is_alone=self.shape.is_alone)
         if self.shape.is_alone:
-            with patience(REQUEST_SECONDS):  # whoever starts it wants to know what is wrong
+            with wait_at_most(REQUEST_SECONDS):  # fail soon, so that the user sees the error
                 await writer.write("", _start_alone)
             await self._trying("ending the last server's MCP servers", forget_last_servers())
+            await self._trying("completing rewinds", finish_left(begun_before=now_ms()))
         mcp_host().server_mark = self.instance_id
-        self.services.start()  # also where clients alone start language servers
+        self.services.start()  # also in a web process: clients may start language servers
+        if self.shape.serves:
+            from people.identities import ensure_owner  # noqa: PLC0415  a child has no accounts
+
+            owner = await writer.write("", lambda _: ensure_owner())
+            self.owner = replace(OWNER, name=owner.get_username(), user_id=owner.pk)
         if self.shape.works:
             self.config_watch.start()
             settling = settle_left(is_alone=self.shape.is_alone)
             self._spawn(self._trying("settling language servers", settling))
             self._spawn(skill_watch().watch_forever())
             self.pool.start()
+            self._spawn(self._trying("indexing earlier messages", fill_search()))
+            self._spawn(self._settle_overdue())
         if self.shape.serves:
             self._spawn(self._sweep_claims())
         if self.shape.exits_idle:
             self._spawn(self._exit_when_idle())
         self._spawn(self._warm_up())
-        # Long pauses of the collector would be felt at the streams: what is loaded now stays.
+        # A full collection stops the loop for 120 ms if it visits the loaded modules
+        # (`python -m tests.bench.bypasses collector-pause`).
         gc.collect()
         gc.freeze()
-        gc.set_threshold(50_000, 20, 50)
 
     def wire(self) -> None:
-        """The one list of who listens to what in this process. ``stop`` undoes it."""
-        # The writer's commits: readers' rooms, services, the worker (`_publish`) and the log.
+        """Connects all listeners of this process, in one place. ``stop`` disconnects them."""
+        # The writer's commits: to the rooms, the services and the worker (`_publish`), and the log.
         publish = logging_lifecycle(self._publish)
         writer.start(publish=publish, loop=asyncio.get_running_loop())
-        # What commands print while they run: readers' rooms.
+        # The output of running commands: to the rooms.
         listen_to_output(self.hub.output)
         self._wiring.callback(stop_listening_to_output, self.hub.output)
-        # How long readers wait for words anyway: the reading of model streams.
-        let_readers_set_the_pace(self.hub.patience)
-        # Clients that are released or retired: their streams here.
+        # Released and retired clients: to their streams in this process.
         close_streams_by(self.attachments.close_client)
         self._wiring.callback(stop_closing_streams_by, self.attachments.close_client)
         if self.shape.works:
-            # Nudges for accepted and cancelled runs: the worker, without the channel layer.
-            nudges.listen_here(self.pool.hear)
-            self._wiring.callback(nudges.stop_listening_here, self.pool.hear)
-            # A changed configuration that the cache has found: the watch, which announces it.
+            # Nudges for accepted and cancelled runs: to the worker, without the channel layer.
+            nudges.listen_here(self.pool.receive_nudge)
+            self._wiring.callback(nudges.stop_listening_here, self.pool.receive_nudge)
+            # Cancels: to the worker, whose run may offer its end for the same transaction.
+            take_offers_of(self.pool.offer_end)
+            self._wiring.callback(stop_taking_offers_of, self.pool.offer_end)
+            # A changed configuration that the cache has found: to the watch, which announces it.
             configs().on_unannounced = self.config_watch.wake
             self._wiring.callback(setattr, configs(), "on_unannounced", None)
 
+    def processes_here(self) -> list[int]:
+        """Returns the server's processes on this machine; their children are tools."""
+        return [os.getpid()] if self.shape.is_alone else running_here(settings.DATA_DIR)
+
     def waits_for(self) -> list[str]:
-        """What a drain would wait for, in words."""
+        """Describes what a drain would wait for."""
         counted = [(self.pool.running, "run"), (len(job_host().users_commands()), "command")]
         return [f"{count} {what}{'s' * (count != 1)}" for count, what in counted if count]
 
     async def drain(self, *, seconds: float, hurried: asyncio.Event | None = None) -> None:
-        """Takes no new work, and waits for runs to come to the end of a step and for the commands
-        of users. Clients may stay attached: they see how their runs go on, and can cancel them.
+        """Takes no new work; waits for runs to finish their step and for the commands of users.
+
+        Clients may stay attached: they see their runs proceed, and can cancel them.
         """
         self._is_drained = True
         if self.shape.is_alone:
-            refuse_prompts(True)  # nobody else could work on them
+            refuse_prompts(True)  # no other process could run them
         ends = [asyncio.create_task(job.ended.wait()) for job in job_host().users_commands()]
         await asyncio.gather(
             self.pool.drain(seconds=seconds, hurried=hurried),
@@ -188,9 +220,9 @@ class ServerProcess:
         await cancel_within(ends, seconds=STOPPING_SECONDS)
 
     async def stop(self) -> None:
-        """After the sockets are closed. What is accepted is kept for the next start."""
+        """Stops everything, once the sockets are closed. Accepted work waits for the next start."""
         if not self._is_drained:
-            await self.drain(seconds=BRIEF_DRAIN_SECONDS)
+            await self.drain(seconds=SHORT_DRAIN_SECONDS)
         self.is_stopping = True
         await cancel_within(self._tasks, seconds=STOPPING_SECONDS)
         if self.shape.works:
@@ -200,11 +232,13 @@ class ServerProcess:
         self._wiring.close()
         await self.hub.stop()
         await end_connections()
+        if not self.shape.is_alone:
+            await asyncio.to_thread(forget_process, settings.DATA_DIR)
         await asyncio.to_thread(writer.stop)
         await asyncio.to_thread(stop_reading)
 
     async def control(self, command: str) -> None:
-        """A client's wish to stop the server. Raises ``Refusal`` unless it is obeyed."""
+        """Stops the server at a client's request. Raises ``Refusal`` if it must not stop."""
         if command not in {"shutdown", "shutdown_if_idle"}:
             raise BadField("unknown command")
         if self.is_stopping:
@@ -215,7 +249,7 @@ class ServerProcess:
             raise StillInUse("server was started by a person and runs on")
         if command == "shutdown_if_idle":
             # Only a client of another version sends it, to start a server of its own instead.
-            # Nobody who started this one, and no other client of it, would know.
+            # The client that started this one, and its other clients, would not be notified.
             raise StillInUse("server serves clients of every version and runs on")
         self._on_exit()
 
@@ -225,23 +259,25 @@ class ServerProcess:
         self.hub.publish(recorded)
         if self.shape.works:
             for event in recorded:
-                self.services.hear(event)
+                self.services.handle_event(event)
                 if event.kind == Kind.RUN_FINISHED:
-                    self.pool.hear_end(event.payload["run"]["key"])
+                    self.pool.receive_end(event.payload["run"]["key"])
                 elif event.kind == Kind.PERMISSION_RESOLVED:
                     answer = event.payload
-                    self.pool.hear_answer(
+                    self.pool.receive_answer(
                         event.session_id, answer["tool_call_id"], granted=answer["granted"]
                     )
 
     async def _warm_up(self) -> None:
-        """Loads what the first prompt would otherwise wait for."""
+        """Imports modules that the first prompt would otherwise wait for."""
         if not self.shape.works:
             return
         try:
             await asyncio.to_thread(importlib.import_module, "agents.llm.wires.openai")
         except Exception as error:  # noqa: BLE001  for example: no file descriptor is left
-            logger.warning("the first prompt will wait for its modules: %s", error)
+            logger.warning(
+                "the modules of the first prompt could not be loaded in advance: %s", error
+            )
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)
@@ -251,18 +287,31 @@ class ServerProcess:
     async def _sweep_claims(self) -> None:
         while True:
             await asyncio.sleep(SWEEP_SECONDS)
-            # First our own: after a machine's sleep they only seem to have lapsed.
+            # Renew our own first: after the machine slept they only seem to have expired.
             await self._trying("renewing claims", self.attachments.renew())
-            # While the database was away, other processes could not renew theirs.
+            await self._trying("checking the rights of readers", self.stream_rights.check())
+            # During an outage of the database, other processes could not renew theirs.
             if self.shape.is_alone or not outage.is_recent(RENEWED_AFTER_OUTAGE_SECONDS):
-                await self._trying("dropping lapsed claims", teardown.sweep())
+                await self._trying("dropping expired claims", teardown.sweep())
+
+    async def _settle_overdue(self) -> None:
+        """Carries out the approval policies of workspaces, as every worker does."""
+        has_users = apps.is_installed("notifications")  # a sub-agent's process has none
+        if has_users:
+            from notifications.notifier import notify  # noqa: PLC0415  its models need users
+
+        while True:
+            await self._trying("carrying out approval policies", settle_overdue())
+            if has_users:
+                await self._trying("notifying users", notify(_public_address))
+            await asyncio.sleep(settings.CRUSH_POLL_SECONDS)
 
     def _sweep_after(self, _workspace_id: str, grace_seconds: float) -> None:
-        """A client detached: look right after its grace, not at the next round."""
+        """Sweeps right after a detached client's grace, not only at the next round."""
 
         async def wait_and_sweep() -> None:
             await asyncio.sleep(grace_seconds + 0.01)
-            await self._trying("dropping lapsed claims", teardown.sweep())
+            await self._trying("dropping expired claims", teardown.sweep())
 
         if not self.is_stopping:
             self._spawn(wait_and_sweep())
@@ -275,7 +324,7 @@ class ServerProcess:
             if await read(_has_open_workspaces):
                 idle_since = now
             elif now - idle_since >= settings.CRUSH_IDLE_TIMEOUT_SECONDS and self._on_exit:
-                logger.info("nobody is left: the server stops")
+                logger.info("no client is left: the server stops")
                 self._on_exit()
                 return
 
@@ -286,6 +335,14 @@ class ServerProcess:
             pass
         except Exception:
             logger.exception("%s failed; the next round tries again", what)
+
+
+def _public_address() -> str:
+    """Returns where browsers reach this server; empty if only a socket file leads to it."""
+    if settings.CRUSH_PUBLIC_URL:
+        return str(settings.CRUSH_PUBLIC_URL)
+    named = named_server(settings.DATA_DIR)
+    return named.url if named is not None and named.url.startswith("http") else ""
 
 
 def _has_open_workspaces() -> bool:

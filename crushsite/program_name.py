@@ -1,4 +1,4 @@
-"""What the person types to run one of our commands, for sentences that tell them to."""
+"""The command line of one of our commands, for messages that name it."""
 
 from __future__ import annotations
 

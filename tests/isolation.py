@@ -52,7 +52,8 @@ def isolate() -> Path:
         # Only the process that made the root removes it: workers inherit its name and end before it.
         atexit.register(shutil.rmtree, root, ignore_errors=True)
     own = Path(root) / str(os.getpid())
-    for folder in (own / "home", own / "data", own / "runtime"):
+    # Pages expect the folder of the files that they load, empty in tests without a server.
+    for folder in (own / "home", own / "data" / "static", own / "runtime"):
         folder.mkdir(parents=True, mode=0o700)
     kept = scrubbed(dict(os.environ))
     for name in set(os.environ) - set(kept):

@@ -1,9 +1,9 @@
-"""JSON from clients: parsed without ever holding the event loop for long.
+"""Parses JSON from clients without blocking the event loop for long.
 
-A parser holds the interpreter's lock, so a thread alone does not help: 31 MB of empty lists took
-1.5 s of everybody's time, wherever they were parsed. What takes time, and 25 times its size
-in memory, is the number of values. It is counted first, in small pieces between which other
-threads run, and bounded. Long strings cost little. Pure: it knows no framework.
+A parser holds the GIL, so a thread alone does not help: parsing 31 MB of empty lists blocked all
+threads for 1.5 s. The number of values determines the time, and memory of up to 25 times the size.
+So the values are counted first, in small pieces between which other threads run, and limited. Long
+strings are cheap. Pure: independent of frameworks.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from typing import Any
 
 import orjson
 
-# 64 KiB of the smallest values take about 1 ms to parse, a hop to a thread 0.1 ms.
+# Parsing 64 KiB of the smallest values takes about 1 ms, a thread switch 0.1 ms.
 LARGE_BYTES = 64 * 1024
-# No endpoint needs more than a few hundred; so many take 3 ms to parse.
+# No endpoint needs more than a few hundred; parsing this many takes 3 ms.
 MOST_VALUES = 50_000
 _PIECE = 64 * 1024
 _QUOTE = b'"'
@@ -29,14 +29,17 @@ class TooManyValues(ValueError):
 
 
 async def parse(body: bytes | str) -> Any:
-    """Raises ``TooManyValues`` or ``orjson.JSONDecodeError``. A large document takes a thread."""
+    """Parses JSON, in a thread if it is large.
+
+    Raises ``TooManyValues`` or ``orjson.JSONDecodeError``.
+    """
     if len(body) <= LARGE_BYTES:
         return orjson.loads(body)
     return await asyncio.to_thread(parse_bounded, body)
 
 
 def parse_bounded(body: bytes | str) -> Any:
-    """As ``parse``, in the caller's thread."""
+    """Does the same in the caller's thread."""
     if len(body) > LARGE_BYTES and has_more_values(
         body.encode("utf-8", "surrogatepass") if isinstance(body, str) else body, MOST_VALUES
     ):
@@ -45,7 +48,7 @@ def parse_bounded(body: bytes | str) -> Any:
 
 
 def has_more_values(body: bytes, most: int) -> bool:
-    """Whether there are more values than that, at a low estimate. Of a broken document: perhaps."""
+    """Whether there are more values, by a low estimate; unreliable for malformed documents."""
     found = strings = at = 0
     while at < len(body):
         end = min(at + _PIECE, len(body))
@@ -62,13 +65,13 @@ def has_more_values(body: bytes, most: int) -> bool:
 
 
 def _end_of_string(body: bytes, at: int) -> int:
-    """The index behind the closing quote of the string that begins here."""
+    """Returns the index after the closing quote of the string that starts at ``at``."""
     while at < len(body):
         end = min(at + _PIECE, len(body))
         read = _IN_STRING.match(body, at, end)
         stop = at if read is None else read.end()
         if stop < end and body[stop] == _QUOTE[0]:
             return stop + 1
-        # The piece ended within the string, or in the middle of an escape.
+        # The piece ended inside the string, or inside an escape.
         at = stop if stop > at else len(body)
     return len(body)

@@ -1,4 +1,4 @@
-"""Ids of clients, UUIDs that the clients choose themselves, and the connections they use."""
+"""Ids of clients, which are UUIDs chosen by the clients, and the clients of connections."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 
 
 def client_id_of(text: str) -> ClientId:
-    """In its one spelling. Raises ``BadField``."""
+    """Returns the id in its canonical form. Raises ``BadField``."""
     if len(text) != 36:
         raise BadField(f"invalid client_id: invalid UUID length: {len(text.encode())}")
     if not _UUID.fullmatch(text):
@@ -26,11 +26,11 @@ CONNECTION = "crush.connection"  # the server's extension of an ASGI scope
 
 
 class ClientConnection:
-    """Which client a kept-alive connection belongs to, as its own requests say.
+    """The client of a keep-alive connection, taken from the connection's requests.
 
-    Prompts carry no client id, but a terminal client keeps its connections for itself: once one
-    of its requests has named a client, the others on that connection are that client's too. A
-    proxy may share one connection between several clients; then nothing is said.
+    Prompts contain no client id, but a terminal client does not share its connections: once a
+    request has named a client, all requests on that connection are from it. A proxy may share a
+    connection between several clients; then the client is unknown.
     """
 
     __slots__ = ("_client_id", "_is_shared")
@@ -40,18 +40,18 @@ class ClientConnection:
         self._is_shared = False
 
     def note(self, client_id: str) -> None:
-        """A request on this connection named this client."""
+        """Records the client id of a request on this connection."""
         if self._client_id not in ("", client_id):
             self._is_shared = True
         self._client_id = client_id
 
     @property
     def client_id(self) -> str:
-        """Empty where it is not known, or ambiguous."""
+        """Returns the client id, or ``""`` if it is unknown or ambiguous."""
         return "" if self._is_shared else self._client_id
 
 
 def connection_of(scope: Mapping[str, Any]) -> ClientConnection:
-    """A server that does not offer the extension knows nothing of connections."""
+    """Returns the scope's connection, or an empty one if the server lacks the extension."""
     extension = (scope.get("extensions") or {}).get(CONNECTION)
     return ClientConnection() if extension is None else extension["connection"]

@@ -1,3 +1,3 @@
-"""The version of this server: the only place where it is written."""
+"""The version of this server, defined only here."""
 
 VERSION = "0.1.0"

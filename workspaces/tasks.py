@@ -1,4 +1,4 @@
-"""Ending tasks that may refuse to end."""
+"""Cancels tasks that may not stop, and waits for tasks and events."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Any
 
 
 async def cancel_within(tasks: Iterable[asyncio.Task[Any]], *, seconds: float) -> None:
-    """Cancels the tasks and waits for them, but no longer than so many seconds.
+    """Cancels the tasks and waits for them, but no longer than ``seconds``.
 
-    A task that spends its cancellation on a network that does not answer is cancelled a
-    second time and left behind.
+    A task that handles its cancellation by waiting for a silent network is cancelled a second
+    time and then abandoned.
     """
     left = set(tasks)
     for _ in range(2):
@@ -24,7 +24,7 @@ async def cancel_within(tasks: Iterable[asyncio.Task[Any]], *, seconds: float) -
 async def wait_for_all(
     tasks: Iterable[asyncio.Task[Any]], *, seconds: float, unless: asyncio.Event | None = None
 ) -> None:
-    """Returns when all have ended, after so many seconds, or as soon as ``unless`` is set."""
+    """Returns when all tasks have ended, after ``seconds``, or when ``unless`` is set."""
     left = set(tasks)
     if not left:
         return
@@ -47,3 +47,22 @@ async def wait_until_set(event: asyncio.Event, *, seconds: float | None) -> bool
     except TimeoutError:
         return False
     return True
+
+
+async def unless_set(
+    work: asyncio.Future[Any], event: asyncio.Event, *, seconds: float | None = None
+) -> bool:
+    """Waits for the work, until the event is set, or at most ``seconds``.
+
+    Returns whether the work has ended.
+
+    It neither cancels the work nor raises its exception.
+    """
+    if work.done() or event.is_set():
+        return work.done()
+    is_set = asyncio.ensure_future(event.wait())
+    try:
+        await asyncio.wait({work, is_set}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        is_set.cancel()
+    return work.done()

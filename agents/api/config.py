@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from django.http import HttpResponse
 
 from agents.config.cache import configs
 from agents.config.providers.catalogue import KnownProvider, known_providers, known_services
 from agents.config.providers.models import shown_model
+from workspaces.access import Right
 from workspaces.api.answers import json_answer
 from workspaces.api.api_view import ApiView
 from workspaces.log.reader import read
@@ -16,14 +17,18 @@ from workspaces.queries.workspaces import require_open
 
 
 class ConfigView(ApiView):
+    rights: ClassVar = {"get": Right.READ}
+
     async def get(self, workspace_id: str) -> HttpResponse:
         await read(require_open, workspace_id)
         return json_answer((await configs().newest_config_of(workspace_id)).public)
 
 
 class ProvidersView(ApiView):
+    rights: ClassVar = {"get": Right.READ}
+
     async def get(self, workspace_id: str) -> HttpResponse:
-        """What could be configured, for a client's picker; what is, stands in the configuration."""
+        """Returns the providers that can be configured, for a client's picker."""
         await read(require_open, workspace_id)
         config = await configs().config_of(workspace_id)
         if config.public["options"].get("disable_default_providers"):

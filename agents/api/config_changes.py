@@ -6,7 +6,7 @@ The values are secrets: no error repeats one.
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 from django.http import HttpResponse
 from rest_framework import serializers
@@ -24,16 +24,17 @@ from agents.config.edits.choices import (
 )
 from agents.config.edits.credentials import refresh_token, require_usable
 from agents.config.validation import NAME_LIMIT
+from workspaces.access import Right
 from workspaces.api.answers import empty_answer, json_answer
 from workspaces.api.api_view import ApiView
 from workspaces.api.bodies import Form
-from workspaces.api.fields import WORDS, Flag, PlainText
+from workspaces.api.fields import MESSAGES, Flag, JsonObject, PlainText
 from workspaces.log.reader import read
 from workspaces.queries.workspaces import require_open
 
 
 class ScopeNumber(serializers.Field[StoredScope, Any, int, Any]):
-    default_error_messages = WORDS | {"invalid": "must be 0 (user) or 1 (workspace)"}
+    default_error_messages = MESSAGES | {"invalid": "must be 0 (user) or 1 (workspace)"}
 
     @override
     def to_internal_value(self, data: Any) -> StoredScope:
@@ -47,9 +48,9 @@ class ScopeNumber(serializers.Field[StoredScope, Any, int, Any]):
 
 
 class AnyValue(serializers.Field[Any, Any, Any, Any]):
-    """Any JSON, also null. Where it is to stand decides what it must be."""
+    """Any JSON value, also null. The schema of the changed key checks its type."""
 
-    default_error_messages = WORDS
+    default_error_messages = MESSAGES
 
     @override
     def to_internal_value(self, data: Any) -> Any:
@@ -57,20 +58,6 @@ class AnyValue(serializers.Field[Any, Any, Any, Any]):
 
     @override
     def to_representation(self, value: Any) -> Any:
-        return value
-
-
-class JsonObject(serializers.Field[dict[str, Any], Any, dict[str, Any], Any]):
-    default_error_messages = WORDS | {"invalid": "must be an object"}
-
-    @override
-    def to_internal_value(self, data: Any) -> dict[str, Any]:
-        if not isinstance(data, dict):
-            self.fail("invalid")
-        return data
-
-    @override
-    def to_representation(self, value: dict[str, Any]) -> dict[str, Any]:
         return value
 
 
@@ -99,7 +86,7 @@ class CompactForm(Form):
 class ProviderKeyForm(Form):
     scope = ScopeNumber()
     provider_id = PlainText(limit=NAME_LIMIT)
-    # Older clients leave it out where the key is a text.
+    # Older clients omit it if the key is a text.
     kind = PlainText(limit=NAME_LIMIT, allow_blank=True, default="")
     api_key = AnyValue()
 
@@ -110,6 +97,8 @@ class RefreshForm(Form):
 
 
 class ConfigSetView(ApiView):
+    rights: ClassVar = {"post": Right.CONFIGURE}
+
     async def post(self, workspace_id: str) -> HttpResponse:
         fields = await self.fields(SetForm)
         scope, key, value = fields["scope"], fields["key"], fields["value"]
@@ -117,11 +106,13 @@ class ConfigSetView(ApiView):
         def change(place: StoredPlace) -> None:
             set_value(scope, key, value, data_dir=place.data_dir)
 
-        await change_stored(workspace_id, scope, change)
+        await change_stored(workspace_id, scope, change, what=key, actor=self.actor)
         return empty_answer()
 
 
 class ConfigRemoveView(ApiView):
+    rights: ClassVar = {"post": Right.CONFIGURE}
+
     async def post(self, workspace_id: str) -> HttpResponse:
         fields = await self.fields(RemoveForm)
         scope, key = fields["scope"], fields["key"]
@@ -129,11 +120,13 @@ class ConfigRemoveView(ApiView):
         def change(place: StoredPlace) -> None:
             remove_value(scope, key, data_dir=place.data_dir)
 
-        await change_stored(workspace_id, scope, change)
+        await change_stored(workspace_id, scope, change, what=f"remove {key}", actor=self.actor)
         return empty_answer()
 
 
 class ConfigModelView(ApiView):
+    rights: ClassVar = {"post": Right.CONFIGURE}
+
     async def post(self, workspace_id: str) -> HttpResponse:
         fields = await self.fields(ModelForm)
         scope = fields["scope"]
@@ -142,11 +135,15 @@ class ConfigModelView(ApiView):
         def change(place: StoredPlace) -> None:
             choose(path=place.path, data_dir=place.data_dir, ran=place.ran)
 
-        await change_stored(workspace_id, scope, change)
+        await change_stored(
+            workspace_id, scope, change, what=f"model {fields['model_type']}", actor=self.actor
+        )
         return empty_answer()
 
 
 class ConfigCompactView(ApiView):
+    rights: ClassVar = {"post": Right.CONFIGURE}
+
     async def post(self, workspace_id: str) -> HttpResponse:
         fields = await self.fields(CompactForm)
         scope, is_compact = fields["scope"], fields["enabled"]
@@ -154,25 +151,33 @@ class ConfigCompactView(ApiView):
         def change(place: StoredPlace) -> None:
             set_value(scope, "options.tui.compact_mode", is_compact, data_dir=place.data_dir)
 
-        await change_stored(workspace_id, scope, change)
+        await change_stored(
+            workspace_id, scope, change, what="options.tui.compact_mode", actor=self.actor
+        )
         return empty_answer()
 
 
 class RefreshOAuthView(ApiView):
+    rights: ClassVar = {"post": Right.CONFIGURE}
+
     async def post(self, workspace_id: str) -> HttpResponse:
         fields = await self.fields(RefreshForm)
-        await refresh_token(workspace_id, fields["scope"], fields["provider_id"])
+        await refresh_token(workspace_id, fields["scope"], fields["provider_id"], actor=self.actor)
         return empty_answer()
 
 
 class ImportCopilotView(ApiView):
+    rights: ClassVar = {"post": Right.CONFIGURE}
+
     async def post(self, workspace_id: str) -> HttpResponse:
-        """Copilot is no provider of this server: there is nothing that a token could be for."""
+        """Always answers without a token, because this server does not support Copilot."""
         await read(require_open, workspace_id)
         return json_answer({"token": None, "success": False})
 
 
 class ProviderKeyView(ApiView):
+    rights: ClassVar = {"post": Right.CONFIGURE}
+
     async def post(self, workspace_id: str) -> HttpResponse:
         fields = await self.fields(ProviderKeyForm)
         scope, key = fields["scope"], fields["api_key"]
@@ -187,5 +192,7 @@ class ProviderKeyView(ApiView):
             )
             set_provider_key(scope, provider_id, kind=kind, api_key=key, data_dir=place.data_dir)
 
-        await change_stored(workspace_id, scope, change)
+        await change_stored(
+            workspace_id, scope, change, what=f"key of {provider_id}", actor=self.actor
+        )
         return empty_answer()

@@ -1,7 +1,7 @@
-"""A workspace's language servers: their states, what they say of files, starting and stopping.
+"""Endpoints for a workspace's language servers: states, diagnostics, start and stop.
 
-States are read from the rows, which the process that hosts a server writes.
-What a server says is known to that process alone.
+States come from the rows, which the process that hosts a server writes.
+Diagnostics are known to that process alone.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from django.http import HttpResponse
 
@@ -17,6 +17,7 @@ from agents.models import LanguageServer
 from agents.runs.tool_servers.language_servers import language_host
 from agents.tools.lsp.diagnostics import Diagnostic
 from agents.tools.lsp.positions import address_of
+from workspaces.access import Right
 from workspaces.api.answers import empty_answer, json_answer
 from workspaces.api.api_view import ApiView
 from workspaces.api.bodies import Form
@@ -30,11 +31,15 @@ from workspaces.queries.workspaces import read_open_workspace, require_open
 
 
 class LspsView(ApiView):
+    rights: ClassVar = {"get": Right.READ}
+
     async def get(self, workspace_id: str) -> HttpResponse:
         return json_answer(await read(_states, workspace_id))
 
 
 class LspDiagnosticsView(ApiView):
+    rights: ClassVar = {"get": Right.READ}
+
     async def get(self, workspace_id: str, name: str) -> HttpResponse:
         if name not in await read(_states, workspace_id):
             raise LanguageServerUnknown
@@ -50,8 +55,10 @@ class LspStartForm(Form):
 
 
 class LspStartView(ApiView):
+    rights: ClassVar = {"post": Right.CONFIGURE}
+
     async def post(self, workspace_id: str) -> HttpResponse:
-        """Starts the servers of this file; their events tell how it goes."""
+        """Starts the servers of this file; events report their progress."""
         fields = await self.fields(LspStartForm)
         path = await read(_resolved, workspace_id, fields["path"])
         await language_host().servers_of(workspace_id).start_for(path)
@@ -59,8 +66,10 @@ class LspStartView(ApiView):
 
 
 class LspStopView(ApiView):
+    rights: ClassVar = {"post": Right.CONFIGURE}
+
     async def post(self, workspace_id: str) -> HttpResponse:
-        """Stops all; the next file that is touched starts its own again."""
+        """Stops all servers; the next touched file starts its own again."""
         await read(require_open, workspace_id)
         servers = language_host().known(workspace_id)
         if servers is not None:
@@ -75,17 +84,17 @@ def _states(workspace_id: str) -> dict[str, Any]:
 
 
 def _state(row: LanguageServer) -> dict[str, Any]:
-    told: dict[str, Any] = {
+    shown: dict[str, Any] = {
         "name": row.name,
         "state": row.state,
         "diagnostic_count": row.diagnostic_count,
         "connected_at": NEVER if row.connected_at is None else as_rfc3339(row.connected_at),
     }
-    return told | ({"error": row.error} if row.error else {})
+    return shown | ({"error": row.error} if row.error else {})
 
 
-def _resolved(workspace_id: str, asked: str) -> Path:
-    return resolved(asked, folder=read_open_workspace(workspace_id).path)
+def _resolved(workspace_id: str, given: str) -> Path:
+    return resolved(given, folder=read_open_workspace(workspace_id).path)
 
 
 def _answer(found: Mapping[str, tuple[Diagnostic, ...]]) -> HttpResponse:

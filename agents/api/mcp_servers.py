@@ -1,7 +1,7 @@
-"""A workspace's MCP servers: their states, their lists read anew, their prompts and resources.
+"""Endpoints for a workspace's MCP servers: states, refresh, prompts, resources and logins.
 
-States are read from the rows, which the process that hosts a server writes;
-what must be asked of a server is asked by this process's own host.
+States come from the rows, which the process that hosts a server writes.
+Requests to a server go through this process's own host.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import asyncio
 import os
 import shutil
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from django.http import HttpResponse
 
@@ -30,10 +30,11 @@ from agents.tools.mcp.contract import (
 )
 from agents.tools.mcp.limits import MAX_ARGUMENTS, MAX_NAME_CHARS, MAX_URI_CHARS
 from agents.tools.mcp.server import McpServerClient
+from agents.tools.shell.command import run
 from agents.tools.shell.environment import user_environment
+from agents.tools.shell.output import BoundedOutput
 from agents.tools.shell.process import ProcessFailed
-from agents.tools.shell.pumped import run
-from agents.tools.shell.watched import BoundedOutput
+from workspaces.access import Right
 from workspaces.api.answers import empty_answer, json_answer
 from workspaces.api.api_view import ApiView
 from workspaces.api.bodies import Form
@@ -49,8 +50,10 @@ _ARGUMENT_CHARS = 100_000
 
 
 class McpStatesView(ApiView):
+    rights: ClassVar = {"get": Right.READ}
+
     async def get(self, workspace_id: str) -> HttpResponse:
-        """Also of servers that are configured and have not been looked at yet."""
+        """Returns the state of every server, including configured ones that have no row yet."""
         states = await read(_states, workspace_id)
         settings = (await configs().config_of(workspace_id)).settings
         for name, server in settings.mcp.items():
@@ -65,7 +68,9 @@ class McpNameForm(Form):
 
 
 class McpRefreshView(ApiView):
-    """Answered when the list has been read; its event tells the others."""
+    """Reads a list of the server again, and answers when it is read. An event reports changes."""
+
+    rights: ClassVar = {"post": Right.CONFIGURE}
 
     change: McpChange = McpChange.TOOLS
 
@@ -80,6 +85,8 @@ class McpRefreshView(ApiView):
 
 
 class McpPromptsView(ApiView):
+    rights: ClassVar = {"get": Right.READ}
+
     async def get(self, workspace_id: str) -> HttpResponse:
         servers = await mcp_host().settled(workspace_id)
         return json_answer(
@@ -93,12 +100,14 @@ class McpPromptsView(ApiView):
 
 
 class McpGetPromptForm(Form):
-    client_id = PlainText(limit=MAX_NAME_CHARS)  # as the list of prompts calls the server
+    client_id = PlainText(limit=MAX_NAME_CHARS)  # the server's name in the list of prompts
     prompt_id = PlainText(limit=MAX_NAME_CHARS)
     args = TextMap(count=MAX_ARGUMENTS, limit=_ARGUMENT_CHARS, allow_null=True, default=None)
 
 
 class McpGetPromptView(ApiView):
+    rights: ClassVar = {"post": Right.PROMPT}
+
     async def post(self, workspace_id: str) -> HttpResponse:
         fields = await self.fields(McpGetPromptForm)
         server = await server_named(workspace_id, fields["client_id"])
@@ -115,6 +124,8 @@ class McpReadResourceForm(Form):
 
 
 class McpReadResourceView(ApiView):
+    rights: ClassVar = {"post": Right.PROMPT}
+
     async def post(self, workspace_id: str) -> HttpResponse:
         fields = await self.fields(McpReadResourceForm)
         server = await server_named(workspace_id, fields["name"])
@@ -126,7 +137,7 @@ class McpReadResourceView(ApiView):
 
 
 async def server_named(workspace_id: str, name: str) -> McpServerClient:
-    """Raises ``WorkspaceUnknown`` and ``McpServerUnknown``."""
+    """Returns the server. Raises ``WorkspaceUnknown`` and ``McpServerUnknown``."""
     server = (await mcp_host().servers_of(workspace_id)).get(name)
     if server is None:
         raise McpServerUnknown
@@ -144,7 +155,7 @@ def _states(workspace_id: str) -> dict[str, Any]:
 
 
 def _state(row: McpServer) -> dict[str, Any]:
-    told: dict[str, Any] = {
+    shown: dict[str, Any] = {
         "name": row.name,
         "state": row.state,
         "connected_at": NEVER if row.connected_at is None else as_rfc3339(row.connected_at),
@@ -156,22 +167,22 @@ def _state(row: McpServer) -> dict[str, Any]:
         "resource_count": row.resource_count,
     }
     is_up = row.state == McpStatus.CONNECTED
-    return told | {
+    return shown | {
         name: value for name, value in optional.items() if value and (is_up or name == "error")
     }
 
 
 def _prompt(server: str, prompt: OfferedPrompt) -> dict[str, Any]:
-    told: dict[str, Any] = {
+    shown: dict[str, Any] = {
         "id": f"{server}:{prompt.name}",
         "title": prompt.title or prompt.name,
         "prompt_id": prompt.name,
         "client_id": server,
     }
     if prompt.description:
-        told["description"] = prompt.description
+        shown["description"] = prompt.description
     if prompt.arguments:
-        told["arguments"] = [
+        shown["arguments"] = [
             {
                 "id": argument.name,
                 "title": argument.title or argument.name,
@@ -180,7 +191,7 @@ def _prompt(server: str, prompt: OfferedPrompt) -> dict[str, Any]:
             | ({"description": argument.description} if argument.description else {})
             for argument in prompt.arguments
         ]
-    return told
+    return shown
 
 
 def _content(content: ResourceContent) -> dict[str, str]:
@@ -189,8 +200,10 @@ def _content(content: ResourceContent) -> dict[str, str]:
 
 
 class McpPendingAuthView(ApiView):
+    rights: ClassVar = {"get": Right.READ}
+
     async def get(self, workspace_id: str) -> HttpResponse:
-        """The servers that wait for a login, with their own addresses."""
+        """Returns the servers that wait for a login, with their masked addresses."""
         names = await read(_waiting, workspace_id)
         shown = (await configs().config_of(workspace_id)).public.get("mcp") or {}
         return json_answer(
@@ -202,8 +215,10 @@ class McpPendingAuthView(ApiView):
 
 
 class McpAuthUrlView(ApiView):
+    rights: ClassVar = {"get": Right.CONFIGURE}
+
     async def get(self, workspace_id: str) -> HttpResponse:
-        """Where a browser has to go now; nothing while no login is under way."""
+        """Returns the address of a login for the browser; empty if no login is under way."""
         name = self.query("name", limit=MAX_NAME_CHARS)
         if not name:
             raise BadField("name is required")
@@ -211,8 +226,10 @@ class McpAuthUrlView(ApiView):
 
 
 class McpAuthView(ApiView):
+    rights: ClassVar = {"post": Right.CONFIGURE}
+
     async def post(self, workspace_id: str) -> HttpResponse:
-        """Answered when somebody has logged in, or nobody did in time. The login outlives the request."""
+        """Starts a login and answers when it succeeds or times out. It outlives the request."""
         fields = await self.fields(McpNameForm)
         server = await server_named(workspace_id, fields["name"])
         try:
@@ -242,11 +259,13 @@ def _auth_url(workspace_id: str, name: str) -> str:
 
 _KEY = "mcp.docker"
 _SERVER = {"type": "stdio", "command": "docker", "args": ["mcp", "gateway", "run"]}
-_LOOK_SECONDS = 10.0
+_VERSION_TIMEOUT_SECONDS = 10.0
 _OUTPUT_BYTES = 2_000
 
 
 class McpDockerEnableView(ApiView):
+    rights: ClassVar = {"post": Right.CONFIGURE}
+
     async def post(self, workspace_id: str) -> HttpResponse:
         workspace = await read(read_open_workspace, workspace_id)
         env = await configs().env_of(workspace_id) or server_env()
@@ -255,25 +274,27 @@ class McpDockerEnableView(ApiView):
         def change(place: StoredPlace) -> None:
             set_value(StoredScope.USER, _KEY, _SERVER, data_dir=place.data_dir)
 
-        await change_stored(workspace_id, StoredScope.USER, change)
+        await change_stored(workspace_id, StoredScope.USER, change, what=_KEY, actor=self.actor)
         await mcp_host().open(workspace_id)
         return empty_answer()
 
 
 class McpDockerDisableView(ApiView):
+    rights: ClassVar = {"post": Right.CONFIGURE}
+
     async def post(self, workspace_id: str) -> HttpResponse:
-        """Does nothing where it is not stored."""
+        """Removes the gateway from the stored configuration, if it is there."""
 
         def change(place: StoredPlace) -> None:
             remove_value(StoredScope.USER, _KEY, data_dir=place.data_dir)
 
-        await change_stored(workspace_id, StoredScope.USER, change)
+        await change_stored(workspace_id, StoredScope.USER, change, what=_KEY, actor=self.actor)
         await mcp_host().open(workspace_id)
         return empty_answer()
 
 
 async def _require_gateway(folder: Path, env: dict[str, str]) -> None:
-    """Raises ``BadField`` where the gateway could not be started."""
+    """Raises ``BadField`` if Docker or its MCP gateway is missing."""
     docker = await asyncio.to_thread(shutil.which, "docker", path=env.get("PATH") or os.defpath)
     if docker is None:
         raise BadField("docker was not found: install Docker Desktop, or put docker into the PATH")
@@ -286,7 +307,7 @@ async def _require_gateway(folder: Path, env: dict[str, str]) -> None:
                 env, process_mark=new_id(), server_mark=mcp_host().server_mark, columns=0
             ),
             sink=output,
-            timeout_seconds=_LOOK_SECONDS,
+            timeout_seconds=_VERSION_TIMEOUT_SECONDS,
         )
     except ProcessFailed as failure:
         raise BadField(str(failure)) from None

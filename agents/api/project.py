@@ -1,4 +1,4 @@
-"""The first description of a project for agents: whether it is missing, its prompt, and its mark."""
+"""Endpoints for a project's first instructions: whether they are missing, and their prompt."""
 
 from __future__ import annotations
 
@@ -8,13 +8,15 @@ from collections.abc import Sequence
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
+from typing import ClassVar
 
 from django.http import HttpResponse
 
 from agents.config.cache import configs
 from agents.config.context_files import KNOWN_NAMES
 from agents.config.edits.file import NotWritable
-from agents.prompts.template import init_prompt
+from agents.prompts.render import init_prompt
+from workspaces.access import Right
 from workspaces.api.answers import empty_answer, json_answer
 from workspaces.api.api_view import ApiView
 from workspaces.log.reader import read
@@ -30,18 +32,18 @@ def needs_init(folder: str, data_dir: str, *, context_paths: Sequence[str]) -> b
     if os.path.lexists(Path(data_dir, MARK)):
         return False
     named = dict.fromkeys((*KNOWN_NAMES, *context_paths[:_PATHS_LIMIT]))
-    if any(_says_something(Path(folder, name)) for name in named):
+    if any(_has_text(Path(folder, name)) for name in named):
         return False
     return any(not name.startswith(".") for name in _names(Path(folder)))
 
 
 def mark_initialised(data_dir: str) -> None:
-    """Callable twice. Raises ``NotWritable``."""
+    """Creates the mark. May be called twice. Raises ``NotWritable``."""
     try:
         folder = Path(data_dir)
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         for name, text in ((".gitignore", "*\n"), (MARK, "")):
-            # Never through a link: the folder may have come with the project.
+            # "x" never follows a link: the folder may have come with the project.
             with suppress(FileExistsError), (folder / name).open("x", encoding="utf-8") as file:
                 file.write(text)
     except (OSError, ValueError) as error:
@@ -49,11 +51,11 @@ def mark_initialised(data_dir: str) -> None:
         raise NotWritable(f"{data_dir} cannot be written: {reason.lower()}") from None
 
 
-def _says_something(path: Path) -> bool:
+def _has_text(path: Path) -> bool:
     try:
         return bool(_names(path)) if path.is_dir() else path.is_file() and path.stat().st_size > 0
     except (OSError, ValueError):
-        return False  # not ours to read, or no name at all
+        return False  # not readable, or not a valid name
 
 
 def _names(folder: Path) -> list[str]:
@@ -65,6 +67,8 @@ def _names(folder: Path) -> list[str]:
 
 
 class NeedsInitView(ApiView):
+    rights: ClassVar = {"get": Right.READ}
+
     async def get(self, workspace_id: str) -> HttpResponse:
         workspace = await read(read_open_workspace, workspace_id)
         config = await configs().config_of(workspace_id)
@@ -79,8 +83,10 @@ class NeedsInitView(ApiView):
 
 
 class MarkInitView(ApiView):
+    rights: ClassVar = {"post": Right.PROMPT}
+
     async def post(self, workspace_id: str) -> HttpResponse:
-        """Marks the project as done or declined: clients do not offer it again."""
+        """Marks the instructions as written or declined: clients do not offer them again."""
         await read(require_open, workspace_id)
         config = await configs().config_of(workspace_id)
         await asyncio.to_thread(mark_initialised, config.data_dir)
@@ -88,8 +94,10 @@ class MarkInitView(ApiView):
 
 
 class InitPromptView(ApiView):
+    rights: ClassVar = {"get": Right.READ}
+
     async def get(self, workspace_id: str) -> HttpResponse:
-        """What to prompt an agent with."""
+        """Returns the prompt that writes the instructions."""
         await read(require_open, workspace_id)
         config = await configs().config_of(workspace_id)
         return json_answer({"prompt": init_prompt(config.settings.initialize_as)})

@@ -1,4 +1,4 @@
-"""What a prompt's request may hold, and the prompt that comes of it."""
+"""The form of a prompt request, and the prompt made from it."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ from typing import Any
 from django.conf import settings
 from rest_framework import serializers
 
-from agents.runs.accept import Prompt, PromptAttachment, QueueLimits
+from agents.runs.accept import Prompt, PromptAttachment
+from agents.runs.prompting.queue import QueueLimits
 from workspaces.api.bodies import Form
-from workspaces.api.fields import WORDS, Base64Text, PlainText
+from workspaces.api.fields import MESSAGES, Base64Text, PlainText
 from workspaces.log.errors import BadField
 
 ATTACHMENTS = 50
-CONTENT_CHARS = 20 * 1024 * 1024  # each; together they are bounded with the body
+CONTENT_CHARS = 20 * 1024 * 1024  # of each; the limit of the body bounds all of them
 
 
 class AttachmentForm(Form):
@@ -32,7 +33,7 @@ class PromptForm(Form):
         allow_null=True,
         default=None,
         max_length=ATTACHMENTS,
-        error_messages=WORDS
+        error_messages=MESSAGES
         | {
             "not_a_list": "must be a list",
             "max_length": "must have at most {max_length} items",
@@ -41,12 +42,12 @@ class PromptForm(Form):
 
 
 def queue_limits() -> QueueLimits:
-    """What may wait in one session, by the settings."""
+    """Returns the limits of a session's queue from the settings."""
     return QueueLimits(settings.CRUSH_MAX_QUEUED_PROMPTS, settings.CRUSH_MAX_QUEUED_BYTES)
 
 
 def prompt_of(fields: dict[str, Any]) -> Prompt:
-    """Raises ``BadField``."""
+    """Returns the prompt with the fields of a form. Raises ``BadField``."""
     if not fields["session_id"]:
         raise BadField("session id is missing")
     attachments = tuple(

@@ -1,18 +1,19 @@
-"""Answering a tool's questions, and dismissing them."""
+"""Endpoints that answer a tool's questions, or dismiss them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from django.http import HttpResponse
 from rest_framework import serializers
 
 from agents.runs.answer import answer_questions, dismiss_questions
+from workspaces.access import Right
 from workspaces.api.answers import json_answer
 from workspaces.api.api_view import ApiView
 from workspaces.api.bodies import Form
-from workspaces.api.fields import WORDS, Flag, PlainText, Texts
+from workspaces.api.fields import MESSAGES, Flag, PlainText, Texts
 from workspaces.log.reader import read
 from workspaces.queries.workspaces import require_open
 
@@ -34,7 +35,7 @@ class AnswersForm(Form):
     responses: Any = serializers.ListSerializer(
         child=ResponseForm(),
         max_length=RESPONSES,
-        error_messages=WORDS
+        error_messages=MESSAGES
         | {
             "not_a_list": "must be a list",
             "max_length": "must have at most {max_length} items",
@@ -47,21 +48,27 @@ class DismissForm(Form):
 
 
 class QuestionsAnswerView(ApiView):
+    rights: ClassVar = {"post": Right.ANSWER}
+
     async def post(self, workspace_id: str) -> HttpResponse:
         fields = await self.fields(AnswersForm)
         await read(require_open, workspace_id)
         responses = [given(response) for response in fields["responses"]]
         batch_id = fields["batch_request_id"] or ""
-        return json_answer({"resolved": await answer_questions(workspace_id, batch_id, responses)})
+        resolution = await answer_questions(workspace_id, batch_id, responses, actor=self.actor)
+        return json_answer({"resolved": resolution.is_first})
 
 
 class QuestionsCancelView(ApiView):
+    rights: ClassVar = {"post": Right.ANSWER}
+
     async def post(self, workspace_id: str) -> HttpResponse:
-        """The named batch, else the oldest open one."""
+        """Dismisses the batch with this id, or without an id the oldest open one."""
         fields = await self.fields(DismissForm)
         await read(require_open, workspace_id)
         batch_id = fields["batch_request_id"] or ""
-        return json_answer({"resolved": await dismiss_questions(workspace_id, batch_id)})
+        resolution = await dismiss_questions(workspace_id, batch_id, actor=self.actor)
+        return json_answer({"resolved": resolution.is_first})
 
 
 def given(response: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,9 +1,9 @@
-"""A user's own command in a session: asked by nobody, kept as a message."""
+"""Endpoint for user commands, which need no permission and are stored as messages."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from django.http import HttpResponse
 from rest_framework import serializers
@@ -13,10 +13,11 @@ from agents.config.cache import configs
 from agents.jobs.user_command import UserCommand, run_user_command
 from agents.runs.tool_servers.own_environment import server_env
 from agents.tools import limits
+from workspaces.access import Right
 from workspaces.api.answers import json_answer
 from workspaces.api.api_view import ApiView
 from workspaces.api.bodies import Form
-from workspaces.api.fields import WORDS, PlainText
+from workspaces.api.fields import MESSAGES, PlainText
 from workspaces.log.errors import BadField
 from workspaces.log.reader import read
 from workspaces.queries.sessions import require_session
@@ -26,9 +27,9 @@ MOST_COLUMNS = 1_000
 
 
 class Columns(serializers.Field[int, Any, int, Any]):
-    """How wide the asker's terminal is; 0 and less mean that there is none."""
+    """The width of the client's terminal; 0 or less means that there is none."""
 
-    default_error_messages = WORDS | {"invalid": "must be a whole number"}
+    default_error_messages = MESSAGES | {"invalid": "must be a whole number"}
 
     @override
     def to_internal_value(self, data: Any) -> int:
@@ -47,8 +48,10 @@ class ShellForm(Form):
 
 
 class ShellView(ApiView):
+    rights: ClassVar = {"post": Right.SHELL}
+
     async def post(self, workspace_id: str, session_id: str) -> HttpResponse:
-        """Answered at the command's end, which does not depend on whoever asked."""
+        """Runs a command and answers at its end. The command outlives a lost connection."""
         fields = await self.fields(ShellForm)
         if not fields["command"].strip():
             raise BadField("command: must not be empty")
@@ -62,6 +65,7 @@ class ShellView(ApiView):
                 folder=Path(workspace.path),
                 env=await configs().env_of(workspace_id) or server_env(),
                 columns=fields["term_width"] or 0,
+                actor=self.actor,
             )
         )
         return json_answer({"output": ended.output, "exit_code": ended.exit_code})

@@ -1,15 +1,17 @@
-"""The skills of a workspace: the list for pickers, and the content of one."""
+"""Endpoints for the skills of a workspace: the list for pickers, and the content of one."""
 
 from __future__ import annotations
 
 import asyncio
 import base64
+from typing import ClassVar
 
 from django.http import HttpResponse
 
 from agents.skills.cache import skill_cache
 from agents.skills.discover import read_skill
 from agents.skills.skill import InvalidSkill
+from workspaces.access import Right
 from workspaces.api.answers import json_answer
 from workspaces.api.api_view import ApiView
 from workspaces.api.bodies import Form
@@ -21,6 +23,8 @@ from workspaces.queries.workspaces import require_open
 
 
 class SkillsView(ApiView):
+    rights: ClassVar = {"get": Right.READ}
+
     async def get(self, workspace_id: str) -> HttpResponse:
         await read(require_open, workspace_id)
         return json_answer(
@@ -43,8 +47,10 @@ class SkillForm(Form):
 
 
 class ReadSkillView(ApiView):
+    rights: ClassVar = {"post": Right.READ}
+
     async def post(self, workspace_id: str) -> HttpResponse:
-        """Only what the list shows: an id is no path that could name any other file."""
+        """Returns a skill's content. Only ids from the list are valid, so no other file is read."""
         skill_id = (await self.fields(SkillForm))["skill_id"]
         await read(require_open, workspace_id)
         skills = await skill_cache().skills_of(workspace_id, newest=True)

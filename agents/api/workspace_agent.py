@@ -1,8 +1,8 @@
-"""A workspace's agent: is it busy, with which model; and prompting it."""
+"""Endpoints for a workspace's agent: its state, its model, and prompts to it."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from django.http import HttpResponse
 
@@ -14,7 +14,8 @@ from agents.config.providers.models import shown_model
 from agents.config.public import shown_choice
 from agents.config.settings import ModelChoice
 from agents.runs.accept import accept
-from agents.runs.claim import busy_sessions
+from agents.runs.queries import busy_sessions
+from workspaces.access import Right
 from workspaces.api.answers import empty_answer, json_answer
 from workspaces.api.api_view import ApiView
 from workspaces.api.bodies import Form
@@ -24,8 +25,13 @@ from workspaces.queries.workspaces import require_open
 
 
 class AgentView(ApiView):
+    rights: ClassVar = {"get": Right.READ, "post": Right.PROMPT}
+
     async def get(self, workspace_id: str) -> HttpResponse:
-        """Asked many times a second: one hop, three indexed reads."""
+        """Returns the agent's state.
+
+        Clients poll it many times a second, so it takes one hop and three indexed reads.
+        """
         client_id = self.connection.client_id
         busy = await read(_busy_sessions, workspace_id, client_id)
         config = configs().known(workspace_id) or await configs().config_of(workspace_id)
@@ -33,10 +39,14 @@ class AgentView(ApiView):
         return json_answer(answer | ({"busy_sessions": busy} if busy else {}))
 
     async def post(self, workspace_id: str) -> HttpResponse:
-        """Answered when the prompt is durable; its run is not this request's."""
+        """Accepts a prompt and answers when it is stored, without waiting for its run."""
         prompt = prompt_of(await self.fields(PromptForm))
         await accept(
-            workspace_id, prompt, limits=queue_limits(), client_id=self.connection.client_id
+            workspace_id,
+            prompt,
+            limits=queue_limits(),
+            client_id=self.connection.client_id,
+            actor=self.actor,
         )
         return empty_answer(status=202)
 
@@ -46,24 +56,30 @@ class InitForm(Form):
 
 
 class InitView(ApiView):
+    rights: ClassVar = {"post": Right.PROMPT}
+
     async def post(self, workspace_id: str) -> HttpResponse:
-        """An agent needs no beginning here: it is ready as soon as its workspace is open."""
+        """Does nothing: an agent is ready as soon as its workspace is open."""
         await self.fields(InitForm)
         await read(require_open, workspace_id)
         return empty_answer()
 
 
 class UpdateView(ApiView):
+    rights: ClassVar = {"post": Right.CONFIGURE}
+
     async def post(self, workspace_id: str) -> HttpResponse:
-        """The next turn works with the configuration as it is then."""
+        """Makes the next turn load the configuration again."""
         await read(require_open, workspace_id)
         configs().forget(workspace_id)
         return empty_answer()
 
 
 class DefaultSmallModelView(ApiView):
+    rights: ClassVar = {"get": Right.READ}
+
     async def get(self, workspace_id: str) -> HttpResponse:
-        """The small model that belongs to a provider; for one that has none, the large one."""
+        """Returns a provider's small model, or its large model if it has no small one."""
         provider_id = self.query("provider_id")
         await read(require_open, workspace_id)
         config = await configs().config_of(workspace_id)

@@ -1,8 +1,8 @@
-"""Workspaces: open, list, get and release. A retired client releases all of its workspaces."""
+"""Endpoints that open, list, get and release workspaces, and retire clients."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from django.http import HttpResponse
 
@@ -10,10 +10,11 @@ from agents.config.cache import configs
 from agents.runs.teardown import release, retire
 from agents.skills.cache import skill_cache
 from agents.skills.watch import shown_states
+from workspaces.access import Right
 from workspaces.api.answers import empty_answer, json_answer
 from workspaces.api.api_view import ApiView
-from workspaces.api.opening import OpeningForm, open_for_client
 from workspaces.api.version import VERSION
+from workspaces.api.workspaces import OpeningForm, open_for_client
 from workspaces.client_ids import client_id_of
 from workspaces.delivery.attachments import close_streams
 from workspaces.log.errors import WorkspaceUnknown
@@ -26,9 +27,14 @@ from workspaces.queries.workspaces import (
 
 
 class WorkspacesView(ApiView):
+    rights: ClassVar = {"get": Right.SIGNED_IN, "post": Right.SIGNED_IN}
+
     async def get(self) -> HttpResponse:
         shown = []
+        sees = self.caller.identity.sees
         for workspace in await read(list_open_workspaces):
+            if not sees(workspace.id):
+                continue
             try:
                 shown.append(await _shown(workspace))
             except WorkspaceUnknown:
@@ -37,14 +43,16 @@ class WorkspacesView(ApiView):
 
     async def post(self) -> HttpResponse:
         fields = await self.fields(OpeningForm)
-        workspace_id = await open_for_client(fields)
+        workspace_id = await open_for_client(fields, self.caller)
         self.connection.note(client_id_of(fields["client_id"]))
-        # It may have been opened again, with another environment than that of its configuration.
+        # The cached configuration may belong to an earlier environment of the workspace.
         configs().forget(workspace_id)
         return json_answer(await _shown(await read(read_open_workspace, workspace_id)))
 
 
 class WorkspaceView(ApiView):
+    rights: ClassVar = {"get": Right.READ, "delete": Right.OPEN}
+
     async def get(self, workspace_id: str) -> HttpResponse:
         return json_answer(await _shown(await read(read_open_workspace, workspace_id)))
 
@@ -56,9 +64,11 @@ class WorkspaceView(ApiView):
 
 
 class ClientView(ApiView):
+    rights: ClassVar = {"delete": Right.SIGNED_IN}
+
     async def delete(self, client_id: str) -> HttpResponse:
         client_id = client_id_of(client_id)
-        await retire(client_id)
+        await retire(client_id, actor=self.actor)
         close_streams(client_id)
         return empty_answer()
 

@@ -1,6 +1,6 @@
 """Caches loaded configurations while their files and the workspace's environment are unchanged.
 
-Notes which configurations changed, whoever loaded them; ``edits.changes`` notifies clients.
+It notes which configurations changed in any load; ``edits.changes`` notifies clients.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from workspaces.log.statements import statements
 
 logger = logging.getLogger(__name__)
 
-LOOK_SECONDS = 1.0  # a changed file is seen after this long at the latest
+CHECK_SECONDS = 1.0  # a changed file is seen after this long at the latest
 KEPT = 500
 SOUND_KEPT = 2_000  # files
 # A file's time is as coarse as the kernel's clock: two writes within it look like one.
@@ -51,7 +51,7 @@ class _CachedConfig:
     place: ConfigInputs
     config: LoadedConfig
     env: Mapping[str, str] = field(repr=False)
-    mark: Fingerprint  # empty: the files are to be read whatever they look like
+    mark: Fingerprint  # empty: the files must be read even if they look unchanged
     looked_at: float
 
 
@@ -70,15 +70,15 @@ class ConfigCache:
         self.on_unannounced: Callable[[], None] | None = None
 
     async def config_of(self, workspace_id: str) -> LoadedConfig:
-        """Raises ``WorkspaceUnknown``. Reads files and the row only when it must."""
+        """Returns the configuration, from the cache if it is valid. Raises ``WorkspaceUnknown``."""
         return (await self._entry(workspace_id)).config
 
     async def newest_config_of(self, workspace_id: str) -> LoadedConfig:
-        """Checks the files even if they were checked a moment ago: for a run that starts."""
+        """Returns the configuration after a check of its files, for a run that starts."""
         return (await self._entry(workspace_id, since=time.monotonic())).config
 
     async def env_of(self, workspace_id: str) -> Mapping[str, str]:
-        """The environment that the workspace's clients gave. Must not be shown."""
+        """Returns the environment that the workspace's clients sent. It must not be shown."""
         return (await self._entry(workspace_id)).env
 
     def files_of(self, workspace_id: str) -> tuple[str, ...]:
@@ -91,12 +91,12 @@ class ConfigCache:
         entry = self._entries.get(workspace_id)
         if entry is None or entry.looked_at == _NEVER:
             return None
-        if time.monotonic() - entry.looked_at >= LOOK_SECONDS:
+        if time.monotonic() - entry.looked_at >= CHECK_SECONDS:
             _ = self._load(workspace_id, entry)  # for the next caller
         return entry.config
 
     def forget(self, workspace_id: str) -> None:
-        """Call when the workspace was opened again or its stored choices changed."""
+        """Invalidates the entry, after the workspace was reopened or its stored choices changed."""
         entry = self._entries.get(workspace_id)
         if entry is not None:
             # Kept for comparison with the next one: clients have seen it.
@@ -105,7 +105,7 @@ class ConfigCache:
     async def _entry(self, workspace_id: str, since: float | None = None) -> _CachedConfig:
         """An entry whose files were checked after ``since``; by default, a moment ago is enough."""
         if since is None:
-            since = time.monotonic() - LOOK_SECONDS
+            since = time.monotonic() - CHECK_SECONDS
         entry = self._entries.get(workspace_id)
         while entry is None or entry.looked_at < since:
             # A check that started before may have missed a change, so there is another one.

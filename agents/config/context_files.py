@@ -40,7 +40,7 @@ KNOWN_NAMES = (
 _FIRST_NAMES = frozenset(name.partition("/")[0] for name in KNOWN_NAMES)
 
 
-# By folder and names: the folder's time and inode, and which of the names it holds.
+# By folder and names: the folder's time and inode, and which of the names exist in it.
 _present_names: dict[tuple[str, frozenset[str]], tuple[int, int, frozenset[str]]] = {}
 
 
@@ -56,10 +56,10 @@ def find_context_files(
     context_paths: Sequence[str] = (),
     global_context_paths: Sequence[str] = (),
 ) -> tuple[ContextFile, ...]:
-    """From the most general to the nearest: the user's own, then those of the folders above
-    from the farthest down, then the workspace's. Blocks on the disk.
+    """Returns the context files, from the most general to the nearest. Blocks on the disk.
 
-    Where there are too many, the nearest are kept.
+    The user's own come first, then those of the folders above from the farthest down, then the
+    workspace's. If there are too many, the nearest are kept.
     """
     collected = _Collected()
     own = [path for path in global_context_paths[:_PATHS_LIMIT] if path.startswith("/")]
@@ -80,7 +80,7 @@ def find_context_files(
 
 
 def _known_in(folder: str) -> list[str]:
-    """Paths of the well-known files and folders that are there."""
+    """Returns the paths of the well-known files and folders that exist."""
     try:
         present = names_in(folder or "/", _FIRST_NAMES)
     except (OSError, ValueError):
@@ -109,7 +109,7 @@ class _Collected:
     def take(
         self, paths: Iterable[str], *, within: str | None, owners: frozenset[int] | None = None
     ) -> list[ContextFile]:
-        """The files of these paths that were not taken before."""
+        """Reads these paths; returns the files that were not read before."""
         self.owners = owners
         before = len(self.files)
         for path in paths:
@@ -117,10 +117,10 @@ class _Collected:
         return self.files[before:]
 
     def _add(self, path: str, *, within: str | None) -> None:
-        """A file, or every file of a folder."""
+        """Reads a file, or every file of a folder."""
         try:
             if not os.path.lexists(path):
-                return  # most are not there, and each run looks for all of them
+                return  # most do not exist, and each run looks for all of them
             if os.path.isdir(path):  # noqa: PTH112  pathlib's raises where it may not look
                 if within is None or _is_within(path, within):
                     for file in self._walk(path, _DEPTH_LIMIT):
@@ -128,7 +128,7 @@ class _Collected:
             else:
                 self._read(path, within=within)
         except (OSError, ValueError):
-            return  # a NUL in a configured path, a folder that went away
+            return  # a NUL in a configured path, or a folder that was removed
 
     def _walk(self, folder: str, depth: int) -> Iterator[str]:
         for name in sorted(self._names(folder)):
@@ -157,7 +157,7 @@ class _Collected:
         except Unreadable:
             return
         if content.identity in self.seen or b"\0" in content.data:
-            return  # the same file by another name, or no text
+            return  # the same file under another name, or not a text file
         if self.owners is not None and content.owner not in self.owners:
             return
         self.seen.add(content.identity)
@@ -175,7 +175,7 @@ def _is_within(path: str, folder: str) -> bool:
 
 
 def names_in(folder: str, wanted: frozenset[str]) -> frozenset[str]:
-    """The names that exist in the folder, files or not. Blocks on the disk.
+    """Returns the wanted names that exist in the folder, files or not. Blocks on the disk.
 
     Cached while the folder is unchanged: every run looks for some twenty names in every folder
     above its workspace, and almost none of them exist.

@@ -1,6 +1,6 @@
 """Expands variables in a configuration's text, and decides which variables it may read. Pure.
 
-Knows ``$VAR``, ``${VAR}``, ``${VAR:-default}`` and ``$$`` for a dollar. Runs nothing:
+Supports ``$VAR``, ``${VAR}``, ``${VAR:-default}`` and ``$$`` for a dollar. Runs nothing:
 ``$(command)`` stays as it is written and is reported. Results name variables, never their
 values. The server's own secrets are hidden from every configuration, because any project's
 file can put any variable into any address.
@@ -82,7 +82,7 @@ def _expand(text: str, work: _Work, depth: int) -> str:
 def _reference(
     text: str, dollar: int, closings: dict[int, int], work: _Work, depth: int
 ) -> tuple[str, int]:
-    """What stands for the reference at ``dollar``, and where the text goes on."""
+    """Returns the replacement of the reference at ``dollar``, and the index after it."""
     after = text[dollar + 1 : dollar + 2]
     if after == "$":
         return "$", dollar + 2
@@ -93,7 +93,7 @@ def _reference(
         return _braced(text, dollar, closings.get(dollar, -1), work, depth)
     name = _NAME.match(text, dollar + 1)
     if name is None:
-        return "$", dollar + 1  # a price or a regular expression, no variable
+        return "$", dollar + 1  # part of a price or a regular expression, not a variable
     return _value(name.group(), work), name.end()
 
 
@@ -139,7 +139,10 @@ _PRIVATE_PREFIXES = ("CRUSH_", "DJANGO_")
 
 
 def variables(given: Mapping[str, str], server: Mapping[str, str]) -> Lookup:
-    """A variable that the client gives empty hides the server's."""
+    """Returns a lookup in the client's variables and then the server's.
+
+    An empty variable of the client hides the server's.
+    """
 
     def lookup(name: str) -> str | None:
         if name in given:

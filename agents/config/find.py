@@ -1,7 +1,7 @@
-"""Which files make a workspace's configuration, and in which order.
+"""Lists the files of a workspace's configuration in their order.
 
-Knows paths, never contents. The server's own environment decides where the files are: a
-client's variables choose values, never files.
+It handles paths, never contents. The server's own environment decides where the files are: a
+client's variables provide values, never paths.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Fingerprint: TypeAlias = tuple[tuple[int, int, int] | None, ...]
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """Files that may exist, lowest precedence first; each path once, at its highest place.
+    """Files that may exist, lowest precedence first; each path once, with its highest precedence.
 
     The workspace's stored file comes after all of them. It is in the data directory, which
     these files may name.
@@ -55,11 +55,11 @@ def home(server_env: Mapping[str, str]) -> str:
     try:
         return pwd.getpwuid(os.getuid()).pw_dir
     except KeyError:
-        return "/"  # a container's nameless user
+        return "/"  # a user without a name, as in some containers
 
 
 def config_home(server_env: Mapping[str, str]) -> str:
-    """The folder of the user's own configuration: ``~/.config`` or the one that XDG names."""
+    """Returns the folder of the user's own configuration: ``~/.config`` or that of XDG."""
     return _xdg(server_env, "XDG_CONFIG_HOME", ".config")
 
 
@@ -87,7 +87,10 @@ def stored_for_workspace(data_dir: str) -> str:
 
 
 def fingerprint(files: Iterable[str]) -> Fingerprint:
-    """Differs when a file was written, replaced, made or removed. One stat a file."""
+    """Returns a value that changes if a file is written, replaced, created or removed.
+
+    It takes one stat for each file.
+    """
     return tuple(_mark(file) for file in files)
 
 
@@ -100,10 +103,10 @@ def _mark(file: str) -> tuple[int, int, int] | None:
 
 
 def _project_files(path: str) -> Iterable[str]:
-    """From the root of the git work tree down to the workspace, so that the nearest comes last.
+    """Yields the files from the root of the git work tree down to the workspace, nearest last.
 
-    Without a work tree only the workspace's own: a file in ``/tmp`` or in a folder
-    that several projects share belongs to none of them.
+    Without a work tree it yields only the workspace's own files: a file in ``/tmp`` or in a
+    folder that several projects share belongs to none of them.
     """
     for folder in reversed(_folders_of_project(path)):
         for name in PROJECT_NAMES:
@@ -111,25 +114,25 @@ def _project_files(path: str) -> Iterable[str]:
 
 
 def work_tree_of(path: str) -> str:
-    """The root of the git work tree that contains the workspace, else the workspace."""
+    """Returns the root of the git work tree that contains the workspace, else the workspace."""
     return _folders_of_project(path)[-1]
 
 
 def _folders_of_project(path: str) -> list[str]:
-    """The nearest first."""
+    """Returns the folders from the workspace up to the root of its work tree."""
     folders = [path, *(str(parent) for parent in PurePath(path).parents)][:LEVELS_LIMIT]
     root = next((index for index, folder in enumerate(folders) if _is_work_tree(folder)), 0)
     return folders[: root + 1]
 
 
 def _is_work_tree(folder: str) -> bool:
-    """A work tree's root holds ``.git``: a folder, or a file in linked trees and submodules."""
+    """Whether the folder contains ``.git``, which is a file in linked trees and submodules."""
     return os.path.lexists(f"{folder.rstrip('/')}/.git")
 
 
 def _xdg(server_env: Mapping[str, str], name: str, default: str) -> str:
     given = server_env.get(name, "")
-    # The XDG specification says that a relative path is to be ignored.
+    # The XDG specification requires that relative paths are ignored.
     if PurePath(given).is_absolute():
         return given.rstrip("/")
     return f"{home(server_env).rstrip('/')}/{default}"

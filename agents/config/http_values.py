@@ -1,4 +1,4 @@
-"""What may stand in an HTTP request: addresses, header names and header values. Pure."""
+"""Validates addresses, header names and header values of HTTP requests. Pure."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 def is_address(text: str) -> bool:
     try:
         parts = urlsplit(text)
-        _ = parts.port  # raises for a port that is no number
+        _ = parts.port  # raises for a port that is not a number
     except ValueError:
         return False
     return (
@@ -24,5 +24,5 @@ def is_header_name(name: str) -> bool:
 
 
 def is_header_value(value: str) -> bool:
-    """A line break in a value would be another header."""
+    """Whether a header may have this value: a line break would start another header."""
     return value.isascii() and (value.isprintable() or not value)

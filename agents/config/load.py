@@ -1,7 +1,7 @@
 """Loads a workspace's configuration: files in, values out.
 
-Blocking, so it is called in a thread. Never raises for what files, folders or
-variables hold: ``problems`` lists what is wrong, and the rest is used.
+Blocking, so it is called in a thread. The contents of files, folders and variables
+never raise: ``problems`` lists the errors, and the rest is used.
 """
 
 from __future__ import annotations
@@ -11,22 +11,22 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from agents.config.crushrc.programs import LastTrees, program_environment, remembered, runner
-from agents.config.expand import variables
+from agents.config.crushrc.programs import LastTrees, program_environment, runner
+from agents.config.expand import Lookup, variables
 from agents.config.find import Fingerprint, config_home, fingerprint, home
 from agents.config.parse import ParsedFile, Tree
 from agents.config.problem import Problem
 from agents.config.providers.built_in import is_installed
 from agents.config.providers.choice import ChosenModels, choose
-from agents.config.providers.discovery import Discovery, asks_ollama, prefers_local
+from agents.config.providers.discovery import Discovery, prefers_local, uses_ollama
 from agents.config.public import Places, public_config
-from agents.config.read_files import merge_all, read_files
+from agents.config.read_files import ReadFiles, merge_all, read_files
 from agents.config.sections.hooks import pre_tool_hooks
 from agents.config.sections.options import complete_options, skill_folders
 from agents.config.sections.roles import fleet_roles
 from agents.config.sections.servers import language_servers, mcp_servers
 from agents.config.settings import Attribution, Settings
-from agents.config.trust.address_keys import separate_keys
+from agents.config.trust.address_keys import Separated, separate_keys
 from agents.config.trust.decision import FolderTrust, TrustAnswers, TrustMode, TrustState
 from agents.config.trust.folder_programs import folder_programs, words_of_programs
 from agents.config.trust.powers import Powers, powers_of
@@ -46,7 +46,7 @@ class LoadedConfig:
     files: tuple[str, ...]  # every file that could take part: give them to ``fingerprint``
     mark: Fingerprint  # what ``fingerprint(files)`` was when they were read
     path: str
-    data_dir: str  # absolute; holds the workspace's stored file
+    data_dir: str  # absolute; contains the workspace's stored file
     # The last valid content of each file, for use while the file is broken.
     sound: Mapping[str, ParsedFile] = field(repr=False)
     # What each crushrc that was run configured.
@@ -83,47 +83,25 @@ def load_config(
     )
     places = Places(path, read.data_directory, home(server).rstrip("/"), config_home(server))
     trusts = answers or TrustAnswers()
-    powers = powers_of(read.sources, path=path)
-    if trusts.mode is not TrustMode.ALL and _starts_known(read.sources):
-        powers += project_code_powers(path, search_path=(env or server).get("PATH", ""))
-    programs = folder_programs(words_of_programs(powers), path)
-    found_powers = Powers.of(powers, programs.digests, is_complete=programs.is_complete)
-    trust = FolderTrust(trusts.state_of(found_powers), found_powers)
-    sources = read.programs.run_folders(read.sources, lets_act=trust.lets_act)
-    separated = separate_keys(trust.trees(sources, path=path))
-    tree = merge_all(separated.trees)
-    options = complete_options(
-        tree.get("options") or {},
-        home=places.home,
-        config_home=places.config_home,
-        data_directory=read.data_directory,
-    )
+    allowed = _allowed_files(read, trusts, path=path, search_path=(env or server).get("PATH", ""))
+    trust = allowed.trust
+    tree = merge_all(allowed.separated.trees)
+    options = _options(tree, places)
     lookup = variables(env, server)
-    chosen = choose(
-        tree,
-        order=_provider_order(separated.trees),
-        discovery=Discovery(
-            lookup, asks_ollama(env, server), is_installed(), prefers_local(server)
-        ),
-        folder_providers=separated.folder_providers,
-        left_out=trust.left_out("providers"),
-        broken=[*read.unknown, *_model_misfits(read.problems)],
-    )
+    discovery = Discovery(lookup, uses_ollama(env, server), is_installed(), prefers_local(server))
+    chosen = _chosen_models(tree, read, allowed, discovery)
     found: list[Problem] = []
+    is_trusted = trust.state is TrustState.TRUSTED
     settings = replace(
-        _settings(tree, options, chosen),
-        mcp=mcp_servers(tree, lookup=lookup, problems=found),
-        lsp=language_servers(tree, lookup=lookup, problems=found),
-        fleet=fleet_roles(tree, lookup=lookup, problems=found),
-        pre_tool_hooks=pre_tool_hooks(tree, problems=found),
-        runs_project_code=trusts.mode is TrustMode.ALL or trust.state is TrustState.TRUSTED,
-        trusted_digest=found_powers.digest if trust.state is TrustState.TRUSTED else "",
+        _settings(tree, options, chosen, lookup=lookup, problems=found),
+        runs_project_code=trusts.mode is TrustMode.ALL or is_trusted,
+        trusted_digest=trust.powers.digest if is_trusted else "",
         skills_paths=skill_folders(path, options["skills_paths"], server_env=server),
     )
     problems = (
         *trust.problems(),
         *read.problems,
-        *separated.problems,
+        *allowed.separated.problems,
         *chosen.problems,
         *found,
         *read.warnings,
@@ -136,13 +114,58 @@ def load_config(
         settings=settings,
         public=public,
         problems=problems,
-        files=(*read.files, *programs.digests),
-        mark=(*read.mark, *fingerprint(programs.digests)),
+        files=(*read.files, *allowed.programs),
+        mark=(*read.mark, *fingerprint(allowed.programs)),
         path=path,
         data_dir=read.data_directory,
         sound=read.sound,
         ran=read.programs.ran,
         trust=trust,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _AllowedFiles:
+    """The content of the files that the folder's trust allows."""
+
+    trust: FolderTrust
+    separated: Separated
+    programs: Iterable[str]  # files of the folder that its configuration starts
+
+
+def _allowed_files(
+    read: ReadFiles, trusts: TrustAnswers, *, path: str, search_path: str
+) -> _AllowedFiles:
+    powers = powers_of(read.sources, path=path)
+    if trusts.mode is not TrustMode.ALL and _starts_known(read.sources):
+        powers += project_code_powers(path, search_path=search_path)
+    programs = folder_programs(words_of_programs(powers), path)
+    found = Powers.of(powers, programs.digests, is_complete=programs.is_complete)
+    trust = FolderTrust(trusts.state_of(found), found)
+    sources = read.programs.run_folders(read.sources, lets_act=trust.lets_act)
+    separated = separate_keys(trust.trees(sources, path=path))
+    return _AllowedFiles(trust, separated, programs.digests)
+
+
+def _options(tree: Tree, places: Places) -> Tree:
+    return complete_options(
+        tree.get("options") or {},
+        home=places.home,
+        config_home=places.config_home,
+        data_directory=places.data_directory,
+    )
+
+
+def _chosen_models(
+    tree: Tree, read: ReadFiles, allowed: _AllowedFiles, discovery: Discovery
+) -> ChosenModels:
+    return choose(
+        tree,
+        order=_provider_order(allowed.separated.trees),
+        discovery=discovery,
+        folder_providers=allowed.separated.folder_providers,
+        left_out=allowed.trust.left_out("providers"),
+        broken=[*read.unknown, *_model_misfits(read.problems)],
     )
 
 
@@ -158,24 +181,6 @@ def _starts_known(sources: Iterable[ConfigSource]) -> bool:
     return options.get("auto_lsp") is not False
 
 
-def merged_tree(
-    path: str,
-    *,
-    data_dir: str,
-    ran: LastTrees | None = None,
-    server_env: Mapping[str, str] | None = None,
-) -> Tree:
-    """The merged files as they are written; the result may hold keys.
-
-    Runs no ``crushrc``: each counts with what it configured at its last run, in ``ran``.
-    """
-    server = os.environ if server_env is None else server_env
-    run = remembered(ran or {})
-    read = read_files(path, data_dir=data_dir, server=server, last_sound={}, run=run, last_trees={})
-    sources = read.programs.run_folders(read.sources, lets_act=True)
-    return merge_all(source.tree for source in sources)
-
-
 def _provider_order(trees: list[Tree]) -> tuple[str, ...]:
     names: dict[str, None] = {}
     for tree in reversed(trees):
@@ -183,8 +188,14 @@ def _provider_order(trees: list[Tree]) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _settings(tree: Tree, options: Tree, chosen: ChosenModels) -> Settings:
+def _settings(
+    tree: Tree, options: Tree, chosen: ChosenModels, *, lookup: Lookup, problems: list[Problem]
+) -> Settings:
     return Settings(
+        mcp=mcp_servers(tree, lookup=lookup, problems=problems),
+        lsp=language_servers(tree, lookup=lookup, problems=problems),
+        fleet=fleet_roles(tree, lookup=lookup, problems=problems),
+        pre_tool_hooks=pre_tool_hooks(tree, problems=problems),
         providers={name: resolved.settings for name, resolved in chosen.providers.items()},
         large=chosen.large,
         small=chosen.small,

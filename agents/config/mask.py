@@ -1,7 +1,7 @@
-"""Masks secrets in what clients are shown. Pure.
+"""Masks secrets in answers to clients. Pure.
 
-A text that only refers to a variable is shown as it is written; every other text where a
-secret belongs is shown as eight stars.
+In the place of a secret, a text that only names a variable is shown as it is written. Every
+other text there becomes eight stars.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from typing import Any
 from urllib.parse import urlsplit
 
 MASK = "********"
-# Shorter ones would take innocent text with them: a key may be "x" or "none".
+# Masking shorter secrets would also mask harmless text: a key may be "x" or "none".
 _SHORTEST_WHOLE = 4
 _SHORTEST_PART = 8
-# Every one is looked for in every text. A file with more than this is built to be slow,
-# and each is masked in its own place all the same.
+# Every secret is searched for in every text, so a file with very many would be slow. Each secret is
+# masked in its own place in any case.
 _MOST_PARTS = 200
 
 _REFERENCE = re.compile(r"(?:(?:Bearer|Basic|Token) )?\$(?:[A-Za-z_]\w*|\{[A-Za-z_]\w*(?::-)?\})")
@@ -26,12 +26,12 @@ _SECRET_NAME = re.compile(
     r"key|token|secret|passw|passphrase|pwd|credential|auth|cookie|signature|private|bearer",
     re.IGNORECASE,
 )
-# Names that hold one of those words and no secret.
+# Names that contain one of those words although their values are not secret.
 _HARMLESS_NAME = re.compile(
     r"tokens$|^max_.*token|token_budget$|^author(s|_name|_email)?$|_budget_tokens$|^cache_key$|^token_type$|^key_?path$",
     re.IGNORECASE,
 )
-# Both are bounded, so that no text makes them slow.
+# Both have a maximum length, so that no text makes them slow.
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{0,30}://[^\s\"'<>]+")
 _ASSIGNED = re.compile(
     r"(?<![\w-])(?=[\w-]{0,200}?(?:key|token|secret|passw|pwd|credential|auth))"
@@ -42,7 +42,7 @@ _ASSIGNED = re.compile(
 
 
 _WORD = re.compile(r"[A-Za-z0-9_+=-]+")
-# What a shell acts on is never part of a key: ``TOKEN=$(program)`` must not hide the program.
+# Characters with a meaning for a shell end a key: ``TOKEN=$(program)`` must not mask the program.
 _ACTIVE = re.compile(r"(\$?\(|[`<>)]+)")
 _BEFORE_NO_KEY = frozenset("$./:@{~\\")  # a path, an address, a reference
 _AFTER_NO_KEY = frozenset("./:@")
@@ -50,7 +50,7 @@ _SHORTEST_KEY, _LONGEST_NAME = 12, 200
 _KEY_PREFIX = re.compile(
     r"(?:sk|pk|rk|gh[opsu]|github_pat|glpat|xox[abopsr]|hf|npm|pypi|AKIA|ASIA|AIza|ya29|eyJ)[-_A-Za-z0-9]{8,}"
 )
-# Names of packages and models: words with a version or a date behind them.
+# Names of packages and models: words followed by a version or a date.
 _DATED_NAME = re.compile(r"(?:[a-z]+[-_])+v?\d+(?:[-_]\d+)*(?:[-_][a-z]+)*")
 _SHOUTED_START = re.compile(r"[A-Z]{4,}_?[a-z]")
 _SECRET_FLAG = re.compile(
@@ -59,12 +59,12 @@ _SECRET_FLAG = re.compile(
 
 
 def masked(text: str) -> str:
-    """A text in a secret place."""
+    """Returns a text from the place of a secret, masked unless it only names a variable."""
     return text if not text or _REFERENCE.fullmatch(text) else MASK
 
 
 def masked_all(value: Any) -> Any:
-    """A value whose every text is secret: headers, environments, tokens."""
+    """Masks every text of a value: headers, environments, tokens."""
     match value:
         case str():
             return masked(value)
@@ -81,8 +81,10 @@ def is_secret_name(name: str) -> bool:
 
 
 def without_secrets(value: Any) -> Any:
-    """Free-form values: what stands under a secret-looking name is masked, and what
-    is secret within addresses and commands."""
+    """Masks the secrets of a free-form value.
+
+    These are values under a secret-looking name, and secrets within addresses and commands.
+    """
     match value:
         case str():
             return masked_within(value)
@@ -112,7 +114,7 @@ def texts_in(value: Any) -> Iterator[str]:
 
 
 def secrets_in(value: Any) -> Iterator[str]:
-    """Every text that ``without_secrets`` would mask for its name."""
+    """Yields every text that ``without_secrets`` would mask because of its name."""
     match value:
         case dict():
             for key, item in value.items():
@@ -125,7 +127,7 @@ def secrets_in(value: Any) -> Iterator[str]:
 
 
 def secrets_in_arguments(items: Iterable[str]) -> Iterator[str]:
-    """Every text that is masked where a command line is shown."""
+    """Yields every text that is masked when this command line is shown."""
     written = list(items)
     for item, shown in zip(written, _arguments(written), strict=True):
         if shown == MASK:
@@ -135,7 +137,7 @@ def secrets_in_arguments(items: Iterable[str]) -> Iterator[str]:
 
 
 def _secrets_within(text: str) -> Iterator[str]:
-    """What ``masked_within`` takes out."""
+    """Yields the texts that ``masked_within`` masks."""
     for found in _ASSIGNED.finditer(text):
         if is_secret_name(found["name"]):
             yield found["value"]
@@ -145,7 +147,7 @@ def _secrets_within(text: str) -> Iterator[str]:
 
 
 def _arguments(items: list[Any]) -> list[Any]:
-    """A list may be a command line, where ``--api-key`` makes the next item secret."""
+    """Masks a list. It may be a command line, where ``--api-key`` makes the next item secret."""
     shown: list[Any] = []
     after_secret_flag = False
     for item in items:
@@ -163,20 +165,22 @@ def _arguments(items: list[Any]) -> list[Any]:
 
 
 def masked_within(text: str) -> str:
-    """Credentials inside an address, and ``NAME_TOKEN=…`` inside a command."""
+    """Masks credentials inside addresses, and ``NAME_TOKEN=…`` inside commands."""
     if "://" in text:
         text = _URL.sub(lambda match: masked_address(match.group()), text)
     return _ASSIGNED.sub(_masked_assignment, text)
 
 
 def masked_words(words: Iterable[str]) -> list[str]:
-    """The words of a command line: what they start stays readable, keys among them do not."""
+    """Masks keys among the words of a command line; the program's name stays readable."""
     return [masked_command(word) for word in _arguments(list(words))]
 
 
 def masked_command(command: str) -> str:
-    """A command in one text. Any program may take a key anywhere, so what looks like one
-    is masked whatever stands before it."""
+    """Masks keys in a command.
+
+    Any program may take a key anywhere, so every word that looks like one is masked.
+    """
     if command == MASK:
         return command
     return "".join(_masked_stretch(each) for each in _ACTIVE.split(command))
@@ -202,7 +206,7 @@ def _masked_flag(match: re.Match[str]) -> str:
 
 
 def _looks_secret(word: str) -> bool:
-    """Keys are long and mix kinds of characters as words of a language do not."""
+    """Whether a word looks like a key: long, with a mix of characters unusual for a language."""
     if _KEY_PREFIX.match(word):
         return True
     if len(word) < _SHORTEST_KEY or word.startswith("-"):
@@ -225,7 +229,7 @@ def masked_address(url: str) -> str:
         parts = urlsplit(url)
         account, at, place = parts.netloc.rpartition("@")
     except ValueError:
-        return MASK  # an address that cannot be parsed may hold anything
+        return MASK  # an address that cannot be parsed may contain a secret anywhere
     if at and account:
         shown = ":".join(masked(part) for part in account.split(":", 1))
         url = url.replace(f"{account}@{place}", f"{shown}@{place}", 1)
@@ -233,20 +237,20 @@ def masked_address(url: str) -> str:
     return before + mark + _ASSIGNED.sub(_masked_assignment, query)
 
 
-# What clients match against other answers; see ``Scrubber``.
+# Keys whose values clients match against other answers; see ``Scrubber``.
 _KEPT = frozenset({"id", "type", "model", "provider", "data_directory"})
 
 
 @dataclass(frozen=True, slots=True)
 class Scrubber:
-    """Masks known secrets wherever else they appear.
+    """Masks known secrets outside of their own places.
 
     A secret that is part of one of ``public`` (ids, types, folders) is not masked: keys
     are often ``"ollama"``, and environments name the home folder.
     """
 
-    whole: frozenset[str] = field(repr=False)  # where it is all of a text
-    parts: tuple[str, ...] = field(repr=False)  # where it is anywhere in one
+    whole: frozenset[str] = field(repr=False)  # masked if equal to a whole text
+    parts: tuple[str, ...] = field(repr=False)  # masked anywhere in a text
 
     @classmethod
     def of(cls, secrets: Iterable[str], *, public: Iterable[str]) -> Scrubber:
@@ -261,7 +265,7 @@ class Scrubber:
         }
         long_enough = sorted(secret for secret in whole if len(secret) >= _SHORTEST_PART)
         parts = [secret for secret in long_enough[:_MOST_PARTS] if secret not in together]
-        # The longest first: one may hold another.
+        # The longest first: one may contain another.
         return cls(
             frozenset(whole), tuple(sorted(parts, key=lambda secret: (-len(secret), secret)))
         )

@@ -1,4 +1,4 @@
-"""How one file's tree is laid over another's. Pure.
+"""Merges one file's tree over another's. Pure.
 
 Objects merge key by key, a few lists are joined, everything else is replaced.
 ``null`` removes the value below it.
@@ -26,7 +26,7 @@ _JOINED = {
 
 
 def merge(under: Mapping[str, Any], over: Mapping[str, Any]) -> Tree:
-    """``over`` laid on ``under``; neither is changed."""
+    """Returns ``over`` merged over ``under``; neither is changed."""
     return _merge(under, over, ())
 
 

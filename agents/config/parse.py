@@ -1,8 +1,8 @@
 """Parses a configuration file into a tree of plain values, and locates what is broken in it.
 
-Never raises: a file that cannot be used gives an empty tree and a problem. A hint says what
-is usually wrong at that place, in fixed words and without a piece of the file, which may
-hold a key. ``agents.config.schema`` checks the types of the known keys.
+Never raises: a file that cannot be used gives an empty tree and a problem. A hint describes the
+usual error at that place. It is a fixed text without a piece of the file, which may contain a key.
+``agents.config.schema`` checks the types of the known keys.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from agents.config.regular_file import Unreadable, read_regular_file
 
 SIZE_LIMIT = 1 << 20
 DEPTH_LIMIT = 32
-_WIDEST = 1 << 63  # what JSON readers of other languages hold in an integer
+_WIDEST = 1 << 63  # JSON parsers of other languages have integers of 64 bits
 
 Tree: TypeAlias = dict[str, Any]
 
@@ -93,7 +93,7 @@ def _too_deep(file: str) -> Problem:
 
 def _integer(text: str) -> int | float:
     # Very long numbers are slow to convert and fit no reader: they become floats,
-    # which a key that wants a whole number then refuses by name.
+    # which a key for a whole number then refuses by name.
     if len(text) > 19 or abs(int(text)) >= _WIDEST:
         return _number(text)
     return int(text)
@@ -127,7 +127,7 @@ def _is_shallow(value: Tree) -> bool:
 
 
 def _without_surrogates(value: Any) -> Any:
-    """``\\ud800`` alone is legal JSON and no Unicode: no encoder would take it later."""
+    """Replaces lone surrogates such as ``\\ud800``, which JSON allows and no encoder accepts."""
     match value:
         case str():
             return value.encode("utf-8", "replace").decode() if not value.isascii() else value

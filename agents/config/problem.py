@@ -13,12 +13,12 @@ from typing_extensions import override
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    file: str  # empty: no single file has it
+    file: str  # empty: the problem is in no single file
     line: int  # counted from 1; 0: the file as a whole
     column: int
     message: str
     key: str = ""  # the dotted key, where one is known
-    is_warning: bool = False  # nothing is broken, but a person should know
+    is_warning: bool = False  # nothing is broken, but a person should read it
 
     @override
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""The ``config`` object of answers: what every client of a workspace may see. Pure.
+"""Builds the ``config`` object of answers, which every client of a workspace may see. Pure.
 
 Made from the text of the files, never from expanded values. ``options``,
 ``options.tui`` and ``providers`` are always objects.
@@ -83,19 +83,19 @@ def _models(tree: Tree, chosen: ChosenModels) -> Tree:
 
 
 def _choice(written: Mapping[str, Any]) -> Tree:
-    """Shows its names unmasked: ``token-model:8b`` is a model, not a secret."""
+    """Returns a choice with its names unmasked: ``token-model:8b`` is a model, not a secret."""
     return _with_names(written, ("model", "provider"))
 
 
 def _with_names(written: Mapping[str, Any], names: Iterable[str]) -> Tree:
-    """The values of ``names`` as they are, and every other value without secrets."""
+    """Returns the values of ``names`` unchanged, and all other values without secrets."""
     kept = {name: written[name] for name in names if name in written}
     rest: Tree = without_secrets({name: written[name] for name in written if name not in kept})
     return {name: (kept if name in kept else rest)[name] for name in written}
 
 
 def shown_choice(choice: ModelChoice) -> Tree:
-    """As ``model_cfg`` and ``models.large`` carry it: what is not set is left out."""
+    """Returns the choice for ``model_cfg`` and ``models.large``, without unset values."""
     optional = {
         "max_tokens": choice.max_tokens or None,
         "think": choice.think or None,
@@ -108,7 +108,7 @@ def shown_choice(choice: ModelChoice) -> Tree:
 
 
 def _server(server: Mapping[str, Any]) -> Tree:
-    """One language or MCP server: everything it is given is secret."""
+    """Returns a language or MCP server for clients, with its environment and headers masked."""
     secret = {name: masked_all(server[name]) for name in _SECRET_MAPS if server.get(name)}
     rest = {name: value for name, value in server.items() if name not in _SECRET_MAPS}
     shown: Tree = without_secrets(rest)
@@ -136,7 +136,7 @@ def _tools(tree: Tree) -> Tree:
 def _secrets(tree: Tree, chosen: ChosenModels) -> Iterable[str]:
     for resolved in chosen.providers.values():
         yield from resolved.secrets
-    # A provider that is off, or that could not be used, still has its key in a file.
+    # A disabled or unusable provider still has its key in a file.
     for entry in (tree.get("providers") or {}).values():
         for name in ("api_key", "extra_headers", "oauth"):
             yield from texts_in(entry.get(name))

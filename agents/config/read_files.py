@@ -1,7 +1,7 @@
-"""All files of a workspace's configuration, read: their trees, lowest precedence first.
+"""Reads all files of a workspace's configuration into trees, lowest precedence first.
 
-Decides whose files count, and what applies while a file is broken. Never raises for what
-folders and files hold. Does not interpret the trees.
+Decides whose files count, and what applies while a file is broken. The contents of folders
+and files never raise. Merges the trees, and does not interpret them.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePath
 
-from agents.config.crushrc.programs import LastTrees, Programs, Run, read_program
+from agents.config.crushrc.programs import LastTrees, Programs, Run, read_program, remembered
 from agents.config.find import (
     Candidates,
     Fingerprint,
@@ -42,7 +42,7 @@ class ReadFiles:
     # Errors that may hide the choice of a model.
     unknown: list[Problem]
     sound: dict[str, ParsedFile] = field(repr=False)
-    programs: Programs = field(repr=False)  # a folder's are still to be run
+    programs: Programs = field(repr=False)  # the folder's programs have not run yet
 
 
 def read_files(
@@ -87,7 +87,7 @@ def read_files(
 
 
 def _data_directory(path: str, given: str, sources: list[ConfigSource], at_home: str) -> str:
-    """Absolute: clients write their logs there."""
+    """Returns the absolute path of the data directory, where clients write their logs."""
     options = merge_all(source.tree for source in sources).get("options") or {}
     named = given or options.get("data_directory") or ".crush"
     if named == "~" or named.startswith("~/"):
@@ -141,7 +141,7 @@ class _FileReading:
         return sources
 
     def _program(self, file: str, *, own_ids: set[int], is_folders: bool) -> list[ConfigSource]:
-        """Runs a user's own program; only names a folder's, until the folder is trusted."""
+        """Runs a user's own program; a folder's is only listed until the folder is trusted."""
         program = read_program(file)
         if not program.is_present:
             return []
@@ -192,7 +192,7 @@ class _FileReading:
 
 
 def _own_paths(tree: Tree) -> Tree:
-    """The user's context paths outside of any workspace are read for every workspace."""
+    """Moves the user's absolute context paths to those that are read for every workspace."""
     paths = (tree.get("options") or {}).get("context_paths") or []
     outside = [path for path in paths if path.startswith(("/", "~/"))]
     if not outside:
@@ -205,8 +205,10 @@ def _own_paths(tree: Tree) -> Tree:
 
 
 def _kept_inside(tree: Tree, file: str, path: str, problems: list[Problem]) -> Tree:
-    """Drops paths outside the workspace: a project must not send its user's files to a model,
-    nor have files written outside."""
+    """Drops paths outside the workspace.
+
+    A project must not send its user's files to a model, nor have files written elsewhere.
+    """
     options = tree.get("options") or {}
     taken_out: Tree = {}
     if options.get("global_context_paths"):
@@ -228,6 +230,24 @@ def _owner(path: str) -> int:
         return Path(path).stat().st_uid
     except (OSError, ValueError):
         return 0
+
+
+def merged_tree(
+    path: str,
+    *,
+    data_dir: str,
+    ran: LastTrees | None = None,
+    server_env: Mapping[str, str] | None = None,
+) -> Tree:
+    """Returns the merged files without expansion; the result may contain keys.
+
+    Runs no ``crushrc``: each counts with what it configured at its last run, in ``ran``.
+    """
+    server = os.environ if server_env is None else server_env
+    run = remembered(ran or {})
+    read = read_files(path, data_dir=data_dir, server=server, last_sound={}, run=run, last_trees={})
+    sources = read.programs.run_folders(read.sources, lets_act=True)
+    return merge_all(source.tree for source in sources)
 
 
 def merge_all(trees: Iterable[Tree]) -> Tree:

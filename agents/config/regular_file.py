@@ -13,7 +13,7 @@ from pathlib import Path
 
 
 class Unreadable(Exception):
-    """The file cannot be read; ``reason`` says why in plain words."""
+    """The file cannot be read; ``reason`` is a text for people."""
 
     def __init__(self, reason: str, *, missing: bool = False) -> None:
         super().__init__(reason)
@@ -30,7 +30,7 @@ class FileContent:
 
 
 def read_regular_file(path: str, *, limit: int) -> FileContent:
-    """At most ``limit`` bytes of the file, or ``Unreadable``. Raises nothing else."""
+    """Returns at most ``limit`` bytes of the file. Raises only ``Unreadable``."""
     try:
         # Checked before the open: opening a device can have effects.
         if not stat.S_ISREG(Path(path).stat().st_mode):
@@ -72,4 +72,4 @@ def _read(handle: int, limit: int) -> FileContent:
 def _plain(error: OSError | ValueError) -> str:
     if isinstance(error, OSError) and error.strerror:
         return f"it cannot be read ({error.strerror.lower()})"
-    return "its name is not a valid path"  # a NUL, or text the file system cannot hold
+    return "its name is not a valid path"  # a NUL, or text that the file system cannot encode

@@ -1,8 +1,8 @@
-"""Which keys are known and what each must hold. Pure.
+"""The known keys of a configuration and the types of their values. Pure.
 
 A value of the wrong type is dropped and reported; the rest is used. Clients
-decode these objects into fixed types, so one wrong value passed on to them
-would cost them the whole configuration. Unknown keys inside a known object pass.
+decode these objects into fixed types, so with one wrong value they could not
+decode the configuration at all. Unknown keys inside a known object are kept.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from agents.config.validation import (
     Misfit,
     ObjectSpec,
     Spec,
-    fitting_object,
+    valid_object,
 )
 
-_WHOLE_LIMIT = 1 << 53  # the widest that a browser's number holds exactly
+_WHOLE_LIMIT = 1 << 53  # up to here JavaScript numbers are exact
 
 
 def _is_whole(value: Any) -> bool:
@@ -221,14 +221,14 @@ CONFIG = ObjectSpec(
 
 
 def check(tree: Tree) -> tuple[Tree, tuple[Misfit, ...]]:
-    """The tree without what does not fit, and what that was. ``unknown_keys`` reports the rest."""
+    """Returns the tree without misfits, and the misfits. ``unknown_keys`` reports unknown keys."""
     known = {key: value for key, value in tree.items() if key in CONFIG.known}
     misfits: list[Misfit] = []
-    return fitting_object(known, CONFIG, "", misfits), tuple(misfits)
+    return valid_object(known, CONFIG, "", misfits), tuple(misfits)
 
 
 def misfit_at(parts: Sequence[str], value: Any) -> Misfit | None:
-    """What is wrong with a value for a dotted key, or None."""
+    """Returns the error of a value for a dotted key, or ``None``."""
     tree: Any = value
     for part in reversed(parts):
         tree = {part: tree}

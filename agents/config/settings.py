@@ -1,7 +1,7 @@
 """A workspace's configuration as typed values, expanded and ready to use.
 
-Never sent to a client and never logged: keys are expanded here. What clients
-see is made by ``agents.config.public``.
+These values are never sent to a client and never logged, because they contain expanded keys.
+``agents.config.public`` makes the configuration for clients.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class ModelInfo:
-    """What is known of a model: for limits, prices, and clients' pickers."""
+    """The facts about a model, for limits, prices, and clients' pickers."""
 
     id: str
     name: str
@@ -34,7 +34,7 @@ class ProviderSettings:
     id: str
     name: str
     kind: str  # the ``type`` of the file: openai, openai-compat, anthropic, offline, …
-    base_url: str = field(repr=False)  # it may hold an account
+    base_url: str = field(repr=False)  # it may contain an account
     api_key: str = field(default="", repr=False)
     extra_headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     extra_body: Mapping[str, Any] = field(default_factory=dict, repr=False)
@@ -74,11 +74,11 @@ class McpSettings:
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     timeout_seconds: float = 15.0
     is_disabled: bool = False
-    # Why it cannot be started, in a sentence without values; then it is disabled as well.
+    # The reason why it cannot be started, without values. Such a server is disabled too.
     fault: str = ""
     enabled_tools: frozenset[str] = frozenset()  # empty: all
     disabled_tools: frozenset[str] = frozenset()
-    oauth: bool | None = None  # None: when the server requires it
+    oauth: bool | None = None  # None: only if the server requires it
     oauth_client_id: str = ""
     oauth_client_secret: str = field(default="", repr=False)
     oauth_callback_port: int = 0
@@ -86,7 +86,7 @@ class McpSettings:
 
 @dataclass(frozen=True, slots=True)
 class LspSettings:
-    """One server of ``lsp``. Without a command: a known server that is switched off or tuned."""
+    """One server of ``lsp``. Without a command it disables or configures a known server."""
 
     name: str
     command: str = field(default="", repr=False)
@@ -98,7 +98,7 @@ class LspSettings:
     options: Mapping[str, Any] = field(default_factory=dict, repr=False)
     timeout_seconds: float = 30.0
     is_disabled: bool = False
-    fault: str = ""  # as of an MCP server
+    fault: str = ""  # as in ``McpSettings``
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,28 +113,28 @@ class HookSettings:
 
 @dataclass(frozen=True, slots=True)
 class FleetRole:
-    """What a sub-agent of this role is and may use up."""
+    """A role of sub-agents, with its model and limits."""
 
     name: str
     description: str = ""
-    executor: str = "crush"  # our own turn; others as the child knows them
-    endpoint: str = field(default="", repr=False)  # a child that runs elsewhere
+    executor: str = "crush"  # our own turn; a child may support others
+    endpoint: str = field(default="", repr=False)  # the address of a remote child
     token: str = field(default="", repr=False)
-    found_role: str = ""  # a running child of this role is taken from the fabric folder
+    found_role: str = ""  # use a running child with this role in its record
     provider: str = ""  # empty: the workspace's large model
     model: str = ""
     disabled_tools: tuple[str, ...] = ()
     wall_clock_seconds: float = 1_800.0
     idle_seconds: float = 300.0
     most_steps: int = 200
-    depth: int = 1  # sub-agents below each other, itself included
+    depth: int = 1  # the levels of nested sub-agents, including this one
     is_disabled: bool = False
     fault: str = ""  # why it cannot be used
 
 
 @dataclass(frozen=True, slots=True)
 class Attribution:
-    """How commits and pull requests name their helper."""
+    """How commits and pull requests mention the model."""
 
     trailer_style: str = "assisted-by"  # none, co-authored-by, assisted-by
     generated_with: bool = True
@@ -154,8 +154,8 @@ class Settings:
     mcp: Mapping[str, McpSettings] = field(default_factory=dict)
     lsp: Mapping[str, LspSettings] = field(default_factory=dict)
     auto_lsp: bool = True  # start known servers that are installed
-    runs_project_code: bool = False  # also those that run code of the project
-    trusted_digest: str = ""  # what the folder is trusted with; empty where it is not
+    runs_project_code: bool = False  # start also servers that run code of the project
+    trusted_digest: str = ""  # the digest of the folder's trusted powers; empty if not trusted
     pre_tool_hooks: tuple[HookSettings, ...] = ()
     attribution: Attribution = field(default_factory=Attribution)
     skills_paths: tuple[str, ...] = ()  # absolute, the user's and the project's
@@ -163,4 +163,4 @@ class Settings:
     # Private addresses that web tools may reach: host, host:port or CIDR; "*" is all.
     web_allowed_hosts: tuple[str, ...] = ()  # ``tools.web.allowed_private_hosts``
     fleet: Mapping[str, FleetRole] = field(default_factory=dict)
-    agent_role: str = ""  # the agent tool's children are sub-agents of this role
+    agent_role: str = ""  # the role of the agent tool's sub-agents

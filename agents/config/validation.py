@@ -1,7 +1,7 @@
-"""What a value in a configuration may be, which values do not fit, and which keys are unknown. Pure.
+"""Validates the values of a configuration, and finds unknown keys. Pure.
 
-A value that does not fit is dropped and named. An unknown key stays without effect, so a
-misspelled one would change nothing silently: it is reported with the key that was probably meant.
+A value that does not fit is dropped and reported. An unknown key has no effect, so it is reported
+with a similar known key: otherwise a misspelled key would silently change nothing.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Leaf:
 @dataclass(frozen=True, slots=True)
 class ObjectSpec:
     known: Mapping[str, Spec]
-    others: Spec | None = None  # None: whatever they hold
+    others: Spec | None = None  # None: other keys may have any value
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,13 +50,13 @@ class Misfit:
 
 
 class _Dropped:
-    """Stands for a value that did not fit."""
+    """The type of the placeholder for a value that did not fit."""
 
 
 _DROPPED = _Dropped()
 
 
-def _fitting(value: Any, spec: Spec, key: str, misfits: list[Misfit]) -> Any:
+def _valid_value(value: Any, spec: Spec, key: str, misfits: list[Misfit]) -> Any:
     match spec:
         case Leaf():
             if type(value) is float and value.is_integer() and not spec.accepts(value):
@@ -69,26 +69,27 @@ def _fitting(value: Any, spec: Spec, key: str, misfits: list[Misfit]) -> Any:
             misfits.append(Misfit(key, f"must be {spec.what}"))
             return _DROPPED
         case Items():
-            return _fitting_items(value, spec, key, misfits)
+            return _valid_items(value, spec, key, misfits)
         case ObjectSpec() | Each():
             if isinstance(value, dict):
-                return fitting_object(value, spec, key, misfits)
+                return valid_object(value, spec, key, misfits)
             misfits.append(Misfit(key, "must be an object"))
             return _DROPPED
     assert_never(spec)
 
 
-def _fitting_items(value: Any, spec: Items, key: str, misfits: list[Misfit]) -> Any:
+def _valid_items(value: Any, spec: Items, key: str, misfits: list[Misfit]) -> Any:
     if not isinstance(value, list):
         misfits.append(Misfit(key, "must be a list"))
         return _DROPPED
     kept = [
-        _fitting(item, spec.spec, f"{key}[{index}]", misfits) for index, item in enumerate(value)
+        _valid_value(item, spec.spec, f"{key}[{index}]", misfits)
+        for index, item in enumerate(value)
     ]
     return [item for item in kept if item is not _DROPPED]
 
 
-def fitting_object(value: Tree, spec: ObjectSpec | Each, key: str, misfits: list[Misfit]) -> Tree:
+def valid_object(value: Tree, spec: ObjectSpec | Each, key: str, misfits: list[Misfit]) -> Tree:
     kept: Tree = {}
     for name, item in value.items():
         here = f"{key}.{name}" if key else name
@@ -98,9 +99,9 @@ def fitting_object(value: Tree, spec: ObjectSpec | Each, key: str, misfits: list
             )
             continue
         below = spec.spec if isinstance(spec, Each) else spec.known.get(name, spec.others)
-        fitting = item if item is None or below is None else _fitting(item, below, here, misfits)
-        if fitting is not _DROPPED:
-            kept[name] = fitting
+        valid = item if item is None or below is None else _valid_value(item, below, here, misfits)
+        if valid is not _DROPPED:
+            kept[name] = valid
     return kept
 
 
@@ -110,7 +111,7 @@ def _is_name(name: str) -> bool:
 
 KEYS_LIMIT = 50
 _SHOWN_NAME_LIMIT = 60
-# Names that other programs use for our sections and keys.
+# The names that other programs use for our sections and keys.
 _ELSEWHERE = {
     "mcpservers": "mcp",
     "languageservers": "lsp",
@@ -175,5 +176,5 @@ def _form(name: str) -> str:
 
 
 def _is_note(name: str) -> bool:
-    """People write comments where JSON has none."""
+    """Whether a key is a comment, for which JSON has no syntax."""
     return name.startswith(("_", "$", "#", "//")) or name in {"", "comment"}

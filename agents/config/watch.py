@@ -1,8 +1,8 @@
 """Notices changed configuration files of open workspaces, and has clients notified.
 
-One kernel watch for the process, with a thread of its own. Its reports are hints: files are
-also checked now and then, and always where the kernel gives no watch; a check is one stat a
-file. The cache decides what a change means.
+The process has one kernel watch, in a thread of its own. Its reports are hints: files are also
+polled at a longer interval, which suffices if the kernel offers no watch. A check takes one stat
+for each file. The cache decides whether a change matters.
 """
 
 from __future__ import annotations
@@ -12,10 +12,11 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING
+from typing import Any
 
 from agents.config.cache import configs
 from agents.config.edits.changes import announce, open_ids
@@ -24,17 +25,18 @@ from workspaces.log.errors import ShuttingDown, WorkspaceUnknown
 from workspaces.log.reader import read
 from workspaces.tasks import wait_until_set
 
-if TYPE_CHECKING:
-    from watchfiles._rust_notify import RustNotify
-
 logger = logging.getLogger(__name__)
 
 ROUND_SECONDS = 2.0  # other processes open workspaces too
-LOOK_SECONDS = 15.0  # checks all files this often: some file systems report no changes
+POLL_SECONDS = 15.0  # checks all files this often: some file systems report no changes
 RETRY_SECONDS = 60.0  # after the kernel refused a watch
 STEP_MS = 60  # changes are reported after this long without another one,
 DEBOUNCE_MS = 300  # and after this long at the latest
+BEGIN_MS = 60  # the library reports after this long without a change that it watches
 _TRIES = 5
+
+
+Changes = set[tuple[Any, str]]  # the kind of a change, and the path
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +49,7 @@ class Watched:
 
 
 def watched(files_of: Mapping[str, Iterable[str]]) -> Watched:
-    """``files_of``: by workspace, the files that may make its configuration."""
+    """Returns what to watch. ``files_of``: the possible configuration files of each workspace."""
     owners: dict[str, set[str]] = {}
     for workspace_id, files in files_of.items():
         for file in files:
@@ -71,7 +73,7 @@ def watched(files_of: Mapping[str, Iterable[str]]) -> Watched:
 
 
 def _real(file: str) -> str:
-    """Editors of a linked file write the file that the link names."""
+    """Returns the target of a linked file, because editors write the target."""
     try:
         if Path(file).is_symlink():
             return os.path.realpath(file)
@@ -84,22 +86,6 @@ class CannotWatch(Exception):
     """The kernel takes no more watches, or the file system has none."""
 
 
-def _notify(folders: Sequence[str]) -> RustNotify:
-    from watchfiles._rust_notify import RustNotify  # noqa: PLC0415  a server's start must not wait for it
-
-    for _ in range(_TRIES):
-        # Its own way to leave out what may not be read would swallow every other error too.
-        readable = [folder for folder in folders if os.access(folder, os.R_OK)]
-        try:
-            return RustNotify(readable, False, False, 300, False, False)
-        except FileNotFoundError:
-            continue  # one went away just now
-        except (OSError, RuntimeError) as error:
-            # Its texts name folders and the kernel's reason.
-            raise CannotWatch(str(error)) from None
-    raise CannotWatch("folders appear and disappear too often")
-
-
 class FileWatch:
     """Watches folders in a thread of its own, and calls ``on_change`` there.
 
@@ -109,7 +95,7 @@ class FileWatch:
     def __init__(self, folders: Iterable[str], on_change: Callable[[frozenset[str]], None]) -> None:
         self._on_change = on_change
         self._stopping = threading.Event()
-        self._notify = _notify(sorted(folders))
+        self._first, self._changes = self._begin(sorted(folders))
         self._thread = threading.Thread(target=self._listen, name="config-watch", daemon=True)
         self._thread.start()
 
@@ -122,21 +108,42 @@ class FileWatch:
         self._stopping.set()
         self._thread.join()
 
+    def _begin(self, folders: Sequence[str]) -> tuple[Changes, Iterator[Changes]]:
+        """Returns the first changes, which may be none, once the kernel watches the folders."""
+        from watchfiles import watch  # noqa: PLC0415  a server's start must not wait for it
+
+        for _ in range(_TRIES):
+            changes = watch(
+                # Its own way to leave out what may not be read would swallow other errors too.
+                *(folder for folder in folders if os.access(folder, os.R_OK)),
+                watch_filter=None,
+                debounce=DEBOUNCE_MS,
+                step=STEP_MS,
+                stop_event=self._stopping,
+                rust_timeout=BEGIN_MS,
+                yield_on_timeout=True,
+                recursive=False,
+                raise_interrupt=False,
+                debug=False,
+                force_polling=False,
+                ignore_permission_denied=False,
+            )
+            try:
+                return next(changes, set()), changes
+            except FileNotFoundError:
+                continue  # a folder was removed just now
+            except (OSError, RuntimeError) as error:
+                # Its texts name folders and the kernel's reason.
+                raise CannotWatch(str(error)) from None
+        raise CannotWatch("folders appear and disappear too often")
+
     def _listen(self) -> None:
         try:
-            self._report_all(self._notify)
+            for changes in chain([self._first], self._changes):
+                if changes:
+                    self._on_change(frozenset(path for _, path in changes))
         except Exception as error:  # noqa: BLE001  ``is_alive`` shows whatever ends it
             logger.warning("watching configuration files ended: %s", error)
-        finally:
-            self._notify.close()
-
-    def _report_all(self, notify: RustNotify) -> None:
-        while not self._stopping.is_set():
-            changes = notify.watch(DEBOUNCE_MS, STEP_MS, 0, self._stopping)
-            if not isinstance(changes, str):
-                self._on_change(frozenset(path for _, path in changes))
-            elif changes == "signal":
-                return
 
 
 MakeWatch = Callable[[Iterable[str], Callable[[frozenset[str]], None]], FileWatch]
@@ -170,7 +177,7 @@ class ConfigWatch:
             await asyncio.to_thread(self._watch.stop)
 
     def wake(self) -> None:
-        """Looks at once. The cache of configurations calls it for a change that it has found."""
+        """Starts a check at once. The cache calls this when it has found a change."""
         self._wake.set()
 
     # -- the interface of a service
@@ -184,7 +191,7 @@ class ConfigWatch:
             self._wake.set()
 
     def hosted(self) -> frozenset[str]:
-        return frozenset()  # it finds by itself which are closed
+        return frozenset()  # the rounds find closed workspaces themselves
 
     # -- the rounds
 
@@ -205,10 +212,10 @@ class ConfigWatch:
         new = ids - self._known
         self._known = ids
         for workspace_id in new:
-            await self._look(workspace_id, newest=False)  # what its clients were shown
+            await self._look(workspace_id, newest=False)  # the configuration that its clients have
         changed, self._changed = self._changed, set()
         due = self._concerned(changed) & ids
-        is_due = now - self._looked_at >= (LOOK_SECONDS if self._watch else ROUND_SECONDS)
+        is_due = now - self._looked_at >= (POLL_SECONDS if self._watch else ROUND_SECONDS)
         turned = bool(changed & self._watched.turning_points)
         await self._rewatch(turned=turned, force=is_due)
         due |= new  # they may have changed while nothing watched them
@@ -237,20 +244,20 @@ class ConfigWatch:
         except ShuttingDown:
             raise
         except Exception:
-            # The others are looked at all the same.
+            # The other workspaces are checked in any case.
             logger.exception("a configuration failed to load", extra={"workspace": workspace_id})
 
     async def _announce(self) -> None:
         if not configs().unannounced:
             return
-        # Waits while somebody changes stored files, who notifies clients themselves.
+        # Waits while a client changes stored files, because that change notifies clients itself.
         async with configs().changing:
             await announce(sorted(configs().unannounced))
 
     # -- the watch
 
     async def _rewatch(self, *, turned: bool, force: bool) -> None:
-        """Watches the folders of what is known now. ``turned``: one of them may be another."""
+        """Watches the folders of the known files. ``turned``: a folder may have been replaced."""
         files_of = {one: configs().files_of(one) for one in self._known}
         if files_of == self._files_of and not turned and not force:
             return
@@ -265,7 +272,7 @@ class ConfigWatch:
             return
         if self._refused_at is not None and time.monotonic() - self._refused_at < RETRY_SECONDS:
             return
-        # The new one first: there is no moment in which nothing watches.
+        # The new watch starts before the old one stops, so that no change is missed.
         self._watch = None
         if self._watched.folders:
             self._watch = await self._new_watch(self._watched.folders)

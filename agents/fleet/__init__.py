@@ -1,1 +1,1 @@
-"""Sub-agents over WebSocket: the wire, the child's end, the parent's end, and what lies on disk."""
+"""Sub-agents over WebSocket: the wire, the child, the parent, and the files on disk."""

@@ -1,7 +1,7 @@
-"""Typed reading of JSON documents that somebody else has written.
+"""Reads the fields of other programs' JSON documents with type checks; writes files atomically.
 
-Errors name a field and what belongs there, never what was found: a document may
-hold secrets. Owns no file and no meaning.
+Errors name a field and its expected type, never its value: a document may hold
+secrets. Independent of paths and of the meaning of fields.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from typing import Any, Final, cast
 
 import orjson
 
-_LONGEST_NAME = 200  # bytes; leaves room for the temporary's prefix and suffix
+_LONGEST_NAME = 200  # bytes; leaves room for the prefix and suffix of a temporary file
 _TEMPORARY = re.compile(r"\..+\.(tmp|collecting)\.[0-9a-f-]{32,36}")
 _MOST_ENTRIES = 100_000
 
 
 def is_safe_name(name: str) -> bool:
-    """Whether an id may be part of a file's name: one visible path element."""
+    """Whether an id can be part of a file name: one path element that is not hidden."""
     return (
         0 < len(name.encode("utf-8", "surrogatepass")) <= _LONGEST_NAME
         and not name.startswith(".")
@@ -35,12 +35,12 @@ def is_safe_name(name: str) -> bool:
 
 
 def write_atomically(path: Path, data: bytes, *, mode: int = 0o644) -> None:
-    """Raises ``OSError``. A link or file of that name is replaced, not followed."""
+    """Writes a file atomically. Raises ``OSError``. Replaces a link instead of following it."""
     temporary = path.parent / f".{path.name}.tmp.{uuid.uuid4()}"
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     try:
         with os.fdopen(os.open(temporary, flags, mode), "wb") as file:
-            os.fchmod(file.fileno(), mode)  # whatever the umask says
+            os.fchmod(file.fileno(), mode)  # regardless of the umask
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
@@ -53,7 +53,7 @@ def write_atomically(path: Path, data: bytes, *, mode: int = 0o644) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Makes a rename last. Some file systems cannot; then it is theirs to keep."""
+    """Makes a rename durable, on file systems that support it."""
     with contextlib.suppress(OSError):
         handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
@@ -63,27 +63,27 @@ def sync_folder(folder: Path) -> None:
 
 
 def read_regular(path: Path, *, most_bytes: int) -> bytes | None:
-    """The whole file; None when there is none, or it is a link, a pipe, or too large."""
+    """Returns the whole file, or None if it is missing, a link, a pipe, or too large."""
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     try:
         with os.fdopen(os.open(path, flags), "rb") as file:
-            told = os.fstat(file.fileno())
-            if not stat.S_ISREG(told.st_mode) or told.st_size > most_bytes:
+            status = os.fstat(file.fileno())
+            if not stat.S_ISREG(status.st_mode) or status.st_size > most_bytes:
                 return None
             data = file.read(most_bytes + 1)
-    except (OSError, ValueError):  # ValueError: a name that no file can have
+    except (OSError, ValueError):  # ValueError: an invalid file name
         return None
     return data if len(data) <= most_bytes else None
 
 
 def visible_json(folder: Path) -> list[str]:
-    """Names of the ``.json`` entries that are not hidden, sorted."""
+    """Returns the sorted names of the ``.json`` entries that are not hidden."""
     names = (name for name in _names(folder) if not name.startswith("."))
     return sorted(name for name in names if name.endswith(".json"))
 
 
 def remove_old_temporaries(folder: Path, *, older_than_seconds: float) -> None:
-    """What a writer that died left behind."""
+    """Removes temporary files that a crashed writer left behind."""
     before = time.time() - older_than_seconds
     for name in _names(folder):
         if _TEMPORARY.fullmatch(name):
@@ -108,11 +108,11 @@ U64: Final = 2**64 - 1
 
 
 class BadDocument(ValueError):
-    """A document that cannot be understood. Its text is a sentence without any of its values."""
+    """An invalid document. The message is a sentence without any of the document's values."""
 
 
 class Fields:
-    """One JSON object. Every getter raises ``BadDocument`` where its own type does not stand.
+    """One JSON object. Every getter raises ``BadDocument`` for a value of another type.
 
     ``null`` counts as absent only for the ``*_or_none`` getters.
     """
@@ -128,7 +128,7 @@ class Fields:
         return key in self.values
 
     def text(self, key: str, default: str | None = None) -> str:
-        return cast("str", self._typed(key, str, "a text", default))
+        return cast("str", self._typed(key, str, "a string", default))
 
     def text_or_none(self, key: str) -> str | None:
         return None if self.values.get(key) is None else self.text(key)
@@ -146,20 +146,20 @@ class Fields:
         return None if self.values.get(key) is None else self.whole(key, most=most)
 
     def texts(self, key: str) -> tuple[str, ...]:
-        """Empty when absent or null."""
+        """Returns a list of texts; empty if absent or null."""
         items = self.items(key)
         if not all(isinstance(item, str) for item in items):
-            raise BadDocument(f"{self.name(key)} must be a list of texts.")
+            raise BadDocument(f"{self.name(key)} must be a list of strings.")
         return tuple(items)
 
     def items(self, key: str) -> list[Any]:
-        """Empty when absent or null."""
+        """Returns a list; empty if absent or null."""
         if self.values.get(key) is None:
             return []
         return cast("list[Any]", self._typed(key, list, "a list", None))
 
     def fields(self, key: str, *, optional: bool = False) -> Fields:
-        """``optional``: absent reads as an empty object; null stays wrong."""
+        """Returns an object. With ``optional``, an absent one is empty; null stays an error."""
         value = self._typed(key, dict, "an object", {} if optional else None)
         return Fields(cast("dict[str, Any]", value), path=self.name(key))
 
@@ -167,7 +167,7 @@ class Fields:
         return None if self.values.get(key) is None else self.fields(key)
 
     def each(self, key: str) -> list[Fields]:
-        """A list of objects. Empty when absent."""
+        """Returns a list of objects; empty if absent."""
         if key not in self.values:
             return []
         found = []
@@ -180,7 +180,7 @@ class Fields:
         return found
 
     def kept(self, *keys: str) -> dict[str, Any]:
-        """Those of the fields that are there, as they stand."""
+        """Returns the given fields that are present and not null, unchanged."""
         return {key: self.values[key] for key in keys if self.values.get(key) is not None}
 
     def _typed(self, key: str, kind: type, what: str, default: object) -> object:
@@ -195,28 +195,28 @@ class Fields:
 
 
 def read_object(data: bytes, *, what: str, most_bytes: int) -> Fields:
-    """Exactly one JSON object, blanks around it allowed. Raises ``BadDocument``."""
+    """Parses one JSON object, with optional white space around it. Raises ``BadDocument``."""
     if len(data) > most_bytes:
         raise BadDocument(f"{what} is larger than {most_bytes} bytes.")
     try:
         value = orjson.loads(data)
-    except orjson.JSONDecodeError:  # its text may quote the document
-        raise BadDocument(f"{what} is not one JSON document.") from None
+    except orjson.JSONDecodeError:  # its message may quote the document
+        raise BadDocument(f"{what} is not valid JSON.") from None
     if not isinstance(value, dict):
         raise BadDocument(f"{what} is not a JSON object.")
     return Fields(value)
 
 
 def written(value: object, *, pretty: bool = False) -> bytes:
-    """Compact, or with two blanks. Raises ``BadDocument`` for what JSON cannot hold."""
+    """Returns JSON, compact or indented by two. Raises ``BadDocument`` if it cannot."""
     try:
         return orjson.dumps(value, option=orjson.OPT_INDENT_2 if pretty else None)
     except orjson.JSONEncodeError:
-        raise BadDocument("This cannot be written as JSON.") from None
+        raise BadDocument("The value cannot be written as JSON.") from None
 
 
 def sorted_keys(value: Any) -> Any:
-    """An opaque value as the other side writes it: every object's keys in order."""
+    """Sorts the keys of every object in a value, as the other side writes opaque values."""
     if isinstance(value, Mapping):
         return {key: sorted_keys(value[key]) for key in sorted(value)}
     if isinstance(value, list | tuple):

@@ -1,4 +1,4 @@
-"""The folder name of a project: its path, readable, and a short hash that keeps two apart."""
+"""The folder name of a project: its readable path, and a short hash for uniqueness."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _MASK = 2**64 - 1
 
 
 def key_of(canonical: str) -> str:
-    """Of a path without links."""
+    """Returns the folder name for a path without links."""
     readable = "".join(c if c.isascii() and c.isalnum() else "-" for c in canonical)
     return f"{readable}-{fnv1a_64(canonical.encode()) & 0xFFFFFFFF:08x}"
 

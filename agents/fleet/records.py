@@ -1,8 +1,8 @@
-"""Where a child can be reached: one small file each in the fabric folder, with a lease.
+"""The records of reachable children: a small file each in the fabric folder, with a lease.
 
-A record counts only while its lease runs; the child renews it, and anybody may
-collect what has expired. What cannot be read counts as absent. Blocks: call it
-in a thread.
+A record is valid until its lease expires; the child renews it, and any process may
+remove expired ones. An unreadable record counts as absent. The functions block: call
+them in a thread.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ def now_nanos() -> int:
 
 
 def parse_rfc3339(text: str) -> int:
-    """Raises ``ValueError``."""
+    """Returns the nanoseconds since 1970. Raises ``ValueError``."""
     match = _SHAPE.fullmatch(text) if len(text) <= 64 else None
     if match is None:
-        raise ValueError("This is no RFC 3339 time.")
+        raise ValueError("The time is not in the format of RFC 3339.")
     *whole, fraction, _zulu, sign, hours, minutes = match.groups()
     zone = UTC
     if sign is not None:
@@ -58,12 +58,12 @@ def parse_rfc3339(text: str) -> int:
         moment = datetime(year, month, day, hour, minute, second, tzinfo=zone)
         seconds = (moment - _EPOCH) // _SECOND
     except OverflowError as error:
-        raise ValueError("This time is out of range.") from error
+        raise ValueError("The time is out of range.") from error
     return seconds * NANOS + int((fraction or "").ljust(9, "0") or 0)
 
 
 def as_rfc3339(nanos: int) -> str:
-    """With 0, 3, 6 or 9 digits: the fewest that lose nothing."""
+    """Formats a time with 0, 3, 6 or 9 decimals: the fewest that are exact."""
     seconds, fraction = divmod(nanos, NANOS)
     text = (_EPOCH + timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%S")
     if fraction == 0:
@@ -86,7 +86,7 @@ class BadRecord(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """Times are nanoseconds since 1970."""
+    """Where a child is reached. Times are nanoseconds since 1970."""
 
     agent_id: str
     role: str
@@ -109,39 +109,39 @@ def new_record(
     version: str | None = None,
     lease_seconds: float = LEASE_SECONDS,
 ) -> Record:
-    """Of this very process, from now on."""
+    """Returns a record of this process with a lease from now."""
     now = now_nanos()
     expires = now + int(lease_seconds * NANOS)
     return Record(agent_id, role, endpoint, os.getpid(), now, expires, version=version)
 
 
 def publish(folder: Path, record: Record) -> None:
-    """Raises ``BadRecord`` for an id that is no file name, ``OSError``."""
+    """Writes the record. Raises ``OSError``, and ``BadRecord`` if the id is not a file name."""
     path = _path(folder, record.agent_id)
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     write_atomically(path, encode(record))
 
 
 def renew(folder: Path, record: Record, lease_seconds: float = LEASE_SECONDS) -> Record:
-    """Writes the record again with a new lease, also when somebody has collected it."""
+    """Writes the record with a new lease, even if another process has removed it."""
     renewed = replace(record, lease_expires_at=now_nanos() + int(lease_seconds * NANOS))
     publish(folder, renewed)
     return renewed
 
 
 def withdraw(folder: Path, agent_id: str) -> None:
-    """Callable twice. Raises ``BadRecord``, ``OSError``."""
+    """Removes the record. Callable twice. Raises ``BadRecord``, ``OSError``."""
     _path(folder, agent_id).unlink(missing_ok=True)
 
 
 def find_record(folder: Path, agent_id: str, now: int | None = None) -> Record | None:
-    """The live record of that id."""
+    """Returns the live record of that id, or None."""
     record = _read(_path(folder, agent_id))
     return record if record is not None and record.is_live(now) else None
 
 
 def live_records(folder: Path, now: int | None = None) -> list[Record]:
-    """Sorted by id. A folder that is not there has none."""
+    """Returns the live records, sorted by id; none if the folder does not exist."""
     moment = now_nanos() if now is None else now
     read = (_read(folder / name) for name in visible_json(folder))
     live = [record for record in read if record is not None and record.is_live(moment)]
@@ -149,7 +149,7 @@ def live_records(folder: Path, now: int | None = None) -> list[Record]:
 
 
 def collect_expired(folder: Path, now: int | None = None) -> int:
-    """Deletes what is expired or cannot be read; how many there were."""
+    """Deletes expired and unreadable records; returns their number."""
     moment = now_nanos() if now is None else now
     collected = 0
     for name in visible_json(folder):
@@ -161,7 +161,7 @@ def collect_expired(folder: Path, now: int | None = None) -> int:
 
 
 def _collect(folder: Path, name: str, now: int) -> bool:
-    """Takes the file aside first: its child may renew it between our look and its end."""
+    """Renames the file before it checks again: its child may renew it in between."""
     aside = folder / f".{name}.collecting.{uuid.uuid4()}"
     try:
         if (folder / name).is_dir() and not (folder / name).is_symlink():
@@ -172,7 +172,7 @@ def _collect(folder: Path, name: str, now: int) -> bool:
     record = _read(aside, named=name)
     was_renewed = record is not None and record.is_live(now)
     if was_renewed:
-        with contextlib.suppress(OSError):  # a still newer one stands there
+        with contextlib.suppress(OSError):  # a newer record exists
             (folder / name).hardlink_to(aside)
     with contextlib.suppress(OSError):
         aside.unlink()
@@ -196,7 +196,7 @@ def encode(record: Record) -> bytes:
 
 
 def decode(data: bytes) -> Record:
-    """Raises ``BadRecord``."""
+    """Parses a record. Raises ``BadRecord``."""
     try:
         fields = read_object(data, what="The record", most_bytes=MOST_BYTES)
         return Record(
@@ -221,11 +221,11 @@ def _read(path: Path, named: str | None = None) -> Record | None:
         record = decode(data)
     except BadRecord:
         return None
-    # A record under another's name would answer for it.
+    # A record under another id's file name would stand for that id.
     return record if f"{record.agent_id}.json" == (named or path.name) else None
 
 
 def _path(folder: Path, agent_id: str) -> Path:
     if not is_safe_name(agent_id):
-        raise BadRecord("An agent's id must be usable as a file's name.")
+        raise BadRecord("The id of an agent must be usable as a file name.")
     return folder / f"{agent_id}.json"

@@ -1,8 +1,8 @@
-"""The commands that go on in the background of this process, whoever began them.
+"""Hosts the commands that run in the background of this process, jobs and user commands.
 
-One host a process. Each command is recorded with pid, start time and mark before
-it does anything; it ends with its workspace, with its row, and with this
-process. What a server that died left is found at the next one's start.
+There is one host in a process. Each command is recorded with pid, start time and mark
+before it does anything. It ends with its workspace, with its row, and with this process.
+Commands that a dead server left are ended by another server, or at the next start.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from agents.jobs.rows import (
 )
 from agents.jobs.shell_command import settle_lost
 from agents.tools.shell import identity
-from agents.tools.shell.running import Running
-from agents.tools.shell.watched import WatchedOutput
+from agents.tools.shell.command import Running
+from agents.tools.shell.output import WatchedOutput
 from workspaces.log.errors import ShuttingDown
 from workspaces.log.reader import read
 from workspaces.log.writer import writer
@@ -34,7 +34,7 @@ from workspaces.tasks import wait_until_set
 
 logger = logging.getLogger(__name__)
 
-# Tells of new output, and of the end with its exit code. Called one after the other.
+# Called with new output, and at the end with the exit code. The calls never overlap.
 OnOutput: TypeAlias = Callable[[], Awaitable[None]]
 OnEnd: TypeAlias = Callable[[int], Awaitable[None]]
 
@@ -45,7 +45,7 @@ class Hosted:
     running: Running
     output: WatchedOutput
     is_users: bool = False
-    ended: asyncio.Event = field(default_factory=asyncio.Event)  # and its end is stored
+    ended: asyncio.Event = field(default_factory=asyncio.Event)  # set when its end is stored
     changed: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
@@ -57,36 +57,36 @@ class Hosted:
         return self.row.workspace_id
 
     async def follow(self, *, on_output: OnOutput, on_end: OnEnd, every_seconds: float) -> None:
-        """Until it is gone and its end is told. Cancelling ends it."""
+        """Follows the command until ``on_end`` has returned. Cancelling ends the command."""
         self.output.watch(self.changed.set, every_seconds=every_seconds)
-        telling = asyncio.create_task(self._tell(on_output, every_seconds))
+        reporting = asyncio.create_task(self._report(on_output, every_seconds))
         exit_code = 137
         try:
             exit_code = await self.running.finish()
         finally:
             self.output.unwatch()
-            telling.cancel()
-            await asyncio.gather(telling, return_exceptions=True)
+            reporting.cancel()
+            await asyncio.gather(reporting, return_exceptions=True)
             try:
                 await on_end(exit_code)
             finally:
                 self.ended.set()
 
-    async def _tell(self, on_output: OnOutput, every_seconds: float) -> None:
+    async def _report(self, on_output: OnOutput, every_seconds: float) -> None:
         while True:
             await self.changed.wait()
             self.changed.clear()
             try:
                 await on_output()
-            except Exception as error:  # noqa: BLE001  its end tells everything again
+            except Exception as error:  # noqa: BLE001  the end stores the whole output again
                 logger.warning("a command's output was not kept: %s", type(error).__name__)
             await asyncio.sleep(every_seconds)
 
 
 T = TypeVar("T")
 
-LOOK_SECONDS = 0.5  # while something runs: for what other processes wrote into the rows
-LOST_SECONDS = 5.0  # how often it is looked for what died servers left
+LOOK_SECONDS = 0.5  # between two reads of the rows, which other processes change
+LOST_SECONDS = 5.0  # between two searches for the commands of dead servers
 
 
 class JobHost:
@@ -101,7 +101,10 @@ class JobHost:
         self.server_mark = ""
 
     async def start(self, *, server_mark: str, is_alone: bool) -> None:
-        """Before the first command. ``is_alone``: whoever else hosted one has died."""
+        """Prepares the host for its first command.
+
+        ``is_alone``: no other server works on this data, so commands of others are leftovers.
+        """
         self._is_stopping = False
         self.server_mark = server_mark
         self.instance, _ = await asyncio.gather(
@@ -123,7 +126,7 @@ class JobHost:
     def begin(
         self, workspace_id: str, work: Coroutine[Any, Any, T], *, is_users: bool = False
     ) -> asyncio.Task[T]:
-        """Work that will ``take`` a command; it goes on when whoever asked is cancelled."""
+        """Starts work that will ``take`` a command, in a task that outlives its caller."""
 
         async def begun() -> T:
             self._beginning[workspace_id, is_users] += 1
@@ -131,7 +134,7 @@ class JobHost:
                 return await work
             finally:
                 self._beginning[workspace_id, is_users] -= 1
-                self._beginning += Counter()  # without those that are none any more
+                self._beginning += Counter()  # drops zero counts
 
         return self.spawn(begun())
 
@@ -139,7 +142,7 @@ class JobHost:
         return self._hosted.get(job_id)
 
     def take(self, job: Hosted, *, on_output: OnOutput, on_end: OnEnd, every: float) -> None:
-        """The command is recorded: follow it to its end."""
+        """Follows a recorded command to its end."""
         self._hosted[job.id] = job
         work = job.follow(on_output=on_output, on_end=on_end, every_seconds=every)
         _ = self.spawn(self._follow(job, work))
@@ -149,13 +152,13 @@ class JobHost:
             job.running.end()
 
     def look_soon(self) -> None:
-        """Rows were changed."""
+        """Makes the host read the rows now, because they were changed."""
         self._soon.set()
 
     # -- as a workspace's service
 
     async def open(self, workspace_id: str) -> None:
-        """Nothing runs by itself."""
+        """Does nothing: no command starts with a workspace."""
 
     def hosted(self) -> frozenset[str]:
         return frozenset(job.workspace_id for job in self._hosted.values())
@@ -166,7 +169,7 @@ class JobHost:
             await self._kill_all(jobs)
 
     async def stop(self) -> None:
-        """The process stops: its commands with it."""
+        """Ends all commands and tasks, because the process stops."""
         self._is_stopping = True
         await self._kill_all(list(self._hosted.values()))
         for task in list(self._tasks):
@@ -174,16 +177,16 @@ class JobHost:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def users_commands(self) -> list[Hosted]:
-        """Those that run here."""
+        """Returns the user commands that run in this process."""
         return [job for job in self._hosted.values() if job.is_users]
 
     async def end_users_commands(self) -> None:
-        """The process stops soon, and requests wait for these."""
+        """Ends the user commands before the process stops, because requests wait for them."""
         self._is_stopping = True
         await self._kill_all(self.users_commands())
 
     async def kill(self, job: Hosted) -> None:
-        """Returns when it is gone and its end is stored."""
+        """Ends the command and returns when its end is stored."""
         try:
             await writer.write(job.workspace_id, lambda tx: kill_job(tx, job.id))
         finally:
@@ -236,12 +239,12 @@ class JobHost:
             except Exception:
                 logger.exception("looking for lost commands failed; the next round tries again")
             else:
-                if is_alone:  # nobody else will ever leave any
+                if is_alone:  # no other server can leave more
                     return
             await asyncio.sleep(LOST_SECONDS)
 
     async def end_lost(self, *, is_alone: bool) -> None:
-        """Ends what is left of commands whose server died, and tells their end."""
+        """Ends the processes of commands whose server died, and writes their ends."""
         for job in await read(running_elsewhere, self.instance):
             if is_alone or await asyncio.to_thread(_is_lost, job):
                 await self.settle(job)
@@ -261,5 +264,5 @@ def _is_lost(job: RecordedJob) -> bool:
 
 @cache
 def job_host() -> JobHost:
-    """The process's own."""
+    """Returns the job host of this process."""
     return JobHost()

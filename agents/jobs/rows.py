@@ -1,14 +1,14 @@
-"""The rows of commands in the background: recorded before they do anything, ended once.
+"""The rows of background commands: written before a command does anything, and ended once.
 
-Of two that end the same job the first one's word stands. A user's own command
-is such a row too, with its message's id.
+If two processes end the same job, the first end stays. A user command has such a row
+too, with the id of its message.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from agents.models import JobState
+from agents.states import UNENDED_JOB, JobState, in_sql
 from agents.tools.shell.jobs import JobReport
 from workspaces.log.statements import statements
 from workspaces.log.transaction import Transaction
@@ -34,7 +34,7 @@ class JobRow:
 
 
 def record_job(tx: Transaction, job: JobRow) -> None:
-    """Raises ``WorkspaceUnknown`` when the workspace was closed meanwhile."""
+    """Writes a new job's row. Raises ``WorkspaceUnknown`` if the workspace was closed meanwhile."""
     tx.lock(job.workspace_id)
     require_open(job.workspace_id)
     tx.execute(
@@ -61,9 +61,9 @@ def record_job(tx: Transaction, job: JobRow) -> None:
 
 
 def forget_old_jobs(tx: Transaction, workspace_id: str, *, kept: int) -> list[str]:
-    """Drops the rows of jobs that ended long ago; returns the files of their output."""
+    """Deletes the rows of all but the newest ended jobs; returns the paths of their output."""
     rows = tx.fetch(
-        "SELECT id, output_path FROM agents_job WHERE workspace_id = %s AND state <> 'running'"
+        f"SELECT id, output_path FROM agents_job WHERE workspace_id = %s AND state <> '{JobState.RUNNING}'"
         " ORDER BY started_at DESC, id LIMIT 1000 OFFSET %s",
         [workspace_id, kept],
     )
@@ -73,40 +73,42 @@ def forget_old_jobs(tx: Transaction, workspace_id: str, *, kept: int) -> list[st
 
 
 def end_job(tx: Transaction, job_id: str, *, exit_code: int) -> None:
-    """It is gone: by itself, unless its row says otherwise already."""
+    """Writes a command's end. The state becomes ``ended`` unless it was killed before."""
     tx.execute(
         "UPDATE agents_job SET exit_code = %s, ended_at = COALESCE(ended_at, %s),"
-        " state = CASE WHEN state = 'running' THEN 'ended' ELSE state END WHERE id = %s",
+        f" state = CASE WHEN state = '{JobState.RUNNING}' THEN '{JobState.ENDED}' ELSE state END"
+        " WHERE id = %s",
         [exit_code, tx.now, job_id],
     )
 
 
 def kill_job(tx: Transaction, job_id: str) -> bool:
-    """It is to be ended; its host sees to it. Whether it still ran."""
+    """Marks a job as killed, for its host to end it; returns whether it was still running."""
     changed = tx.execute(
-        "UPDATE agents_job SET state = 'killed', ended_at = %s WHERE id = %s AND state = 'running'",
+        f"UPDATE agents_job SET state = '{JobState.KILLED}', ended_at = %s"
+        f" WHERE id = %s AND state = '{JobState.RUNNING}'",
         [tx.now, job_id],
     )
     return changed > 0
 
 
 def kill_users_commands(tx: Transaction, session_id: str) -> None:
-    """What a user runs in a session is cancelled with it."""
+    """Marks the user commands of a cancelled session as killed."""
     tx.execute(
-        "UPDATE agents_job SET state = 'killed', ended_at = %s"
-        " WHERE state = 'running' AND session_id = %s AND id IN"
+        f"UPDATE agents_job SET state = '{JobState.KILLED}', ended_at = %s"
+        f" WHERE state = '{JobState.RUNNING}' AND session_id = %s AND id IN"
         " (SELECT id FROM workspaces_message WHERE session_id = %s AND is_finished = %s)",
         [tx.now, session_id, session_id, False],
     )
 
 
 def lose_job(tx: Transaction, job_id: str) -> bool:
-    """Its server died. Whether nobody had told its end before."""
+    """Ends a job whose server died; returns ``False`` if its end was written before."""
     changed = tx.execute(
         "UPDATE agents_job SET ended_at = COALESCE(ended_at, %s),"
-        " exit_code = CASE WHEN state = 'killed' THEN 137 END,"
-        " state = CASE WHEN state = 'killed' THEN state ELSE 'lost' END"
-        " WHERE id = %s AND state IN ('running', 'killed') AND exit_code IS NULL",
+        f" exit_code = CASE WHEN state = '{JobState.KILLED}' THEN 137 END,"
+        f" state = CASE WHEN state = '{JobState.KILLED}' THEN state ELSE '{JobState.LOST}' END"
+        f" WHERE id = %s AND state IN {in_sql(UNENDED_JOB)} AND exit_code IS NULL",
         [tx.now, job_id],
     )
     return changed > 0
@@ -114,7 +116,7 @@ def lose_job(tx: Transaction, job_id: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class RecordedJob:
-    """A job whose end nobody has seen yet."""
+    """A job whose end is not written yet."""
 
     id: str
     workspace_id: str
@@ -126,11 +128,11 @@ class RecordedJob:
 
 
 def running_elsewhere(instance: str) -> list[RecordedJob]:
-    """The jobs that other servers host, or hosted."""
+    """Returns the unfinished jobs of other servers, which may have died."""
     with statements() as cursor:
         cursor.execute(
             "SELECT id, workspace_id, instance, host, pid, pid_started, process_mark"
-            " FROM agents_job WHERE state IN ('running', 'killed') AND exit_code IS NULL"
+            f" FROM agents_job WHERE state IN {in_sql(UNENDED_JOB)} AND exit_code IS NULL"
             " AND instance <> %s LIMIT 1000",
             [instance],
         )
@@ -138,19 +140,19 @@ def running_elsewhere(instance: str) -> list[RecordedJob]:
 
 
 def to_be_ended(instance: str) -> list[str]:
-    """Those of this server that are to end: killed, or their workspace or message is gone."""
+    """Returns this server's jobs that must end: they were killed, or their workspace closed."""
     with statements() as cursor:
         cursor.execute(
             "SELECT j.id FROM agents_job j JOIN workspaces_workspace w ON w.id = j.workspace_id"
-            " WHERE j.instance = %s AND j.exit_code IS NULL AND j.state IN ('running', 'killed')"
-            " AND (j.state = 'killed' OR w.is_open = %s)",
+            " WHERE j.instance = %s AND j.exit_code IS NULL"
+            f" AND j.state IN {in_sql(UNENDED_JOB)} AND (j.state = '{JobState.KILLED}' OR w.is_open = %s)",
             [instance, False],
         )
         return [row[0] for row in cursor.fetchall()]
 
 
 def messages_gone(ids: list[str]) -> list[str]:
-    """Of these users' commands, those whose session was deleted."""
+    """Returns those of these user commands whose session was deleted."""
     if not ids:
         return []
     marks = ", ".join(["%s"] * len(ids))
@@ -182,11 +184,11 @@ def find_job(workspace_id: str, job_id: str) -> FoundJob | None:
 
 
 def running_ids(workspace_id: str) -> list[str]:
-    """The background jobs that run, without users' own commands."""
+    """Returns the running jobs of a workspace, without user commands."""
     with statements() as cursor:
         cursor.execute(
-            f"SELECT j.id FROM agents_job j WHERE j.workspace_id = %s AND j.state = 'running'"
-            f" AND NOT {_IS_USERS} ORDER BY j.started_at, j.id",
+            "SELECT j.id FROM agents_job j WHERE j.workspace_id = %s"
+            f" AND j.state = '{JobState.RUNNING}' AND NOT {_IS_USERS} ORDER BY j.started_at, j.id",
             [workspace_id],
         )
         return [row[0] for row in cursor.fetchall()]

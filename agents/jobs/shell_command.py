@@ -1,7 +1,7 @@
-"""A user's own command: its message opens with it, grows, and is finished with its end.
+"""Writes the message of a user command: at its start, with new output, and at its end.
 
-The message's row and the job's row are written together and have one id, so
-that whoever finds one after a crash finds the other.
+The message's row and the job's row are written together and have the same id, so that
+one can be found by the other after a crash.
 """
 
 from __future__ import annotations
@@ -27,7 +27,10 @@ INTERRUPTED = "Interrupted: the server stopped while the command ran."
 
 
 def start_command(tx: Transaction, job: JobRow) -> JobRow:
-    """The job with its id. Raises ``SessionUnknown`` or ``WorkspaceUnknown``."""
+    """Writes message and job; returns the job with its id.
+
+    Raises ``SessionUnknown`` or ``WorkspaceUnknown``.
+    """
     known = tx.fetch(
         "SELECT 1 FROM workspaces_session WHERE id = %s AND workspace_id = %s AND is_deleting = %s",
         [job.session_id, job.workspace_id, False],
@@ -42,19 +45,19 @@ def start_command(tx: Transaction, job: JobRow) -> JobRow:
 
 
 def keep_output(tx: Transaction, job: JobRow, output: str) -> None:
-    """No event: readers have had it."""
+    """Saves the output so far. Appends no event, because readers already have the output."""
     messages.checkpoint_message(tx, job.id, parts=(ShellCommand(job.command, output, 0),))
 
 
 def finish_command(tx: Transaction, job: JobRow, *, output: str, exit_code: int) -> None:
     end_job(tx, job.id, exit_code=exit_code)
-    if _is_open(tx, job.id):  # else its session was deleted
+    if _is_open(tx, job.id):  # it is not if its session was deleted
         parts = (ShellCommand(job.command, output, exit_code), Finish(FinishReason.STOP))
         messages.finish_message(tx, job.workspace_id, job.id, parts=parts)
 
 
 def settle_lost(tx: Transaction, workspace_id: str, job_id: str) -> None:
-    """Its server died: a user's command is finished with what was kept of its output."""
+    """Ends a job whose server died; a user command's message keeps the last saved output."""
     if not lose_job(tx, job_id) or not _is_open(tx, job_id):
         return
     rows = tx.fetch("SELECT parts FROM workspaces_message WHERE id = %s", [job_id])

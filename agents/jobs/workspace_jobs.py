@@ -1,4 +1,4 @@
-"""A workspace's background jobs, as its tools reach them."""
+"""The background jobs of a workspace, for its tools."""
 
 from __future__ import annotations
 
@@ -22,11 +22,12 @@ from agents.jobs.rows import (
     record_job,
     running_ids,
 )
+from agents.states import JobState
 from agents.tools import limits
 from agents.tools.shell import identity
+from agents.tools.shell.command import Running
 from agents.tools.shell.jobs import JobOrder, JobRefused, JobReport
-from agents.tools.shell.running import Running
-from agents.tools.shell.watched import WatchedOutput
+from agents.tools.shell.output import WatchedOutput
 from workspaces.log.errors import Refusal
 from workspaces.log.reader import read
 from workspaces.log.transaction import Transaction
@@ -41,7 +42,7 @@ def path_of(data_dir: str, job_id: str) -> str:
 
 
 def save_output(path: str, text: str) -> None:
-    """Raises ``OSError``."""
+    """Writes a job's output to a file, without following links. Raises ``OSError``."""
     file = Path(path)
     file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     folder = os.open(file.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
@@ -57,7 +58,7 @@ def save_output(path: str, text: str) -> None:
 
 
 def read_output(path: str) -> str:
-    """Empty when there is none."""
+    """Returns a job's saved output; empty if there is none."""
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     try:
         handle = os.open(path, flags)
@@ -78,7 +79,7 @@ def forget_outputs(paths: list[str]) -> None:
 logger = logging.getLogger(__name__)
 
 _SAVE_SECONDS = 0.25
-_POLL_SECONDS = 0.5  # of a job that another process hosts
+_POLL_SECONDS = 0.5  # for a job that another process hosts
 _KILL_SECONDS = 10.0
 
 
@@ -130,7 +131,7 @@ class WorkspaceJobs:
         hosted = self._hosted(shell_id)
         if hosted is not None:
             await job_host().kill(hosted)
-        else:  # its host looks at its rows
+        else:  # the process that hosts the job polls its row
             await writer.write(self.workspace_id, lambda tx: kill_job(tx, shell_id))
             await self._wait_elsewhere(shell_id, _KILL_SECONDS)
         return before
@@ -158,11 +159,11 @@ class WorkspaceJobs:
             running.end()
             await running.finish()
             raise
-        running.let_go()
+        running.release()
         return job
 
     async def _record(self, order: JobOrder, running: Running, output: WatchedOutput) -> Hosted:
-        """Raises ``JobRefused`` where the workspace was closed meanwhile."""
+        """Writes the job's row. Raises ``JobRefused`` if the workspace was closed meanwhile."""
         config = await configs().config_of(self.workspace_id)
         job_id = secrets.token_hex(6)  # short: a model copies it
         row = JobRow(
@@ -206,7 +207,7 @@ class WorkspaceJobs:
         return job if job is not None and job.workspace_id == self.workspace_id else None
 
     async def _wait_elsewhere(self, shell_id: str, seconds: float) -> None:
-        """Until another process has told its end."""
+        """Waits until another process has written the job's end."""
         loop = asyncio.get_running_loop()
         ends_at = loop.time() + seconds
         while loop.time() < ends_at:
@@ -222,8 +223,8 @@ class WorkspaceJobs:
 
 
 def _is_live(report: JobReport) -> bool:
-    """Also when its kill is asked for and it is not gone yet."""
-    return report.is_running or (report.state == "killed" and report.exit_code is None)
+    """Whether the job runs, including one that is killed and has not ended yet."""
+    return report.is_running or (report.state == JobState.KILLED and report.exit_code is None)
 
 
 async def _wait(event: asyncio.Event, seconds: float) -> None:
@@ -235,7 +236,7 @@ async def _wait(event: asyncio.Event, seconds: float) -> None:
 
 
 async def _end_when_started(starting: asyncio.Task[Hosted]) -> None:
-    """The call was cancelled while its job began: the cancel ends it."""
+    """Ends a job whose call was cancelled while the job was starting."""
     await asyncio.wait({starting})
     if not starting.cancelled() and starting.exception() is None:
         await job_host().kill(starting.result())
@@ -246,7 +247,7 @@ async def _save(job: Hosted) -> None:
     try:
         await asyncio.to_thread(save_output, job.row.output_path, text)
     except OSError as error:
-        # Here it is still told from memory.
+        # This process still has the output in memory.
         logger.warning(
             "a job's output could not be saved: %s", error.strerror, extra={"job": job.id}
         )

@@ -1,9 +1,9 @@
-"""Folds what a model says into the parts of one message.
+"""Folds a model's events into the parts of one message.
 
-Pure; the caller passes the clock in. Each word becomes a ``Delta`` that names
-its part and its offset, so that a reader may join anywhere; the offset counts
-Unicode code points. Called for every word: text lies in lists until it is asked
-for.
+Pure; the caller passes the time in. Each piece of text becomes a ``ReplyDelta`` with
+its part and its offset, so that a reader can join at any point; the offset counts
+Unicode code points. This code runs for every piece of text, so pieces stay in lists
+until a caller reads the parts.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from agents.llm.contract import (
 from agents.llm.errors import ReplyTooLarge
 from workspaces.log.parts import Parts, Reasoning, Text, ToolCall
 from workspaces.log.types import Header
+from workspaces.storable import storable_text
 
 REPLY_LIMIT = 8 * 1024 * 1024  # characters
 PART_LIMIT = 2_000
@@ -33,7 +34,7 @@ PART_COST = 64  # characters that an empty part counts as
 
 
 class ReplyDelta(NamedTuple):
-    """What one event adds; ``header`` only on the first delta of its part."""
+    """The change that one event makes; only the first delta of a part has a ``header``."""
 
     part: int
     offset: int
@@ -42,8 +43,8 @@ class ReplyDelta(NamedTuple):
 
 
 @dataclass(slots=True)
-class _Growing:
-    """A part while it grows; ``kind`` says which of the last fields it uses."""
+class _OpenPart:
+    """An unfinished part; ``kind`` decides which of the last fields it uses."""
 
     kind: Literal["text", "reasoning", "tool_call"]
     index: int
@@ -63,28 +64,28 @@ class _Growing:
 
 
 class ReplyAssembly:
-    """One reply. ``apply`` raises ``ReplyTooLarge`` and leaves what was there before."""
+    """One reply. ``apply`` raises ``ReplyTooLarge`` and keeps the parts received before."""
 
     def __init__(self, *, limit: int = REPLY_LIMIT, taken: Collection[str] = frozenset()) -> None:
-        """``taken``: call ids of earlier replies; some models begin to count anew in each."""
+        """``taken``: call ids of earlier replies, because some models restart their ids in each."""
         self._limit = limit
         self._taken = frozenset(taken)
         self.reset()
 
     def reset(self) -> None:
-        """The reply begins anew; nothing of it remains."""
-        self._parts: list[_Growing] = []
-        self._open: _Growing | None = None  # the text or reasoning that the next word may join
-        self._calls: dict[str, _Growing] = {}  # by the wire's id: the newest call of that id
+        """Discards everything received, for a new attempt."""
+        self._parts: list[_OpenPart] = []
+        self._open: _OpenPart | None = None  # the text or reasoning that the next delta may extend
+        self._calls: dict[str, _OpenPart] = {}  # by the wire's id: the newest call of that id
         self._size = 0
         self.stopped: Stopped | None = None
 
     def apply(self, event: ModelEvent, *, now: int = 0) -> ReplyDelta | None:
-        """What clients are to be told, ``None`` if nothing. ``now``: for reasoning's times."""
+        """Returns the delta for clients, or ``None``. ``now`` is for the times of reasoning."""
         if type(event) is TextDelta:
-            return self._say("text", event.text, now)
+            return self._append("text", event.text, now)
         if type(event) is ReasoningDelta:
-            return self._say("reasoning", event.text, now)
+            return self._append("reasoning", event.text, now)
         return self._apply_rare(event, now)
 
     def _apply_rare(self, event: ModelEvent, now: int) -> ReplyDelta | None:
@@ -93,7 +94,7 @@ class ReplyAssembly:
                 call = self._calls.get(event.id)
                 if call is None or not event.text:
                     return None
-                return self._grow(call, _storable(event.text), None)
+                return self._grow(call, storable_text(event.text), None)
             case ToolCallStarted():
                 return self._start_call(event, now)
             case ToolCallFinished():
@@ -110,12 +111,12 @@ class ReplyAssembly:
                 self.reset()
                 return None
             case TextDelta() | ReasoningDelta():
-                return self._say(
+                return self._append(
                     "text" if isinstance(event, TextDelta) else "reasoning", event.text, now
                 )
 
     def parts(self, *, now: int = 0) -> Parts:
-        """The parts as they stand. Reasoning that is still open ends at ``now``."""
+        """Returns the parts received so far. Reasoning that is still open ends at ``now``."""
         return tuple(_frozen(part, now) for part in self._parts)
 
     @property
@@ -126,11 +127,11 @@ class ReplyAssembly:
     def empty(self) -> bool:
         return not self._parts
 
-    def _say(self, kind: Literal["text", "reasoning"], text: str, now: int) -> ReplyDelta | None:
+    def _append(self, kind: Literal["text", "reasoning"], text: str, now: int) -> ReplyDelta | None:
         if not text:
             return None
         if "\x00" in text:
-            text = _storable(text)
+            text = storable_text(text)
         part = self._open
         if part is not None and part.kind == kind and not part.signature:
             return self._grow(part, text, None)
@@ -141,7 +142,7 @@ class ReplyAssembly:
         self._open = part
         return self._grow(part, text, kind)
 
-    def _grow(self, part: _Growing, text: str, header: Header) -> ReplyDelta:
+    def _grow(self, part: _OpenPart, text: str, header: Header) -> ReplyDelta:
         length = len(text)
         if self._size + length > self._limit:
             raise self._too_large()
@@ -151,18 +152,18 @@ class ReplyAssembly:
         part.length = offset + length
         return ReplyDelta(part.index, offset, text, header)
 
-    def _begin(self, kind: Literal["text", "reasoning", "tool_call"]) -> _Growing:
-        part = _Growing(kind, len(self._parts), [])
+    def _begin(self, kind: Literal["text", "reasoning", "tool_call"]) -> _OpenPart:
+        part = _OpenPart(kind, len(self._parts), [])
         self._parts.append(part)
         self._size += PART_COST
         return part
 
     def _start_call(self, event: ToolCallStarted, now: int) -> ReplyDelta:
-        name = _storable(event.name)
+        name = storable_text(event.name)
         self._check_room(len(event.id) + len(name) + PART_COST)
         self._close(now)
         call = self._begin("tool_call")
-        call.call_id, call.name = self._unique(_storable(event.id)), name
+        call.call_id, call.name = self._unique(storable_text(event.id)), name
         self._size += len(event.id) + len(name)
         self._calls[event.id] = call
         header = {"type": "tool_call", "id": call.call_id, "name": name}
@@ -177,7 +178,7 @@ class ReplyAssembly:
         return unique
 
     def _sign(self, signature: str, now: int) -> ReplyDelta | None:
-        """Signs the open reasoning, or makes an empty one that only has a signature."""
+        """Signs the open reasoning, or adds an empty reasoning part with only a signature."""
         if not signature:
             return None
         self._check_room(len(signature) + PART_COST)
@@ -188,7 +189,7 @@ class ReplyAssembly:
             part, header = self._begin("reasoning"), "reasoning"
             part.started_at = now
             self._open = part
-        part.signature = _storable(signature)
+        part.signature = storable_text(signature)
         self._size += len(signature)
         part.finished_at = now
         return ReplyDelta(part.index, 0, "", header) if header else None
@@ -205,16 +206,11 @@ class ReplyAssembly:
     def _too_large(self) -> ReplyTooLarge:
         return ReplyTooLarge(
             f"The model's reply is larger than a message may be ({self._limit:,} characters or "
-            f"{PART_LIMIT:,} parts). Ask for less at once."
+            f"{PART_LIMIT:,} parts). Divide the work into smaller prompts."
         )
 
 
-def _storable(text: str) -> str:
-    """No database column takes a NUL; its place is kept, so offsets stay true."""
-    return text.replace("\x00", "\ufffd")
-
-
-def _frozen(part: _Growing, now: int) -> Text | Reasoning | ToolCall:
+def _frozen(part: _OpenPart, now: int) -> Text | Reasoning | ToolCall:
     match part.kind:
         case "text":
             return Text(part.text())

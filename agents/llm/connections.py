@@ -1,7 +1,7 @@
 """The shared HTTP connections to providers: one pool for each event loop.
 
-Owns their making, keeping alive and closing. This is the first module that
-imports aiohttp (0.4 s), so ``agents.llm.providers`` imports it on first use.
+Opens them, keeps them alive and closes them. This module imports aiohttp, which
+takes 0.4 s, so ``agents.llm.providers`` imports it on first use.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _pools: WeakKeyDictionary[asyncio.AbstractEventLoop, _Pool] = WeakKeyDictionary(
 
 
 def session() -> aiohttp.ClientSession:
-    """This loop's session; made on first use, and again after a close."""
+    """Returns this loop's session; creates it on first use, and again after a close."""
     return _pool().session
 
 
@@ -56,10 +56,10 @@ def _new_session() -> aiohttp.ClientSession:
 
 
 def settle(response: aiohttp.ClientResponse) -> None:
-    """After a complete reply: keeps the connection for the next one.
+    """Keeps the connection of a complete reply for the next request.
 
-    The last bytes of the body may still be on their way; they are awaited
-    beside, because nobody should wait for a reply that is already complete.
+    The last bytes of the body may not have arrived yet. A separate task reads them,
+    so that the caller does not wait for a reply that is already complete.
     """
     if response.closed or response.content.at_eof():
         response.release()
@@ -71,7 +71,7 @@ def settle(response: aiohttp.ClientResponse) -> None:
 
 
 def draining() -> int:
-    """How many complete replies' connections still wait for their last bytes."""
+    """Returns the number of connections whose reply is complete but whose body is not."""
     return len(_pool().draining)
 
 
@@ -87,7 +87,7 @@ async def _drain(response: aiohttp.ClientResponse) -> None:
 
 
 async def close_connections() -> None:
-    """Ends every connection of the running loop; the next request opens new ones."""
+    """Closes every connection of the running loop; the next request opens new ones."""
     pool = _pools.pop(asyncio.get_running_loop(), None)
     if pool is None:
         return

@@ -1,7 +1,8 @@
-"""Tells the parts that are not plain words: files, images, commands.
+"""Turns files, images and commands into text or images for the model.
 
-Pure. A file that is text is given in full, fenced and named; an image only to a
-model that can see; what cannot be given is mentioned, so that the model knows.
+Pure. A text file becomes a fenced block with its name, cut at ``FILE_LIMIT``. An image
+goes only to a model that accepts images. A note replaces anything that cannot be sent,
+so that the model is aware of it.
 """
 
 from __future__ import annotations
@@ -30,31 +31,39 @@ TEXT_TYPES = re.compile(
     r"text/.*|application/(json|xml|yaml|x-yaml|toml|javascript|x-sh|sql|x-ndjson)|.*\+(json|xml)",
     re.IGNORECASE,
 )
-FILE_LIMIT = 1_000_000  # characters of an attached file that the model is told
+FILE_LIMIT = 1_000_000  # characters of an attached file that go to the model
 DATA_URL = re.compile(r"data:(image/[a-z]+);base64,(.*)", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """Base64 with its type, or an address."""
+    """An image as base64 with its type, or as a URL."""
 
     mime_type: str = ""
     data: str = ""
     url: str = ""
     detail: str = ""
 
+    @property
+    def address(self) -> str:
+        """Its URL, which is a data URL if it has no other."""
+        return self.url or f"data:{self.mime_type};base64,{self.data}"
 
-Told = str | Image
+
+ModelContent = str | Image
 
 
-def user_parts(turn: UserTurn, *, sees: bool) -> list[Told]:
-    """In order; neighbouring texts stay apart, so that a prompt is not mixed with a file."""
-    told = [item for part in turn.parts if (item := _told(part, sees=sees))]
-    return told or ["(an empty message)"]
+def user_parts(turn: UserTurn, *, sees: bool) -> list[ModelContent]:
+    """Returns a prompt's content in order; neighbouring texts stay apart from each other.
+
+    Otherwise a prompt would run into the text of a file.
+    """
+    content = [item for part in turn.parts if (item := _content_of(part, sees=sees))]
+    return content or ["(an empty message)"]
 
 
 def result_parts(result: ToolResult, *, sees: bool) -> tuple[str, Image | None]:
-    """The words of a tool's result, never empty, and its image if the model sees."""
+    """Returns a tool result's text, never empty, and its image if the model accepts images."""
     image = _image("its result", result.mime_type, result.data, sees) if result.data else None
     words = [result.content] if result.content.strip() else []
     if isinstance(image, str):
@@ -65,7 +74,7 @@ def result_parts(result: ToolResult, *, sees: bool) -> tuple[str, Image | None]:
     return text or "(no output)", None
 
 
-def _told(part: Part, *, sees: bool) -> Told:
+def _content_of(part: Part, *, sees: bool) -> ModelContent:
     match part:
         case Text():
             return part.text
@@ -76,12 +85,12 @@ def _told(part: Part, *, sees: bool) -> Told:
         case ShellCommand():
             return _command(part)
         case Reasoning() | ToolCall() | ToolResult() | Finish():
-            return ""  # no part of what a user says
+            return ""  # not part of a prompt
         case _:
             assert_never(part)
 
 
-def _file(part: Binary, *, sees: bool) -> Told:
+def _file(part: Binary, *, sees: bool) -> ModelContent:
     name = _one_line(part.path) or "attachment"
     if part.mime_type.lower().startswith("image/"):
         return _image(f"`{name}`", part.mime_type, part.data, sees)
@@ -98,21 +107,21 @@ def _file(part: Binary, *, sees: bool) -> Told:
     return f"The user attached the file `{name}`:\n{_fenced(text)}{cut}"
 
 
-def _image(name: str, mime_type: str, data: str, sees: bool) -> Told:
+def _image(name: str, mime_type: str, data: str, sees: bool) -> ModelContent:
     kind = mime_type.partition(";")[0].strip().lower().replace("image/jpg", "image/jpeg")
     if not sees:
         return f"[There is an image, {name}, but this model cannot see images.]"
     if kind not in IMAGE_TYPES:
         return f"[There is an image, {name}, of a kind that cannot be shown: {_one_line(kind)}.]"
     try:
-        # One broken image would have the provider refuse the whole conversation for ever.
+        # A provider refuses a conversation with a broken image, now and in every later step.
         binascii.a2b_base64(data, strict_mode=True)
     except (binascii.Error, ValueError):
         return f"[There is an image, {name}, but it arrived damaged.]"
     return Image(kind, data)
 
 
-def _image_url(part: ImageUrl, *, sees: bool) -> Told:
+def _image_url(part: ImageUrl, *, sees: bool) -> ModelContent:
     if match := DATA_URL.fullmatch(part.url):
         return _image("pasted by the user", match[1], match[2], sees)
     if not sees:
@@ -131,7 +140,7 @@ def _command(part: ShellCommand) -> str:
 
 
 def _fenced(text: str) -> str:
-    """In a fence that is longer than any inside."""
+    """Puts the text in a fence that is longer than any fence inside it."""
     longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
     fence = "`" * max(3, longest + 1)
     return f"{fence}\n{text.rstrip()}\n{fence}"

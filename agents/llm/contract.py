@@ -1,9 +1,9 @@
-"""What every provider wire takes and gives.
+"""The requests and events of model calls, and the protocol of a provider's wire.
 
 A wire is one HTTP dialect (OpenAI chat completions, Anthropic messages, …).
-It translates a ``ModelRequest`` and yields what the model says, a *batch* of
-events for each read from the network, so that a burst of words costs one
-wake-up. It never retries and never sleeps: ``agents.llm.retries`` does.
+It translates a ``ModelRequest`` and yields the model's events, one *batch* for
+each read from the network, so that a burst of text costs one wake-up. It never
+retries and never sleeps: ``agents.llm.retries`` does.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from agents.config.settings import ModelInfo
 from agents.turn.transcript import TurnMessage
 from workspaces.log.parts import FinishReason
 
-SILENCE_SECONDS = 120.0  # without a byte for so long, a wire gives its request up
+IDLE_SECONDS = 120.0  # after this time without a byte, a wire ends its request
 
 
 @dataclass(frozen=True, slots=True)
 class ToolSpec:
-    """A tool as the model is told it."""
+    """A tool's declaration for the model."""
 
     name: str
     description: str
@@ -39,9 +39,9 @@ class ModelRequest:
     top_p: float | None = None
     think: bool = False
     reasoning_effort: str = ""
-    session_id: str = ""  # some providers keep their prompt cache by it
-    working_dir: str = ""  # only the offline model looks at it
-    # Kept by who asks from one request to the next of a conversation that grows.
+    session_id: str = ""  # the key of the prompt cache at some providers
+    working_dir: str = ""  # only the offline model uses it
+    # The caller passes the same one in every request of a conversation, for ``encode_cache``.
     memo: dict[Hashable, Any] = field(default_factory=dict, repr=False, compare=False)
 
 
@@ -62,7 +62,7 @@ class ReasoningSigned:
 
 @dataclass(frozen=True, slots=True)
 class ToolCallStarted:
-    id: str  # unique in its reply; the wire makes one where the provider sends none
+    id: str  # unique in its reply; the wire generates one if the provider sends none
     name: str
 
 
@@ -79,7 +79,7 @@ class ToolCallFinished:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens of one reply. ``input`` does not include the cached ones."""
+    """The tokens of one reply. ``input`` excludes tokens from the cache."""
 
     input: int = 0
     output: int = 0
@@ -89,7 +89,7 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Stopped:
-    """The reply's regular end; always the last event, exactly once."""
+    """The regular end of a reply: always the last event, exactly once."""
 
     reason: FinishReason
     usage: Usage = field(default_factory=Usage)
@@ -97,7 +97,7 @@ class Stopped:
 
 @dataclass(frozen=True, slots=True)
 class Restarted:
-    """Made by the retries alone: forget this reply's parts, it begins anew."""
+    """The reply starts again, and its parts so far are void. Only the retries send it."""
 
     attempt: int
     reason: str
@@ -118,7 +118,7 @@ ModelEvent: TypeAlias = (
 
 class Provider(Protocol):
     def stream(self, request: ModelRequest) -> AsyncIterator[list[ModelEvent]]:
-        """One try. Ends with ``Stopped`` or raises ``agents.llm.errors.ModelError``.
+        """Makes one attempt. Ends with ``Stopped`` or raises ``agents.llm.errors.ModelError``.
 
         Closing the iterator (``aclose``, or cancelling its task) closes the
         connection at once.

@@ -1,7 +1,7 @@
-"""A conversation that grows, told again at each step: what was told before is kept encoded.
+"""Caches the encoded messages of a conversation, because every step sends all of them again.
 
-Without this a step would cost more and more, the longer its session. Only what no later message
-can change is kept: everything before the newest reply.
+Without the cache, a step's cost would grow with the length of its session. The cache holds only
+messages that no later message can change: those before the newest reply.
 """
 
 from __future__ import annotations
@@ -10,29 +10,30 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 from agents.llm.contract import ModelRequest
-from agents.llm.history import Repair, Turn, says_something
+from agents.llm.history import Repair, Turn, has_content
 from agents.llm.json_text import Encoded, dump
 from agents.turn.transcript import TurnMessage
 
 Json = dict[str, Any]
 AddTurn = Callable[[list[Any], Turn], None]
 
-# The newest of the kept messages stay readable: wires put their cache marks on them.
+# The newest cached messages are not serialized yet: wires put their cache marks on them.
 READABLE = 8
 
 
 def encode_incrementally(request: ModelRequest, key: Hashable, add_turn: AddTurn) -> list[Any]:
-    """The conversation as the wire's messages; the list and the newest messages are the caller's.
+    """Returns the conversation as the wire's messages.
 
-    ``key``: everything beside the messages that the encoding depends on. ``add_turn`` appends a
-    turn to the messages before it. Old messages may be fragments of JSON.
+    The caller may change the list and the newest messages. Old messages may be fragments of JSON.
+    ``key`` holds everything but the messages that the encoding depends on. ``add_turn`` appends a
+    turn to the messages before it.
     """
     kept: _CachedTurns | None = request.memo.get(key)
     if kept is None:
         kept = request.memo[key] = _CachedTurns()
-        return kept.told(request.messages, add_turn)
+        return kept.encoded(request.messages, add_turn)
     kept.freeze()
-    return kept.told(request.messages, add_turn)
+    return kept.encoded(request.messages, add_turn)
 
 
 class _CachedTurns:
@@ -42,12 +43,12 @@ class _CachedTurns:
     def _begin(self) -> None:
         self._first: TurnMessage | None = None
         self._newest: TurnMessage | None = None
-        self._count = 0  # messages that are kept
+        self._count = 0  # of cached messages
         self._repair = Repair()
         self._encoded: list[Any] = []
         self._frozen = 0
 
-    def told(self, messages: Sequence[TurnMessage], add_turn: AddTurn) -> list[Any]:
+    def encoded(self, messages: Sequence[TurnMessage], add_turn: AddTurn) -> list[Any]:
         if not self._is_longer_form(messages):
             self._begin()
         stable = newest_reply(messages)
@@ -61,7 +62,7 @@ class _CachedTurns:
         return self._encoded + newest
 
     def freeze(self) -> None:
-        """Old messages are sent as the bytes that they have been."""
+        """Serializes old messages, so that later requests send the same bytes again."""
         for index in range(self._frozen, len(self._encoded) - READABLE):
             self._encoded[index] = Encoded(dump(self._encoded[index]))
             self._frozen = index + 1
@@ -84,8 +85,8 @@ class _CachedTurns:
 
 
 def newest_reply(messages: Sequence[TurnMessage]) -> int:
-    """Its index; 0 where there is none. One that says nothing is left out, and divides nothing."""
+    """Returns the index of the newest reply, or 0. A reply without text or calls does not count."""
     for index in range(len(messages) - 1, -1, -1):
-        if says_something(messages[index]):
+        if has_content(messages[index]):
             return index
     return 0

@@ -1,7 +1,7 @@
-"""Reads a provider's error answer into a ``ModelError``.
+"""Reads a provider's error response into a ``ModelError``.
 
-Pure. Whatever it quotes is cut and scrubbed of keys first. By which words the
-known providers are understood stands in ``agents.llm.error_answers``.
+Pure. Text of the response is cut, and keys are removed, before an error quotes it. The
+expressions at the top match the error texts of the known providers.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 from urllib.parse import urlsplit
 
+from agents.config.providers.kinds import BY_NAME
 from agents.config.settings import ProviderSettings
 from agents.llm.errors import (
     BadRequest,
@@ -52,20 +53,7 @@ FILTERED = re.compile(
     r"content[_ ]filter|ResponsibleAIPolicyViolation|content management policy", re.IGNORECASE
 )
 LATER = re.compile(r"\btry again in (\d{1,6}(?:\.\d{1,6})?)(ms|s)\b")
-# By the provider's id, else by its type.
-VARIABLES = {
-    "openai": "OPENAI_API_KEY",
-    "openai-responses": "OPENAI_API_KEY",
-    "anthropic": "ANTHROPIC_API_KEY",
-    "gemini": "GEMINI_API_KEY",
-    "azure": "AZURE_OPENAI_API_KEY",
-    "bedrock": "AWS_BEARER_TOKEN_BEDROCK",
-    "openrouter": "OPENROUTER_API_KEY",
-    "groq": "GROQ_API_KEY",
-    "xai": "XAI_API_KEY",
-    "deepseek": "DEEPSEEK_API_KEY",
-}
-# What a provider calls its error in the middle of a stream, as the status it would have had.
+# The kinds of errors inside a stream, with the HTTP status of the same error before a stream.
 STATUS_BY_KIND = {
     "overloaded_error": 529,
     "api_error": 500,
@@ -102,7 +90,7 @@ QUOTE_LIMIT = 500
 
 KEY_LIKE = re.compile(
     r"\b(?:sk|pk|rk|xai|gsk|key)[-_][-\w*.]{8,}|\bAIza[-\w*]{8,}|\bBearer\s+[-\w*.]{8,}|"
-    # Google's and AWS' short-lived ones; AWS repeats a request whose signature is wrong.
+    # Short-lived keys of Google and AWS; AWS quotes a request whose signature is wrong.
     r"\bya29\.[-\w.]{8,}|\beyJ[-\w.]{16,}|\bA[KS]IA[0-9A-Z]{12,}|x-amz-security-token:\s*\S+",
     re.IGNORECASE,
 )
@@ -117,46 +105,49 @@ def error_for_answer(
     headers: Mapping[str, str],
     now: float,
 ) -> ModelError:
-    """For an answer that is not a stream. ``now`` is UNIX time, for a dated Retry-After."""
+    """Returns the error for a response that is not a stream.
+
+    ``now`` is UNIX time, for a Retry-After with a date.
+    """
     parsed = _parsed(body)
-    said, kind = _from_object(parsed) if parsed is not None else (_plain(body), "")
+    message, kind = _from_object(parsed) if parsed is not None else (_plain(body), "")
     wait = retry_after(headers, now)
     if wait is None and parsed is not None:
         wait = _retry_delay(parsed)
     minutes = wait is not None and wait <= LONGEST_PAUSE and kind != "insufficient_quota"
     if status == 429 and minutes:
-        # Some say "quota" of each minute's; who says when to come back means that one.
-        error: ModelError = _rate_limited(settings, scrub(settings, said))
+        # Some providers also call the limit of a minute "quota"; it comes with a retry time.
+        error: ModelError = _rate_limited(settings, scrub(settings, message))
     else:
-        error = _by_status(settings, model, status=status, said=said, kind=kind)
+        error = _by_status(settings, model, status=status, message=message, kind=kind)
     error.retry_after = wait
     return error
 
 
 def error_in_stream(settings: ProviderSettings, model: str, error: object) -> ModelError:
-    """For an error object that a provider sends in the middle of its stream."""
-    said, kind = _from_object({"error": error})
+    """Returns the error for an error object inside a stream."""
+    message, kind = _from_object({"error": error})
     code = error.get("code") if isinstance(error, dict) else None
     status = code if isinstance(code, int) and 400 <= code < 600 else STATUS_BY_KIND.get(kind)
     if status is not None:
-        told = _by_status(settings, model, status=status, said=said, kind=kind)
-        if isinstance(told, RateLimited) and (later := LATER.search(said)):
-            told.retry_after = float(later[1]) / (1000 if later[2] == "ms" else 1)
-        return told
-    if WINDOW.search(f"{kind} {said}"):
+        answer = _by_status(settings, model, status=status, message=message, kind=kind)
+        if isinstance(answer, RateLimited) and (later := LATER.search(message)):
+            answer.retry_after = float(later[1]) / (1000 if later[2] == "ms" else 1)
+        return answer
+    if WINDOW.search(f"{kind} {message}"):
         return window_error(model)
-    quote = scrub(settings, said)
-    return BrokenStream(f"{settings.name} broke off its reply: {quote}" if quote else "")
+    quote = scrub(settings, message)
+    return BrokenStream(f"{settings.name} ended its reply with an error: {quote}" if quote else "")
 
 
 LONGEST_PAUSE = 3_600.0
 
 
 def _by_status(
-    settings: ProviderSettings, model: str, *, status: int, said: str, kind: str
+    settings: ProviderSettings, model: str, *, status: int, message: str, kind: str
 ) -> ModelError:
-    quote = scrub(settings, said)
-    everything = f"{kind} {said}"
+    quote = scrub(settings, message)
+    everything = f"{kind} {message}"
     if status == 402 or (status in (400, 403, 429) and EMPTY_ACCOUNT.search(everything)):
         return QuotaExhausted(
             f"The account at {settings.name} has no credit left: {quote or 'payment required'}. "
@@ -172,7 +163,7 @@ def _by_status(
         )
     if status in (400, 403, 404, 422) and (status == 404 or UNKNOWN.search(everything)):
         return UnknownModel(
-            f"{settings.name} does not know the model '{model[:200]}'"
+            f"{settings.name} has no model '{model[:200]}'"
             f"{': ' + quote if quote else ''}. Check the model's id and base_url "
             f"({shown_url(settings.base_url)}) of provider '{settings.id}' in crush.json."
         )
@@ -186,16 +177,18 @@ def _by_status(
         )
     if 300 <= status < 400:
         return BadRequest(
-            f"{settings.name} redirects us away from {shown_url(settings.base_url)}; "
+            f"{settings.name} redirects requests for {shown_url(settings.base_url)} to another address; "
             f"set the final address as base_url of provider '{settings.id}' in crush.json."
         )
     return BadRequest(
-        f"bad request: {quote or f'the provider answered {status} and gives no reason'}"
+        f"bad request: {quote or f'the provider answered with status {status} and no reason'}"
     )
 
 
 def _rate_limited(settings: ProviderSettings, quote: str) -> RateLimited:
-    return RateLimited(f"{settings.name} asks us to slow down{': ' + quote if quote else '.'}")
+    return RateLimited(
+        f"{settings.name} limits the rate of requests{': ' + quote if quote else '. Try again later.'}"
+    )
 
 
 def window_error(model: str) -> ContextExhausted:
@@ -206,18 +199,19 @@ def window_error(model: str) -> ContextExhausted:
 
 
 def wrong_key(settings: ProviderSettings, quote: str = "") -> WrongKey:
-    variable = VARIABLES.get(settings.id) or VARIABLES.get(settings.kind)
+    kinds = [BY_NAME[name] for name in (settings.id, settings.kind) if name in BY_NAME]
+    variable = next((kind.key_variable for kind in kinds if kind.key_variable), "")
     where = f"api_key of provider '{settings.id}' in crush.json"
     remedy = f"Set {variable}, or {where}." if variable else f"Set {where}."
     if not settings.api_key:
-        return WrongKey(f"{settings.name} asks for an API key and none is set. {remedy}")
+        return WrongKey(f"{settings.name} needs an API key, and none is set. {remedy}")
     reason = f": {quote}" if quote else ""
     return WrongKey(f"{settings.name} refused the API key{reason}. {remedy}")
 
 
 def scrub(settings: ProviderSettings, text: str) -> str:
-    """One line of at most ``QUOTE_LIMIT`` characters without anything like a key."""
-    # A hostile answer is cut before the expressions see it, yet not through a key.
+    """Returns one line of at most ``QUOTE_LIMIT`` characters without anything like a key."""
+    # Bounds the time of the expressions. A key that is cut here lies far behind the quote.
     text = text[: QUOTE_LIMIT * 8]
     secrets = [settings.api_key, settings.api_key.removeprefix("Bearer ").strip()]
     secrets += settings.extra_headers.values()
@@ -230,7 +224,7 @@ def scrub(settings: ProviderSettings, text: str) -> str:
 
 
 def shown_url(url: str) -> str:
-    """Without user, password and query, which may hold keys."""
+    """Returns the address without user, password and query, which may hold keys."""
     try:
         parts = urlsplit(url)
         host, port = parts.hostname or "", parts.port
@@ -241,7 +235,7 @@ def shown_url(url: str) -> str:
 
 
 def retry_after(headers: Mapping[str, str], now: float) -> float | None:
-    """Seconds; from ``retry-after-ms`` or ``Retry-After`` as a number or a date."""
+    """Returns seconds from ``retry-after-ms`` or ``Retry-After``, a number or a date."""
     lowered = {name.lower(): value for name, value in headers.items()}
     millis = _number(lowered.get("retry-after-ms"))
     if millis is not None:
@@ -269,18 +263,18 @@ def _number(raw: str | None) -> float | None:
 
 
 def _parsed(body: bytes) -> Mapping[str, Any] | None:
-    """The object; of a list that Google answers with, its first."""
+    """Returns the JSON object, or the object in the list of one that Google sends."""
     return parse_object(body) or parse_object(body.strip().removeprefix(b"[").removesuffix(b"]"))
 
 
 def _plain(body: bytes) -> str:
     text = body[: QUOTE_LIMIT * 8].decode("utf-8", "replace")
-    # A page of HTML says nothing to people.
+    # An HTML page does not help the user.
     return "" if text.lstrip().startswith("<") else text
 
 
 def _retry_delay(parsed: Mapping[str, Any]) -> float | None:
-    """Google says in the body when to come back: ``"retryDelay": "3.5s"``."""
+    """Returns the retry delay that Google sends in the body: ``"retryDelay": "3.5s"``."""
     error = parsed.get("error")
     details = error.get("details") if isinstance(error, dict) else None
     for detail in details if isinstance(details, list) else ():
@@ -304,6 +298,6 @@ def _from_object(parsed: Mapping[str, Any]) -> tuple[str, str]:
         ),
         "",
     )
-    said = (error.get(name) for name in ("code", "type", "status"))
-    kind = next((name for name in said if isinstance(name, str) and name), "")
+    names = (error.get(name) for name in ("code", "type", "status"))
+    kind = next((name for name in names if isinstance(name, str) and name), "")
     return message, kind

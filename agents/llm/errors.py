@@ -1,119 +1,107 @@
-"""What can go wrong between us and a model, each kind with a stable code.
+"""The errors of model calls, each kind with a stable code.
 
-The message is a sentence for people and says what to do; it never holds a
-key. Knows no HTTP library: ``agents.llm.error_answers`` reads answers into
-these, ``agents.llm.retries`` decides by ``retryable`` and ``retry_after``.
+The message is a sentence for users with advice on what to do; it never holds a
+key. The errors depend on no HTTP library: ``agents.llm.error_answers`` reads responses
+into them, and ``agents.llm.retries`` uses ``retryable`` and ``retry_after``.
 """
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 
 class ModelError(Exception):
-    """The model could not answer."""
+    """A call of a model failed. ``default`` is the sentence where nothing more is known."""
 
-    code = "model_error"
+    code: ClassVar[str] = "model_error"
+    default: ClassVar[str] = "The model could not answer."
     retryable = False
 
     def __init__(
         self, sentence: str = "", *, retry_after: float | None = None, retryable: bool | None = None
     ) -> None:
-        self.sentence = sentence or (type(self).__doc__ or "")
-        self.retry_after = retry_after  # seconds the provider asked us to wait
+        self.sentence = sentence or self.default
+        self.retry_after = retry_after  # seconds, from the provider's Retry-After
         if retryable is not None:
             self.retryable = retryable
         super().__init__(self.sentence)
 
 
 class WrongKey(ModelError):
-    """The provider refused the API key."""
-
     code = "wrong_key"
+    default = "The provider refused the API key. Check it in the configuration."
 
 
 class QuotaExhausted(ModelError):
-    """The provider's account has no credit left."""
-
     code = "quota_exhausted"
+    default = "The provider's account has no credit left. Add credit, or choose another model."
 
 
 class UnknownModel(ModelError):
-    """The provider does not know this model."""
-
     code = "unknown_model"
+    default = "The provider has no model with this id. Check the id in the configuration."
 
 
 class UnusableModel(ModelError):
-    """The configured model cannot be used."""
-
     code = "unusable_model"
+    default = "The configured model cannot be used. Choose another model."
 
 
 class MissingPackage(ModelError):
-    """A package that this type of provider needs is not installed."""
-
     code = "missing_package"
+    default = "A package that this type of provider needs is not installed."
 
 
 class UnknownProviderKind(ModelError):
-    """There is no wire for this type of provider."""
-
     code = "unknown_provider_kind"
+    default = "This server does not support this type of provider."
 
 
 class ContextExhausted(ModelError):
-    """The conversation no longer fits into the model's context window."""
-
     code = "window_exhausted"
+    default = "The conversation no longer fits into the model's context window."
 
 
 class ContentFiltered(ModelError):
-    """The provider's content filter refused the prompt."""
-
     code = "content_filtered"
+    default = "The provider's content filter refused the prompt."
 
 
 class RateLimited(ModelError):
-    """The provider asks us to slow down."""
-
     code = "rate_limited"
+    default = "The provider limits the rate of requests. Try again later."
     retryable = True
 
 
 class Overloaded(ModelError):
-    """The provider is overloaded or failing."""
-
     code = "overloaded"
+    default = "The provider is overloaded or failing. Try again later."
     retryable = True
 
 
 class BadRequest(ModelError):
-    """The provider does not accept this request."""
-
     code = "bad_request"
+    default = "The provider does not accept this request."
 
 
 class BrokenStream(ModelError):
-    """The model's reply broke off."""
-
     code = "broken_stream"
+    default = "The model's reply ended before it was complete."
     retryable = True
 
 
 class Silent(ModelError):
-    """The provider went silent."""
-
     code = "silent"
+    default = "The provider sent nothing for too long."
     retryable = True
 
 
 class Unreachable(ModelError):
-    """The provider cannot be reached."""
-
     code = "unreachable"
+    default = "The provider cannot be reached. Check its address and the network."
     retryable = True
 
 
 class ReplyTooLarge(ModelError):
-    """The model's reply is larger than a message may be."""
-
     code = "reply_too_large"
+    default = "The model's reply is larger than a message may be."

@@ -1,7 +1,7 @@
-"""Repairs a transcript into what every provider accepts.
+"""Repairs a transcript so that every provider accepts it.
 
 Pure. A stored conversation may be cut anywhere: calls without results, results
-without calls, replies without words, the same id twice. Providers refuse all of
+without calls, replies without text, the same id twice. Providers refuse all of
 these. The result is a list of turns in which every call has exactly one result.
 """
 
@@ -39,7 +39,7 @@ class UserTurn:
 
 @dataclass(frozen=True, slots=True)
 class AssistantTurn:
-    """Calls and results correspond one to one, in order; inputs are JSON objects."""
+    """A reply and its results: one result for each call, in order; inputs are JSON objects."""
 
     parts: tuple[Text | Reasoning | ToolCall, ...]
     results: tuple[ToolResult, ...]
@@ -55,21 +55,20 @@ Turn = UserTurn | AssistantTurn
 
 
 def repaired(messages: Sequence[TurnMessage]) -> list[Turn]:
-    """The turns, beginning with the user; system messages are left to ``system_of``."""
+    """Returns the turns, beginning with the user; ``system_of`` handles system messages."""
     repair = Repair()
     repair.take(messages, 0, len(messages))
     return repair.ended()
 
 
 class Repair:
-    """A transcript repaired piece by piece, as it grows.
+    """Repairs a transcript piece by piece, as it grows.
 
-    What was taken is final once a reply stands behind it: only then is it known which results
-    and which words of the user follow.
+    Messages are final once a reply follows them: until then, more results and prompts can come.
     """
 
     def __init__(self, after: Repair | None = None) -> None:
-        """``after``: goes on where that one has come to, and leaves it as it is."""
+        """``after``: a repair to continue from, which stays unchanged."""
         self.turns: list[Turn] = []
         self._last = after.last if after is not None else None
         self._used: set[str] = set()  # ids of calls
@@ -94,13 +93,13 @@ class Repair:
                 self._append_user(message.parts)
 
     def ended(self) -> list[Turn]:
-        """What was taken, with a last turn that a model can answer."""
+        """Returns the turns; the last one is a turn that a model can answer."""
         if self.last is None or _is_finished_reply(self.last):
             self.turns.append(UserTurn((Text("Please go on."),)))
         return self.turns
 
     def _append_reply(self, reply: AssistantTurn) -> None:
-        """Never first, and never behind another reply that nobody answered."""
+        """Appends a reply, after a prompt if it would be first or follow another finished reply."""
         if self.last is None:
             self.turns.append(UserTurn((Text("(The conversation goes on.)"),)))
         elif _is_finished_reply(self.last):
@@ -108,14 +107,14 @@ class Repair:
         self.turns.append(reply)
 
     def _append_user(self, parts: Iterable[Part]) -> None:
-        """Prompts that were folded in one after the other become one turn."""
-        told = tuple(part for part in parts if not isinstance(part, Text) or part.text.strip())
-        if not told:
+        """Appends a prompt; consecutive prompts become one turn."""
+        kept = tuple(part for part in parts if not isinstance(part, Text) or part.text.strip())
+        if not kept:
             return
         if self.turns and isinstance(self.turns[-1], UserTurn):
-            self.turns[-1] = UserTurn((*self.turns[-1].parts, *told))
+            self.turns[-1] = UserTurn((*self.turns[-1].parts, *kept))
         else:
-            self.turns.append(UserTurn(told))
+            self.turns.append(UserTurn(kept))
 
     def _unique_id(self, raw: str) -> str:
         base = re.sub(r"[^a-zA-Z0-9_-]", "_", raw)[:ID_LIMIT] or "call"
@@ -128,8 +127,8 @@ class Repair:
         return unique
 
 
-def says_something(message: TurnMessage) -> bool:
-    """Whether a reply becomes a turn: reasoning alone is none."""
+def has_content(message: TurnMessage) -> bool:
+    """Whether a message is a reply with text or calls; reasoning alone does not count."""
     return message.role is Role.ASSISTANT and any(
         isinstance(part, ToolCall) or (isinstance(part, Text) and part.text.strip() != "")
         for part in message.parts
@@ -141,13 +140,13 @@ def _is_finished_reply(turn: Turn) -> bool:
 
 
 def system_of(system: str, messages: Iterable[TurnMessage]) -> str:
-    """The system prompt with the system messages of the transcript."""
-    said = [plain_text(message.parts) for message in messages if message.role is Role.SYSTEM]
-    return "\n\n".join(text for text in (system, *said) if text.strip())
+    """Returns the system prompt followed by the system messages of the transcript."""
+    texts = [plain_text(message.parts) for message in messages if message.role is Role.SYSTEM]
+    return "\n\n".join(text for text in (system, *texts) if text.strip())
 
 
 def _results_after(messages: Sequence[TurnMessage], index: int) -> dict[str, deque[ToolResult]]:
-    """Results up to the next reply, also behind a prompt that was folded in meanwhile."""
+    """Returns the results up to the next reply, including those after a folded prompt."""
     found: dict[str, deque[ToolResult]] = defaultdict(deque)
     for later in range(index + 1, len(messages)):
         message = messages[later]
@@ -179,7 +178,7 @@ def _assistant_turn(
         elif isinstance(part, Reasoning) or (isinstance(part, Text) and part.text.strip()):
             parts.append(part)
     if not any(isinstance(part, Text | ToolCall) for part in parts):
-        return None  # reasoning alone is no reply
+        return None  # reasoning alone is not a reply
     return AssistantTurn(tuple(parts), tuple(results), message.provider, message.model)
 
 

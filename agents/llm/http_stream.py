@@ -1,7 +1,7 @@
 """One streamed request: posts a body, reads events, yields a batch for each read.
 
-Owns what can go wrong on the way (connecting, silence, answers that are no
-stream) and says it as a ``ModelError``. Knows no dialect: a decoder does.
+Turns connection errors, timeouts and responses that are not streams into a
+``ModelError``. A decoder handles the dialect.
 """
 
 from __future__ import annotations
@@ -9,17 +9,18 @@ from __future__ import annotations
 import asyncio
 import io
 import time
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from functools import partial
+from typing import Protocol, TypedDict, Unpack
 
 import aiohttp
 from yarl import URL
 
 from agents.config.settings import ProviderSettings
 from agents.llm.connections import CONNECT_SECONDS, session, settle
-from agents.llm.contract import SILENCE_SECONDS, ModelEvent, Stopped, TextDelta
-from agents.llm.error_answers import error_for_answer, shown_url
+from agents.llm.contract import IDLE_SECONDS, ModelEvent, Stopped, TextDelta
+from agents.llm.error_answers import error_for_answer, error_in_stream, shown_url
 from agents.llm.errors import (
     BadRequest,
     BrokenStream,
@@ -28,25 +29,25 @@ from agents.llm.errors import (
     Silent,
     Unreachable,
 )
-from agents.llm.read_batching import gathering_here
+from agents.llm.http_request import proxy_for
 from agents.llm.sse_lines import SseLines
 from workspaces.log.parts import FinishReason
 
-LOOKS = 4  # within the time allowed: so much later than it, at most, silence is noticed
+LOOKS = 4  # checks per idle timeout: it is noticed at most a quarter of it late
 
 
-class SilenceWatch:
-    """From its making to ``stop``: silence is a ``TimeoutError`` of whoever reads the body."""
+class IdleWatch:
+    """Makes the body's reader raise ``TimeoutError`` if the provider is silent before ``stop``."""
 
-    __slots__ = ("_content", "_heard", "_loop", "_pause", "_quiet_looks", "_timer")
+    __slots__ = ("_content", "_idle_checks", "_loop", "_pause", "_received", "_timer")
 
     def __init__(self, response: aiohttp.ClientResponse, seconds: float) -> None:
         connection = response.connection
         if connection is not None and connection.protocol is not None:
-            connection.protocol.read_timeout = None  # its next request sets its own
+            connection.protocol.read_timeout = None  # the next request on it sets its own
         self._content = response.content
-        self._heard = self._content.total_bytes
-        self._quiet_looks = 0
+        self._received = self._content.total_bytes
+        self._idle_checks = 0
         self._pause = seconds / LOOKS
         self._loop = asyncio.get_running_loop()
         self._timer = self._loop.call_later(self._pause, self._look)
@@ -55,17 +56,17 @@ class SilenceWatch:
         self._timer.cancel()
 
     def _look(self) -> None:
-        heard = self._content.total_bytes
-        self._quiet_looks = self._quiet_looks + 1 if heard == self._heard else 0
-        self._heard = heard
-        if self._quiet_looks < LOOKS:
+        received = self._content.total_bytes
+        self._idle_checks = self._idle_checks + 1 if received == self._received else 0
+        self._received = received
+        if self._idle_checks < LOOKS:
             self._timer = self._loop.call_later(self._pause, self._look)
         else:
             self._content.set_exception(TimeoutError())
 
 
 ERROR_BODY_LIMIT = 64 * 1024
-LARGE_BODY = 512 * 1024  # aiohttp wants larger ones as a file
+LARGE_BODY = 512 * 1024  # larger bodies are sent as a file: aiohttp warns about large bytes
 
 
 class Decoder(Protocol):
@@ -77,7 +78,7 @@ class Decoder(Protocol):
 
 
 class Framing(Protocol):
-    """Cuts the bytes of an answer into the data of its events."""
+    """Splits the bytes of a response into the data of its events."""
 
     def feed(self, chunk: bytes) -> list[bytes]: ...
 
@@ -86,7 +87,7 @@ class Framing(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Post:
-    """What is asked, and whom."""
+    """One request and its provider."""
 
     settings: ProviderSettings
     model: str
@@ -94,25 +95,65 @@ class Post:
     headers: Mapping[str, str] = field(repr=False)
     body: bytes = field(repr=False)
     proxy: str | None = field(default=None, repr=False)
-    silence_seconds: float = SILENCE_SECONDS
-    is_signed: bool = False  # the address goes out exactly as it was signed
+    idle_seconds: float = IDLE_SECONDS
+    is_signed: bool = False  # the address is sent exactly as it was signed
+
+
+class WireOptions(TypedDict, total=False):
+    env: Mapping[str, str]  # the workspace's, which may name proxies
+    idle_seconds: float
+
+
+class HttpWire:
+    """What all wires over HTTP have in common: a provider, and how to request a reply from it."""
+
+    def __init__(self, settings: ProviderSettings, **options: Unpack[WireOptions]) -> None:
+        self._settings = settings
+        self._env = options.get("env", {})
+        self._idle_seconds = options.get("idle_seconds", IDLE_SECONDS)
+
+    def _request(
+        self,
+        model: str,
+        url: str,
+        headers: Mapping[str, str],
+        body: bytes,
+        decoder: Callable[[Callable[[object], ModelError]], Decoder],
+        *,
+        framing: Framing | None = None,
+        is_signed: bool = False,
+    ) -> AsyncGenerator[list[ModelEvent], None]:
+        """Streams one reply. ``decoder`` gets what makes an error of the stream a ``ModelError``."""
+        post = Post(
+            settings=self._settings,
+            model=model,
+            url=url,
+            headers=headers,
+            body=body,
+            proxy=proxy_for(url, self._env),
+            idle_seconds=self._idle_seconds,
+            is_signed=is_signed,
+        )
+        error_for = partial(error_in_stream, self._settings, model)
+        return stream_events(post, decoder(error_for), framing)
 
 
 async def stream_events(
     post: Post, decoder: Decoder, framing: Framing | None = None
 ) -> AsyncGenerator[list[ModelEvent], None]:
-    """Ends with ``Stopped`` or raises ``ModelError``. Closing it closes the connection."""
+    """Yields batches of events; ends with ``Stopped`` or raises ``ModelError``.
+
+    Closing the generator closes the connection.
+    """
     response = await _open(post)
-    silence: SilenceWatch | None = None
-    gathering = gathering_here()
-    gathering.streams += 1
+    idle_watch: IdleWatch | None = None
     try:
         await _refuse_what_is_no_stream(post, response)
-        silence = SilenceWatch(response, post.silence_seconds)
+        idle_watch = IdleWatch(response, post.idle_seconds)
         lines = framing or SseLines()
         body, cut, decode = response.content, lines.feed, decoder.feed
         while not decoder.stopped:
-            chunk = await gathering.read(body)
+            chunk = await body.readany()
             batch: list[ModelEvent] = []
             try:
                 for data in cut(chunk) if chunk else lines.finish():
@@ -121,12 +162,12 @@ async def stream_events(
                     batch += decoder.end()
             except ModelError:
                 if batch:
-                    yield batch  # what was said before it broke is shown all the same
+                    yield batch  # the events before the error are still shown
                 raise
             if batch:
                 yield batch
     except ContentFiltered as error:
-        # A refusal, only said before the reply instead of in it.
+        # The same refusal as inside a reply, sent before the reply.
         yield [TextDelta(error.sentence), Stopped(FinishReason.CONTENT_FILTER)]
     except TimeoutError:
         raise _silent(post) from None
@@ -134,9 +175,8 @@ async def stream_events(
         name = post.settings.name
         raise BrokenStream(f"The connection to {name} broke in the middle of a reply.") from None
     finally:
-        gathering.streams -= 1
-        if silence is not None:
-            silence.stop()
+        if idle_watch is not None:
+            idle_watch.stop()
         if decoder.stopped:
             settle(response)
         else:
@@ -147,9 +187,9 @@ async def _open(post: Post) -> aiohttp.ClientResponse:
     data = post.body if len(post.body) < LARGE_BODY else io.BytesIO(post.body)
     timeout = aiohttp.ClientTimeout(
         total=None,
-        connect=CONNECT_SECONDS * 3,  # with the name's lookup, which has no limit of its own
+        connect=CONNECT_SECONDS * 3,  # includes the DNS lookup, which has no limit of its own
         sock_connect=CONNECT_SECONDS,
-        sock_read=post.silence_seconds,
+        sock_read=post.idle_seconds,
     )
     where = f"{post.settings.name} at {shown_url(post.settings.base_url)}"
     try:
@@ -159,7 +199,7 @@ async def _open(post: Post) -> aiohttp.ClientResponse:
             headers=post.headers,
             proxy=post.proxy,
             timeout=timeout,
-            # A redirect would carry the key to whoever it names.
+            # A redirect would send the key to another host.
             allow_redirects=False,
         )
     except aiohttp.ClientConnectorCertificateError:
@@ -178,7 +218,7 @@ async def _open(post: Post) -> aiohttp.ClientResponse:
             f"{where} cannot be reached ({reason}). Is it running, and is base_url right?"
         ) from None
     except (aiohttp.InvalidURL, ValueError):
-        # Not quoted: an address may hold a key.
+        # The error does not quote the address, which may hold a key.
         raise BadRequest(
             f"bad request: base_url of provider '{post.settings.id}' in crush.json, or the proxy "
             "in the environment, is not a URL."
@@ -220,6 +260,6 @@ async def _read_at_most(response: aiohttp.ClientResponse, limit: int) -> bytes:
 
 def _silent(post: Post) -> Silent:
     return Silent(
-        f"{post.settings.name} sent nothing for {post.silence_seconds:g} s, so the request was "
+        f"{post.settings.name} sent nothing for {post.idle_seconds:g} s, so the request was "
         "given up."
     )

@@ -1,7 +1,7 @@
-"""Reads JSON that a provider or a model wrote; never raises, never trusts.
+"""Reads untrusted JSON of a provider or a model without raising; writes request bodies.
 
-Pure. orjson first; only where it refuses half of a surrogate pair (some
-servers cut an emoji in two) the slower standard parser has a go.
+Pure. Uses orjson first. The slower standard parser reads what orjson refuses: a lone
+surrogate, from servers that cut an emoji in two.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import orjson
 
 
 def parse_object(text: bytes | str) -> dict[str, Any] | None:
-    """The object, or ``None`` if this is no JSON object."""
+    """Returns the object, or ``None`` if the text is not a JSON object."""
     try:
         value = orjson.loads(text)
     except orjson.JSONDecodeError:
@@ -33,7 +33,7 @@ def _with_halves_of_pairs(text: bytes | str) -> object:
 
 
 class Encoded:
-    """A piece of a request's body that is JSON already. Unlike orjson's own it can be read."""
+    """A serialized piece of a request's body. Unlike orjson's ``Fragment`` it can be read."""
 
     __slots__ = ("contents",)
 
@@ -42,10 +42,10 @@ class Encoded:
 
 
 def dump(value: object) -> bytes:
-    """For a request's body: never refuses a string, whatever is in it."""
+    """Serializes a request's body; accepts every string."""
     try:
         return orjson.dumps(value, default=_as_fragment)
-    except TypeError:  # half of a surrogate pair, or a number beyond 64 bits
+    except TypeError:  # a lone surrogate, or a number beyond 64 bits
         return json.dumps(value, ensure_ascii=False, default=_thawed).encode("utf-8", "replace")
 
 
@@ -65,11 +65,11 @@ def text_or_empty(value: object) -> str:
     return value if isinstance(value, str) else ""
 
 
-MOST_TOKENS = 2_000_000_000  # no honest count is larger, and it fits every column
+MOST_TOKENS = 2_000_000_000  # more than any real count, and within every column's range
 
 
 def count_or_zero(value: object) -> int:
-    """A count of tokens as providers send them: an integer, bounded, else 0."""
+    """Returns a provider's count of tokens as a bounded integer, or 0 if it is not one."""
     if isinstance(value, bool) or not isinstance(value, int):
         return 0
     return min(max(value, 0), MOST_TOKENS)

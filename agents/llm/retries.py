@@ -1,7 +1,7 @@
-"""When a model is asked again, and after what pause.
+"""Retries a model request, with pauses.
 
-The policy is pure; ``stream_with_retries`` performs it with a given sleep. The
-reply of a try that failed is void: ``Restarted`` says so before the next begins.
+The policy is pure; ``stream_with_retries`` applies it with a given sleep. The
+reply of a failed attempt is void: ``Restarted`` precedes the next attempt.
 """
 
 from __future__ import annotations
@@ -12,26 +12,29 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 
 from agents.llm.contract import ModelEvent, ModelRequest, Provider, Restarted, Stopped
 from agents.llm.errors import BrokenStream, ModelError
+from workspaces.backoff import pause_after
 
 MOST_TRIES = 6
 FIRST_PAUSE_SECONDS = 0.5
 LONGEST_PAUSE_SECONDS = 30.0
-LONGEST_RETRY_AFTER_SECONDS = 120.0  # who asks for more is told to the user instead
+LONGEST_RETRY_AFTER_SECONDS = 120.0  # a longer one is reported to the user instead
 
 
 def delay_before_retry(
     error: ModelError, attempt: int, random: Callable[[], float]
 ) -> float | None:
-    """Seconds until the next try, ``None`` to give up.
+    """Returns the seconds until the next attempt, or ``None`` to give up.
 
-    ``attempt`` counts the tries that failed, from 1; ``random`` draws from 0 to 1.
-    The pauses double, each between half and the whole of its length, so that many
-    runs that failed together do not return together. A provider's Retry-After is
-    the least, never shortened.
+    ``attempt`` counts the failed attempts, from 1; ``random`` returns a number from 0 to 1.
+    Pauses double. Each lasts between half and all of its length, so that runs that
+    failed together do not retry together. A pause is never shorter than the provider's
+    Retry-After.
     """
     if not error.retryable or attempt >= MOST_TRIES:
         return None
-    longest = min(FIRST_PAUSE_SECONDS * 2.0 ** (attempt - 1), LONGEST_PAUSE_SECONDS)
+    longest = pause_after(
+        attempt, first_seconds=FIRST_PAUSE_SECONDS, limit_seconds=LONGEST_PAUSE_SECONDS
+    )
     pause = longest * (0.5 + random() / 2)
     if error.retry_after is None:
         return pause
@@ -47,15 +50,15 @@ async def stream_with_retries(
     sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
     random: Callable[[], float] = _random.random,
 ) -> AsyncGenerator[list[ModelEvent], None]:
-    """Ends with ``Stopped`` or raises the last try's ``ModelError``.
+    """Yields batches of events; ends with ``Stopped`` or raises the last ``ModelError``.
 
-    Before each pause it yields ``[Restarted]``: what came before is void.
+    Before each pause it yields ``[Restarted]``: the events before it are void.
     """
     attempt = 0
     while True:
         stream = provider.stream(request)
         try:
-            # One loop and no generator around this one: each word passes here.
+            # One plain loop without a wrapping generator: every event passes here.
             async for batch in stream:
                 yield batch
                 if batch and type(batch[-1]) is Stopped:

@@ -1,4 +1,4 @@
-"""An incremental reader of server-sent events: bytes in, whole data fields out.
+"""An incremental reader of server-sent events: returns complete data fields.
 
 Pure. Only ``data`` matters to model wires: every provider repeats the event's
 name inside the JSON. The result does not depend on where the network cut the
@@ -16,15 +16,15 @@ BOM = b"\xef\xbb\xbf"
 class SseLines:
     def __init__(self, *, limit: int = EVENT_LIMIT) -> None:
         self._limit = limit
-        self._rest: list[bytes] = []  # pieces of a line that has not ended
+        self._rest: list[bytes] = []  # pieces of an unfinished line
         self._rest_size = 0
-        self._data: list[bytes] = []  # data lines of an event that has not ended
+        self._data: list[bytes] = []  # data lines of an unfinished event
         self._data_size = 0
         self._after_cr = False
         self._begun = False
 
     def feed(self, chunk: bytes) -> list[bytes]:
-        """The data of each event that ended in this chunk. Raises ``BrokenStream``."""
+        """Returns the data of each event that ended in this chunk. Raises ``BrokenStream``."""
         if self._after_cr or b"\r" in chunk:
             chunk = self._with_plain_ends(chunk)
         elif self._is_one_event(chunk):
@@ -65,11 +65,11 @@ class SseLines:
         return done
 
     def finish(self) -> list[bytes]:
-        """What a server left without its last blank line, as many forget it."""
+        """Returns the data of a last event without a blank line, which many servers omit."""
         return self.feed(b"\n\n")
 
     def _is_one_event(self, chunk: bytes) -> bool:
-        """Whether the chunk is a whole event of one line: almost every word is."""
+        """Whether the chunk is exactly one event of one line, as almost every chunk is."""
         return (
             not self._rest
             and not self._data
@@ -80,7 +80,7 @@ class SseLines:
         )
 
     def _add(self, value: bytes) -> None:
-        # The empty lines of a hostile event are counted as well.
+        # Counts empty lines too, so that a hostile event of empty lines is bounded.
         self._data_size += len(value) + 1
         if self._data_size > self._limit:
             raise BrokenStream("The provider sent an event that is too large.")
@@ -97,6 +97,6 @@ class SseLines:
         if not chunk:
             return chunk
         if self._after_cr and chunk[0] == 10:
-            chunk = chunk[1:]  # the second half of a CR LF that was cut in two
+            chunk = chunk[1:]  # the LF of a CR LF that two chunks share
         self._after_cr = chunk.endswith(b"\r") if chunk else False
         return chunk.replace(b"\r\n", b"\n").replace(b"\r", b"\n")

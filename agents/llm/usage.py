@@ -1,7 +1,11 @@
-"""What a reply costs. Pure: prices come with the model, tokens with the reply."""
+"""The tokens and the cost of one model request. Pure.
+
+The cost is computed from the model's prices.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from fractions import Fraction
 from math import isfinite
 
@@ -11,8 +15,31 @@ from agents.llm.contract import Usage
 PER = 1_000_000
 
 
+@dataclass(frozen=True, slots=True)
+class RequestUsage:
+    """What one model request has used, as far as its provider reports it."""
+
+    provider: str = ""
+    model: str = ""
+    tokens: Usage = field(default_factory=Usage)
+    cost: float = 0.0
+
+    @property
+    def prompt_tokens(self) -> int:
+        """The tokens of the request, with those from the provider's cache."""
+        return self.tokens.input + self.tokens.cache_read + self.tokens.cache_write
+
+    @property
+    def completion_tokens(self) -> int:
+        return self.tokens.output
+
+    @property
+    def is_known(self) -> bool:
+        return bool(self.prompt_tokens or self.completion_tokens or self.cost)
+
+
 def cost_of(usage: Usage, model: ModelInfo) -> float:
-    """In the currency of the prices; exact up to the last rounding to a float.
+    """Returns the cost in the currency of the prices, exact until one final rounding.
 
     In the catalogue ``in_cached`` is the price of writing the provider's prompt
     cache and ``out_cached`` the price of reading it.
@@ -27,5 +54,5 @@ def cost_of(usage: Usage, model: ModelInfo) -> float:
 
 
 def _price(price: float) -> Fraction:
-    # By its digits: 0.15 means the decimal that was written, not the nearest binary.
+    # From its digits: 0.15 means the decimal number, not the nearest binary one.
     return Fraction(str(price)) if isfinite(price) and price > 0 else Fraction(0)

@@ -6,6 +6,7 @@ The run is durable when this returns, even if the client has left.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,13 +14,35 @@ import orjson
 
 from agents.models import RunKind
 from agents.runs import nudges
-from agents.runs.rows import PROMPT_SHOWN_CHARS, NewRun, insert_run, run_facts
+from agents.runs.history.rollback import finish_rollbacks, require_no_command
+from agents.runs.objects.run_objects import PROMPT_SHOWN_CHARS, run_facts
+from agents.runs.prompting.queue import (
+    QueueLimits,
+    current_run,
+    make_room_in_front,
+    require_room,
+    stop_run,
+)
+from agents.runs.rows import (
+    NewRun,
+    RunRow,
+    author_json,
+    find_run_id,
+    insert_run,
+    read_runs,
+)
+from agents.states import RunOutcome, Strategy
+from agents.turn.options import NO_OPTIONS, RunOptions
+from people.actions.audit import DONE, Act, record
+from workspaces.access import Actor, author_of
 from workspaces.actions.claims import only_client, require_unretired
-from workspaces.actions.sessions import read_session, tell_session
+from workspaces.actions.sessions import read_session, store_work
 from workspaces.log.attached_data import store_attached
 from workspaces.log.errors import (
-    QueueFull,
     RunIdTaken,
+    RunNotRepeatable,
+    RunUnknown,
+    SessionBusy,
     SessionUnknown,
     ShuttingDown,
     WorkspaceUnknown,
@@ -44,17 +67,28 @@ class Prompt:
     text: str
     run_id: str | None = None
     attachments: tuple[PromptAttachment, ...] = ()
+    strategy: Strategy = Strategy.ENQUEUE
+    options: RunOptions = NO_OPTIONS
 
     def digest(self) -> str:
-        """Two prompts with the same digest are the same request."""
-        body = [self.session_id, self.text]
+        """Returns a digest that is equal for two identical requests."""
+        body: list[Any] = [self.session_id, self.text]
         for a in self.attachments:
             body += [a.file_path, a.file_name, a.mime_type, a.content]
+        if self.strategy is not Strategy.ENQUEUE:
+            body.append({"strategy": self.strategy.value})
+        if self.options:
+            body.append({"options": self.options.to_wire()})
         return hashlib.sha256(orjson.dumps(body)).hexdigest()
 
     @property
+    def replaces(self) -> bool:
+        """Whether it ends the running turn."""
+        return self.strategy in {Strategy.INTERRUPT, Strategy.ROLLBACK}
+
+    @property
     def size(self) -> int:
-        """Bytes that it takes while it waits; nearly, where names are not ASCII."""
+        """Returns the bytes that the prompt takes in the queue; approximate for non-ASCII names."""
         return len(self.text.encode()) + sum(
             len(a.content) + len(a.file_path) + len(a.file_name) + len(a.mime_type)
             for a in self.attachments
@@ -68,18 +102,32 @@ class Prompt:
 
 
 @dataclass(frozen=True, slots=True)
-class QueueLimits:
-    """What may wait in one session. The first prompt that waits is accepted whatever its size."""
+class ParentCall:
+    """The tool call that waits for a delegated run, and what it gives the run besides a prompt."""
 
-    prompts: int
-    size: int  # bytes
+    run_key: int
+    call_id: str
+    working_dir: str
+    role: str
+    author: Mapping[str, Any] | None  # who sent the prompt of the run that waits
+    options: RunOptions = NO_OPTIONS  # of the same prompt
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """The run of a prompt, which may have been accepted before."""
+
+    key: int
+    is_new: bool = True
+    stopped: int | None = None  # the run that it ended, if its worker must abort it
+    rolls_back: bool = False  # and that has ended, so that it can be undone
 
 
 _is_refusing: list[bool] = []
 
 
 def refuse_prompts(is_refusing: bool) -> None:
-    """While the only server on its data stops: what it accepted now would wait for its next start."""
+    """Refuses prompts while the only server on its data stops: they would wait for a restart."""
     _is_refusing[:] = [True] if is_refusing else []
 
 
@@ -89,135 +137,262 @@ async def accept(
     *,
     limits: QueueLimits | None = None,
     client_id: str = "",
-) -> None:
-    """Writes the run, then wakes the workers. The same ``run_id`` again is the same run.
+    actor: Actor | None = None,
+) -> Accepted:
+    """Writes the run, then nudges the workers. A repeated ``run_id`` is the same run.
 
-    Raises what ``accept_prompt`` does.
+    Raises the same as ``accept_run``.
     """
+    return await accept_by(
+        workspace_id,
+        lambda tx: accept_run(
+            tx, workspace_id, prompt, limits=limits, client_id=client_id, actor=actor
+        ),
+    )
+
+
+async def accept_by(workspace_id: str, job: Callable[[Transaction], Accepted]) -> Accepted:
+    """Writes the run that the job accepts, then nudges the workers."""
     if _is_refusing:
         raise ShuttingDown
-    await writer.write(
-        workspace_id,
-        lambda tx: accept_prompt(tx, workspace_id, prompt, limits=limits, client_id=client_id),
-    )
+    # First: with two readers, they would delay the answer by 0.1 of 1.1 ms (`python -m tests.bench
+    # --figure turns`).
+    accepted = await writer.write(workspace_id, job, is_answered_first=True)
+    if accepted.stopped is not None:
+        await nudges.nudge_withdrawn([accepted.stopped])
     await nudges.nudge_accepted()
+    if accepted.rolls_back:
+        await finish_rollbacks()
+    return accepted
 
 
 async def summarize(
-    workspace_id: str, session_id: str, *, limits: QueueLimits | None = None
+    workspace_id: str,
+    session_id: str,
+    *,
+    limits: QueueLimits | None = None,
+    actor: Actor | None = None,
 ) -> None:
-    """A run that replaces the session's conversation by a summary of it."""
+    """Accepts a run that replaces the session's conversation by a summary of it."""
     if _is_refusing:
         raise ShuttingDown
     if await writer.write(
-        workspace_id, lambda tx: accept_summary(tx, workspace_id, session_id, limits=limits)
+        workspace_id,
+        lambda tx: accept_summary(tx, workspace_id, session_id, limits=limits, actor=actor),
     ):
         await nudges.nudge_accepted()
 
 
 def accept_summary(
-    tx: Transaction, workspace_id: str, session_id: str, *, limits: QueueLimits | None = None
+    tx: Transaction,
+    workspace_id: str,
+    session_id: str,
+    *,
+    limits: QueueLimits | None = None,
+    actor: Actor | None = None,
 ) -> bool:
-    """``False`` where nothing was said that could be summarised."""
+    """Stores the run; returns ``False`` if the session has no messages to summarise."""
     if not read_session(tx, workspace_id, session_id)["message_count"]:
         return False
-    accept_prompt(tx, workspace_id, Prompt(session_id, ""), kind=RunKind.SUMMARY, limits=limits)
+    summary = Prompt(session_id, "")
+    accept_prompt(tx, workspace_id, summary, kind=RunKind.SUMMARY, limits=limits, actor=actor)
     return True
 
 
-def accept_prompt(
+def accept_run(
     tx: Transaction,
     workspace_id: str,
     prompt: Prompt,
     *,
     kind: RunKind = RunKind.PROMPT,
-    needs_open: bool = True,
+    delegated_by: ParentCall | None = None,
     limits: QueueLimits | None = None,
     client_id: str = "",
-) -> int:
-    """Returns the run's key.
+    actor: Actor | None = None,
+    retry_of: int | None = None,
+) -> Accepted:
+    """Stores the run, and ends the one that it interrupts.
 
-    Raises ``QueueFull``, ``RunIdTaken``, ``SessionUnknown``, ``WorkspaceUnknown``.
+    Raises ``QueueFull``, ``RunIdTaken``, ``SessionBusy``, ``SessionUnknown``, ``WorkspaceUnknown``
+    and ``ClientRetired``.
 
-    ``client_id``: who sends it. Without one it is the workspace's only client, if there is
-    just one. Raises ``ClientRetired``.
-
-    A run that another one sends for needs nobody to be attached.
+    ``client_id``: the sender. Without one it is the workspace's only client, if there is
+    just one. ``delegated_by``: the call that waits for the run, which needs no open workspace.
     """
+    is_busy, last_accept = _require_session(
+        tx, workspace_id, prompt.session_id, is_delegated=delegated_by is not None
+    )
+    if prompt.run_id is not None:
+        known = find_run_id(tx, workspace_id, prompt.run_id)
+        if known is not None:
+            if known.body_digest != prompt.digest():
+                raise RunIdTaken
+            return Accepted(known.key, is_new=False)
+    if is_busy:
+        _require_possible(tx, prompt, limits)
+    if kind is RunKind.PROMPT:
+        client_id = client_id or only_client(tx, workspace_id)
+    if prompt.run_id is not None:
+        # If the client retired while the request was under way, no client waits for the run.
+        require_unretired(tx, client_id)
+    attached = store_attached(tx.cursor, workspace_id, prompt.attached_parts(), now=tx.now)
+    replaced = current_run(tx, prompt.session_id) if is_busy and prompt.replaces else None
+    run = NewRun(
+        workspace_id=workspace_id,
+        session_id=prompt.session_id,
+        run_id=prompt.run_id,
+        accept_number=_accept_number(tx, workspace_id, prompt, last_accept, is_busy=is_busy),
+        kind=kind.value,
+        prompt=prompt.text,
+        attachments=orjson.dumps(attached).decode(),
+        size=prompt.size,
+        body_digest=prompt.digest(),
+        was_queued=is_busy,
+        client_id=client_id,
+        accepted_at=tx.now,
+        parent_id=delegated_by.run_key if delegated_by is not None else None,
+        parent_call_id=delegated_by.call_id if delegated_by is not None else "",
+        working_dir=delegated_by.working_dir if delegated_by is not None else "",
+        role=delegated_by.role if delegated_by is not None else "",
+        author=author_json(delegated_by.author if delegated_by is not None else author_of(actor)),
+        strategy=None if prompt.strategy is Strategy.ENQUEUE else prompt.strategy.value,
+        options=(delegated_by.options if delegated_by is not None else prompt.options).stored(),
+        replaces=None if replaced is None else replaced.key,
+        retry_of=retry_of,
+    )
+    key = insert_run(tx, run)
+    _append_accepted(tx, key, run, last_accept=last_accept + 1)
+    _record(tx, actor, key, run)
+    return Accepted(key) if replaced is None else _end_replaced(tx, key, replaced, prompt, actor)
+
+
+def _end_replaced(
+    tx: Transaction, key: int, replaced: RunRow, prompt: Prompt, actor: Actor | None
+) -> Accepted:
+    """Ends the run that the new one replaces."""
+    stopped = stop_run(tx, replaced, actor=actor)
+    is_over = stopped is None and prompt.strategy is Strategy.ROLLBACK
+    return Accepted(key, stopped=stopped, rolls_back=is_over)
+
+
+def retry_run(
+    tx: Transaction,
+    workspace_id: str,
+    key: int,
+    *,
+    run_id: str | None = None,
+    limits: QueueLimits | None = None,
+    client_id: str = "",
+    actor: Actor | None = None,
+) -> Accepted:
+    """Accepts the prompt of a run that has ended without success once more, with its options.
+
+    Raises ``RunUnknown``, ``RunNotRepeatable`` and the same as ``accept_run``.
+    """
+    rows = read_runs(tx, "r.id = %s AND r.workspace_id = %s", [key, workspace_id])
+    if not rows:
+        raise RunUnknown
+    run = rows[0]
+    succeeded = run.outcome in {"", RunOutcome.COMPLETED, RunOutcome.FOLDED}
+    if run.kind != RunKind.PROMPT or succeeded:
+        raise RunNotRepeatable
+    files = tuple(
+        PromptAttachment(part.path, "", part.mime_type, part.data)
+        for part in run.user_parts(tx)
+        if isinstance(part, Binary)
+    )
+    prompt = Prompt(run.session_id, run.prompt, run_id, files, options=run.options)
+    return accept_run(
+        tx,
+        workspace_id,
+        prompt,
+        limits=limits,
+        client_id=client_id,
+        actor=actor,
+        retry_of=key,
+    )
+
+
+def accept_prompt(tx: Transaction, workspace_id: str, prompt: Prompt, **more: Any) -> int:
+    """Stores a run that ends no other one, and returns its key. Otherwise as ``accept_run``."""
+    return accept_run(tx, workspace_id, prompt, **more).key
+
+
+def _accept_number(
+    tx: Transaction, workspace_id: str, prompt: Prompt, last_accept: int, *, is_busy: bool
+) -> int:
+    passes = prompt.replaces or prompt.strategy is Strategy.STEER
+    if not is_busy or not passes:
+        return last_accept + 1
+    return make_room_in_front(tx, workspace_id, prompt.session_id, last_accept, prompt.strategy)
+
+
+def _require_session(
+    tx: Transaction, workspace_id: str, session_id: str, *, is_delegated: bool
+) -> tuple[bool, int]:
+    """Returns whether the session is busy, and its last accept number."""
     rows = tx.fetch(
         "SELECT w.is_open, s.is_deleting, s.is_busy, s.last_accept FROM workspaces_session s"
         " JOIN workspaces_workspace w ON w.id = s.workspace_id"
         " WHERE s.id = %s AND s.workspace_id = %s",
-        [prompt.session_id, workspace_id],
+        [session_id, workspace_id],
     )
     if not rows or rows[0][1]:
         raise SessionUnknown
     is_open, _, is_busy, last_accept = rows[0]
-    if needs_open and not is_open:
+    if not is_delegated and not is_open:
         raise WorkspaceUnknown
-    digest = prompt.digest()
-    if prompt.run_id is not None:
-        known = tx.fetch(
-            "SELECT id, body_digest FROM agents_run WHERE workspace_id = %s AND run_id = %s",
-            [workspace_id, prompt.run_id],
-        )
-        if known and known[0][1] != digest:
-            raise RunIdTaken
-        if known:
-            return int(known[0][0])
-    if is_busy and limits is not None:
-        _require_room(tx, prompt, limits)
-    if kind is RunKind.PROMPT:
-        client_id = client_id or only_client(tx, workspace_id)
-    if prompt.run_id is not None:
-        # Its client left while the prompt was on its way: nobody waits for the run.
-        require_unretired(tx, client_id)
-    attached = store_attached(tx.cursor, workspace_id, prompt.attached_parts(), now=tx.now)
-    key = insert_run(
-        tx,
-        NewRun(
-            workspace_id=workspace_id,
-            session_id=prompt.session_id,
-            run_id=prompt.run_id,
-            accept_number=last_accept + 1,
-            kind=kind.value,
-            prompt=prompt.text,
-            attachments=orjson.dumps(attached).decode(),
-            size=prompt.size,
-            body_digest=digest,
-            was_queued=bool(is_busy),
-            client_id=client_id,
-            accepted_at=tx.now,
-        ),
-    )
-    tx.execute(
-        "UPDATE workspaces_session SET last_accept = %s, is_busy = %s, updated_at = %s"
-        " WHERE id = %s",
-        [last_accept + 1, True, tx.now, prompt.session_id],
-    )
-    run = run_facts(
+    return bool(is_busy), int(last_accept)
+
+
+def _append_accepted(tx: Transaction, key: int, run: NewRun, *, last_accept: int) -> None:
+    """Updates the session of a new run, and appends the event."""
+    facts = run_facts(
         key=key,
-        session_id=prompt.session_id,
-        accept_number=last_accept + 1,
-        run_id=prompt.run_id,
-        kind=kind.value,
-        prompt=prompt.text[:PROMPT_SHOWN_CHARS],
+        session_id=run.session_id,
+        accept_number=run.accept_number,
+        run_id=run.run_id,
+        kind=run.kind,
+        prompt=run.prompt[:PROMPT_SHOWN_CHARS],
+        author=None if run.author is None else orjson.loads(run.author),
+        strategy=run.strategy,
+        options=None if run.options is None else orjson.loads(run.options),
+        replaces=run.replaces,
+        retry_of=run.retry_of,
     )
-    tx.append(workspace_id, Kind.RUN_ACCEPTED, {"run": run}, session_id=prompt.session_id)
-    if not is_busy:
-        tell_session(tx, workspace_id, prompt.session_id)
-    return key
+    tx.append(run.workspace_id, Kind.RUN_ACCEPTED, {"run": facts}, session_id=run.session_id)
+    store_work(
+        tx,
+        run.workspace_id,
+        run.session_id,
+        is_busy=True,
+        last_accept=last_accept,
+        is_announced=not run.was_queued,
+    )
 
 
-def _require_room(tx: Transaction, prompt: Prompt, limits: QueueLimits) -> None:
-    ((count, size),) = tx.fetch(
-        "SELECT COUNT(*), COALESCE(SUM(size), 0) FROM agents_run"
-        " WHERE session_id = %s AND state = 'accepted'",
-        [prompt.session_id],
+def _record(tx: Transaction, actor: Actor | None, key: int, run: NewRun) -> None:
+    record(
+        tx,
+        actor,
+        Act.PROMPT if run.kind == RunKind.PROMPT else Act.SUMMARIZE,
+        workspace_id=run.workspace_id,
+        session_id=run.session_id,
+        target=run.run_id or str(key),
+        outcome="queued" if run.was_queued else DONE,
+        details={
+            name: value
+            for name in ("strategy", "replaces", "retry_of")
+            if (value := getattr(run, name)) is not None
+        },
     )
-    if count and (count >= limits.prompts or size + prompt.size > limits.size):
-        raise QueueFull(
-            f"the session's queue is full: {count} prompts with {size} bytes wait, and"
-            f" {limits.prompts} prompts with {limits.size} bytes are the most;"
-            " wait for some to be done, or clear the queue"
-        )
+
+
+def _require_possible(tx: Transaction, prompt: Prompt, limits: QueueLimits | None) -> None:
+    """Raises ``SessionBusy`` or ``QueueFull`` if a busy session cannot accept the prompt."""
+    if prompt.strategy is Strategy.REJECT:
+        raise SessionBusy
+    if prompt.strategy is Strategy.ROLLBACK:
+        require_no_command(prompt.session_id)
+    if limits is not None:
+        require_room(tx, prompt.session_id, prompt.size, limits)

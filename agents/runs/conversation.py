@@ -8,7 +8,7 @@ from typing import Any
 
 import orjson
 
-from agents.turn.inputs import Asked
+from agents.turn.inputs import RequestedCall
 from agents.turn.transcript import TurnMessage
 from agents.turn.window import estimated_tokens
 from workspaces.log.attached_data import load_attached
@@ -55,9 +55,9 @@ class Stored:
 
 
 def read_transcript(session_id: str, run_key: int) -> Stored:
-    """From the summary on, if there is one. Open messages are left out.
+    """Returns the finished messages of the session, from its summary on if there is one.
 
-    What the run was asked for stays in the transcript also when it lies before the summary.
+    The run's own prompt is included even if it comes before the summary.
     """
     with statements() as cursor:
         cursor.execute(_SUMMARY, [session_id])
@@ -65,10 +65,10 @@ def read_transcript(session_id: str, run_key: int) -> Stored:
         cursor.execute(_MESSAGES, [session_id, True, start, run_key, False, summary_id])
         rows = [(*row[:2], load_attached(cursor, row[2]), *row[3:]) for row in cursor.fetchall()]
     summary = [_summary(row) for row in rows if row[6]]
-    said = [(_message(row), row[5] == run_key) for row in rows if not row[6]]
+    others = [(_message(row), row[5] == run_key) for row in rows if not row[6]]
     return Stored(
-        (*summary, *(message for message, _ in said)),
-        tuple(message for message, is_own in said if is_own),
+        (*summary, *(message for message, _ in others)),
+        tuple(message for message, is_own in others if is_own),
     )
 
 
@@ -78,7 +78,7 @@ def _message(row: Sequence[Any]) -> TurnMessage:
 
 
 def with_note(message: TurnMessage) -> TurnMessage:
-    """A reply that was cut before its first word says instead what became of its prompt."""
+    """Returns the message; an empty reply that was cut gets a note about its cancel or error."""
     finish = finish_of(message.parts)
     if finish is None or message.role is not Role.ASSISTANT or _has_words(message.parts):
         return message
@@ -97,11 +97,11 @@ def _summary(row: Sequence[Any]) -> TurnMessage:
 
 def steps_of(
     own: tuple[TurnMessage, ...], parallel: frozenset[str]
-) -> tuple[list[list[Asked]], list[tuple[str, str]]]:
-    """What the turn machine is rebuilt from: each reply's calls, and the results."""
+) -> tuple[list[list[RequestedCall]], list[tuple[str, str]]]:
+    """Returns the input of ``rebuild``: the calls of each reply, and the results."""
     steps = [
         [
-            Asked(call.id, call.name, call.input, call.name in parallel)
+            RequestedCall(call.id, call.name, call.input, call.name in parallel)
             for call in tool_calls(message.parts)
         ]
         for message in own
@@ -123,11 +123,11 @@ class Conversation:
         self.calls: dict[str, ToolCall] = {}  # of the newest reply that made any
         self.call_message_id = ""
         self.call_ids: set[str] = set()  # of every reply of the run
-        self.memo: dict[Hashable, Any] = {}  # what wires keep of it from one request to the next
+        self.memo: dict[Hashable, Any] = {}  # what wires cache from one request to the next
         self._estimated = 0
 
     def load(self, messages: Iterable[TurnMessage], own: Iterable[TurnMessage] = ()) -> None:
-        """Begins anew from what is stored. ``own``: what the run itself wrote."""
+        """Replaces the conversation by stored messages. ``own``: those that the run wrote."""
         self.messages = list(messages)
         self._estimated = estimated_tokens(self.messages)
         for message in own:
@@ -141,7 +141,7 @@ class Conversation:
         self._add(TurnMessage("", Role.TOOL, (result,)))
 
     def rewrite(self, call: ToolCall) -> None:
-        """A call of the newest reply is another one now."""
+        """Replaces a call of the newest reply, which a hook has changed."""
         self.calls[call.id] = call
         for index in range(len(self.messages) - 1, -1, -1):
             message = self.messages[index]
@@ -153,9 +153,9 @@ class Conversation:
                 self.messages[index] = replace(message, parts=parts)
                 return
 
-    def tokens(self, told: int) -> int:
-        """The size of the conversation: what the provider said, else an estimate."""
-        return told or self._estimated
+    def tokens(self, reported: int) -> int:
+        """Returns the size that the provider reported, or an estimate if it is 0."""
+        return reported or self._estimated
 
     def _add(self, message: TurnMessage) -> None:
         self.messages.append(message)

@@ -1,37 +1,53 @@
-"""Ends runs: each gets one ``run.finished``, in one transaction with its last message."""
+"""Ends runs: each gets one ``run.finished``, in one transaction with its last message.
+
+A run whose worker died is handed over if it is between two steps, and ended otherwise.
+"""
 
 from __future__ import annotations
 
-from agents.models import RunKind, RunOutcome, RunState, SubAgentState
+import orjson
+
+from agents.models import RunKind
+from agents.runs.history.rollback import begin_rollback
 from agents.runs.messages import finish_reply, give_results, open_call_ids, store_prompt
-from agents.runs.resume import mark_ready
-from agents.runs.rows import RunRow, read_runs, run_wire, unfinished_runs
+from agents.runs.objects.run_objects import run_wire
+from agents.runs.rows import (
+    HAS_ACTIVE_RUNS,
+    UNFINISHED,
+    RunRow,
+    delete_runs,
+    has_unfinished_children,
+    note_canceller,
+    read_runs,
+    unfinished_runs,
+)
+from agents.runs.transitions import mark_finished, mark_ready, release_from_dead
+from agents.states import RunOutcome, RunState, SubAgentState
 from agents.turn.error_text import split_error
 from agents.turn.notes import CANCELLED_NOTE, CANCELLED_RESULT
+from agents.turn.options import OverBudget
 from permissions.actions.questions import withdraw_batches
 from permissions.actions.requests import forget_session_permissions, withdraw_requests
-from workspaces.actions.sessions import add_usage, erase_session, tell_session
+from workspaces.actions.sessions import add_usage, append_session, remove_session, store_work
 from workspaces.actions.workspaces import close_workspace
-from workspaces.log.parts import (
-    Finish,
-    FinishReason,
-)
-from workspaces.log.rows import SESSION_COLUMNS as SESSION_COLUMNS
-from workspaces.log.rows import session_of_row
+from workspaces.log.parts import Finish, FinishReason
+from workspaces.log.rows import SESSION_COLUMNS, SessionRow, session_wire
 from workspaces.log.timestamps import as_seconds
 from workspaces.log.transaction import Transaction
 from workspaces.log.types import Kind
 
 
 def close_if_left(tx: Transaction, workspace_id: str) -> bool:
-    """Closes the workspace if it may close. Parked runs hold nothing: they return with it."""
+    """Closes the workspace if no client claims it and nothing runs; returns whether it did.
+
+    Parked runs do not keep it open: they continue when it is opened again.
+    """
     tx.lock(workspace_id)
-    # Asked at the end of every run: one statement, answered by two indexes.
+    # This runs at the end of every run, so it is one statement that two indexes serve.
     closable = tx.fetch(
         "SELECT 1 FROM workspaces_workspace w WHERE w.id = %s AND w.is_open = %s"
         " AND NOT EXISTS (SELECT 1 FROM workspaces_clientclaim c WHERE c.workspace_id = w.id)"
-        " AND NOT EXISTS (SELECT 1 FROM agents_run r WHERE r.workspace_id = w.id"
-        " AND r.state IN ('accepted', 'running', 'ready'))",
+        f" AND NOT {HAS_ACTIVE_RUNS}",
         [workspace_id, True],
     )
     if not closable:
@@ -40,38 +56,28 @@ def close_if_left(tx: Transaction, workspace_id: str) -> bool:
     return True
 
 
-def erase_if_marked(tx: Transaction, workspace_id: str, session_id: str) -> None:
-    """A session that was deleted while it ran goes when its last run has ended."""
+def delete_if_marked(tx: Transaction, workspace_id: str, session_id: str) -> None:
+    """Removes the rows of a session that was deleted while it ran."""
     rows = tx.fetch(
         f"SELECT {SESSION_COLUMNS} FROM workspaces_session WHERE id = %s AND is_deleting = %s",
         [session_id, True],
     )
     if rows:
         forget_session_permissions(tx, session_id)
-        tx.execute(
-            "UPDATE agents_run SET parent_id = NULL WHERE parent_id IN"
-            " (SELECT id FROM agents_run WHERE session_id = %s)",
-            [session_id],
-        )
-        tx.execute(
-            "DELETE FROM agents_subagent WHERE run_id IN"
-            " (SELECT id FROM agents_run WHERE session_id = %s)",
-            [session_id],
-        )
-        tx.execute("DELETE FROM agents_run WHERE session_id = %s", [session_id])
-        erase_session(tx, workspace_id, session_of_row(rows[0]))
-        _erase_below(tx, workspace_id, session_id)
+        delete_runs(tx, session_id)
+        remove_session(tx, workspace_id, session_wire(SessionRow(*rows[0])))
+        _delete_below(tx, workspace_id, session_id)
 
 
-def _erase_below(tx: Transaction, workspace_id: str, session_id: str) -> None:
-    """What the session's calls sent for goes with it; what still runs goes at its end."""
+def _delete_below(tx: Transaction, workspace_id: str, session_id: str) -> None:
+    """Deletes the child sessions too; a child that still runs is erased when its run ends."""
     children = tx.fetch(
         "SELECT id FROM workspaces_session WHERE parent_session_id = %s", [session_id]
     )
     for (child_id,) in children:
         tx.execute("UPDATE workspaces_session SET is_deleting = %s WHERE id = %s", [True, child_id])
         if not unfinished_runs(tx, child_id):
-            erase_if_marked(tx, workspace_id, child_id)
+            delete_if_marked(tx, workspace_id, child_id)
 
 
 INTERRUPTED = "interrupted: the server stopped in the middle of this step; send the prompt again"
@@ -84,97 +90,105 @@ def end_run(
     outcome: RunOutcome,
     message_id: str = "",
     error: str = "",
+    over: OverBudget | None = None,
 ) -> None:
-    """Marks the run as finished and tells of it. The caller then closes the session's work.
+    """Marks the run as finished and appends its events. The caller then closes the session's work.
 
-    The message's words are told by an event of the same transaction, and not again here.
+    The events contain no text of the message: another event of this transaction has it.
     """
     withdraw_requests(tx, run.key)
     withdraw_batches(tx, run.key)
-    tx.execute(
-        "UPDATE agents_run SET state = 'finished', outcome = %s, message_id = %s, error = %s,"
-        " finished_at = %s, open_calls = '[]', lease_expires_at = 0 WHERE id = %s",
-        [outcome.value, message_id, error, tx.now, run.key],
+    mark_finished(
+        tx,
+        run.key,
+        outcome=outcome,
+        message_id=message_id,
+        error=error,
+        over_budget=None if over is None else orjson.dumps(over.to_wire()).decode(),
     )
     if run.kind == RunKind.FLEET:
-        # Whoever held it says more of how it ended; a holder that died does not.
+        # The worker that held the run writes a more exact ending, unless it has died.
         tx.execute(
             "UPDATE agents_subagent SET state = %s, ending = %s, ended_at = %s WHERE run_id = %s",
             [SubAgentState.ENDED.value, outcome.value, tx.now, run.key],
         )
-    if outcome in {RunOutcome.FAILED, RunOutcome.INTERRUPTED}:
+    if outcome in {RunOutcome.FAILED, RunOutcome.INTERRUPTED, RunOutcome.OVER_BUDGET}:
         failed = {"session_id": run.session_id, "run_id": run.run_id or "", "error": error}
         if run.parent is not None:
-            failed["kind"] = run.kind  # its parent's call has the error
+            failed["kind"] = run.kind  # the error is in the result of its parent's call
         tx.append(run.workspace_id, Kind.AGENT_FAILED, failed, session_id=run.session_id)
-    rows = tx.fetch("SELECT title FROM workspaces_session WHERE id = %s", [run.session_id])
     wire = run_wire(
         run,
         message_id=message_id,
         error=error,
         outcome=outcome.value,
-        session_title=rows[0][0] if rows else "",
+        session_title=run.session_title,
     )
+    if outcome is RunOutcome.CANCELLED and run.cancelled_by is not None:
+        wire["cancelled_by"] = run.cancelled_by
+    if over is not None:
+        wire["budget"] = over.to_wire()
     tx.append(run.workspace_id, Kind.RUN_FINISHED, {"run": wire}, session_id=run.session_id)
     _end_children(tx, run)
     if run.parent is not None:
         _return_to(tx, run, run.parent)
+    if run.is_cancelled:
+        begin_rollback(tx, run)
 
 
 def _end_children(tx: Transaction, run: RunRow) -> None:
-    """Nobody waits any more for what the run sent for."""
-    for child in read_runs(tx, "r.parent_id = %s AND r.state <> 'finished'", [run.key]):
+    """Cancels the child runs: no run waits for them now."""
+    if not has_unfinished_children(tx, run.key):
+        return
+    note_canceller(tx, "r.parent_id = %s", [run.key], author=run.cancelled_by)
+    for child in read_runs(tx, f"r.parent_id = %s AND {UNFINISHED}", [run.key]):
         tx.execute(
             "UPDATE workspaces_session SET cancel_mark = last_accept WHERE id = %s",
             [child.session_id],
         )
-        if child.state != RunState.RUNNING:  # else its holder ends it
+        if child.state != RunState.RUNNING:  # the worker of a running child ends it
             settle_cancelled(tx, child)
             close_session_work(tx, child.workspace_id, child.session_id)
 
 
 def _return_to(tx: Transaction, run: RunRow, parent_key: int) -> None:
-    """The parent's session pays for the run, and the parent goes on."""
+    """Adds the run's cost to the parent's session, and makes the parent ready."""
     parents = read_runs(tx, "r.id = %s", [parent_key])
     if not parents:
         return
     parent = parents[0]
     ((cost,),) = tx.fetch("SELECT cost FROM workspaces_session WHERE id = %s", [run.session_id])
     add_usage(tx, parent.session_id, cost=cost)
-    tell_session(tx, parent.workspace_id, parent.session_id)
+    append_session(tx, parent.workspace_id, parent.session_id)
     mark_ready(tx, parent_key)
 
 
 def close_session_work(tx: Transaction, workspace_id: str, session_id: str) -> None:
-    """After runs ended: what a cancel took behind them, the busy mark, deletion, teardown."""
+    """Follows the end of runs: ends cancelled queued runs, updates the session, tears down."""
     runs = unfinished_runs(tx, session_id)
     while runs and runs[0].state == RunState.ACCEPTED and runs[0].is_cancelled:
         settle_cancelled(tx, runs.pop(0))
-    tx.execute(
-        "UPDATE workspaces_session SET is_busy = %s, updated_at = %s WHERE id = %s",
-        [bool(runs), tx.now, session_id],
-    )
-    told = tell_session(tx, workspace_id, session_id)
+    session = store_work(tx, workspace_id, session_id, is_busy=bool(runs))
     if not runs:
-        if told is None:  # it is being deleted
-            erase_if_marked(tx, workspace_id, session_id)
+        if session is None:  # the session is being deleted
+            delete_if_marked(tx, workspace_id, session_id)
         close_if_left(tx, workspace_id)
 
 
 def settle_cancelled(tx: Transaction, run: RunRow) -> None:
-    """Ends a run that no worker holds: its messages as a worker would have left them."""
+    """Ends a cancelled run that no worker holds, with the messages that a worker would write."""
     note = Finish(FinishReason.CANCELED, as_seconds(tx.now), CANCELLED_NOTE)
     _settle(tx, run, note, result=CANCELLED_RESULT, outcome=RunOutcome.CANCELLED, error="")
 
 
 def settle_interrupted(tx: Transaction, run: RunRow) -> None:
-    """Ends a run whose process died inside a stream or a tool: nothing is done twice."""
+    """Ends a run whose process died inside a stream or a tool: repeating it could act twice."""
     note = Finish(FinishReason.ERROR, as_seconds(tx.now), "Interrupted", INTERRUPTED)
     _settle(tx, run, note, result=INTERRUPTED, outcome=RunOutcome.INTERRUPTED, error=INTERRUPTED)
 
 
 def settle_failed(tx: Transaction, run: RunRow, error: str) -> None:
-    """Ends a run that could not be carried out, for a reason of ours."""
+    """Ends a run that the server could not perform."""
     note = Finish(FinishReason.ERROR, as_seconds(tx.now), *split_error(error))
     _settle(tx, run, note, result=error, outcome=RunOutcome.FAILED, error=error)
 
@@ -190,3 +204,37 @@ def _settle(
     message_id = finish_reply(tx, run, finish)
     give_results(tx, run, dict.fromkeys(open_call_ids(tx, run), result))
     end_run(tx, run, outcome=outcome, message_id=message_id, error=error)
+
+
+def rescue_run(tx: Transaction, key: int, *, expired_before: int) -> str:
+    """Returns what was done: "ready", "interrupted", "cancelled", or "" if it is held again."""
+    rows = read_runs(
+        tx,
+        f"r.id = %s AND r.state = '{RunState.RUNNING}' AND r.lease_expires_at < %s",
+        [key, expired_before],
+    )
+    if not rows:
+        return ""
+    run = rows[0]
+    if run.is_cancelled:
+        settle_cancelled(tx, run)
+        outcome = RunOutcome.CANCELLED
+    elif run.open_calls or _has_open_reply(tx, run):
+        settle_interrupted(tx, run)
+        outcome = RunOutcome.INTERRUPTED
+    else:
+        # Between two steps: another worker continues.
+        release_from_dead(tx, run.key)
+        return RunState.READY.value
+    close_session_work(tx, run.workspace_id, run.session_id)
+    return outcome.value
+
+
+def _has_open_reply(tx: Transaction, run: RunRow) -> bool:
+    return bool(
+        tx.fetch(
+            "SELECT 1 FROM workspaces_message WHERE session_id = %s AND run_key = %s"
+            " AND is_finished = %s LIMIT 1",
+            [run.session_id, run.key, False],
+        )
+    )

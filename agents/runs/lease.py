@@ -7,19 +7,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from agents.models import RunState
 from agents.runs.rows import RunRow, read_runs
+from agents.states import RunState
 from workspaces.log.errors import Overtaken
 from workspaces.log.transaction import Transaction
 
 
 class LeaseLost(Overtaken):
-    """Another worker holds the run now, or it has ended: stop without a word."""
+    """Another worker holds the run now, or the run has ended: its old worker stops silently."""
 
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """Proof of a claim."""
+    """The claim of a run, which every write for the run names."""
 
     key: int
     fence: int
@@ -28,7 +28,7 @@ class Lease:
 
 
 def require_lease(tx: Transaction, held: Lease) -> RunRow:
-    """The run's row, if the claim still stands. Raises ``LeaseLost``."""
+    """Returns the run's row if the claim is still valid. Raises ``LeaseLost``."""
     rows = read_runs(tx, "r.id = %s", [held.key])
     if not rows or rows[0].fence != held.fence or rows[0].state != RunState.RUNNING:
         raise LeaseLost

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import orjson
 
-from agents.models import RunOutcome
-from agents.runs.rows import RunRow, read_runs, run_wire
+from agents.runs.objects.run_objects import run_wire
+from agents.runs.rows import MAY_BE_FOLDED, RunRow, delegations_ended, is_of, read_runs
+from agents.runs.transitions import mark_folded
+from agents.tools.contract import ToolOutcome
+from agents.tools.files.diffs import unified
+from agents.turn.notes import denied_result
+from permissions.models import BatchState, PermissionRequest, QuestionBatch, RequestState
 from workspaces.actions import messages
 from workspaces.log.parts import (
     Finish,
@@ -24,6 +30,8 @@ from workspaces.log.parts import (
 )
 from workspaces.log.transaction import Transaction
 from workspaces.log.types import Kind
+from workspaces.models import PermissionMode
+from workspaces.storable import storable_json, storable_text
 
 
 def store_prompt(tx: Transaction, run: RunRow, *, run_key: int | None = None) -> None:
@@ -35,30 +43,30 @@ def store_prompt(tx: Transaction, run: RunRow, *, run_key: int | None = None) ->
         role=Role.USER,
         parts=run.user_parts(tx),
         run_key=run_key or run.key,
+        author=run.author,
     )
 
 
 def fold_prompts(tx: Transaction, run: RunRow) -> list[str]:
-    """Takes the queued prompts without a ``run_id`` into this run; returns their texts."""
-    waiting = read_runs(
-        tx,
-        "r.session_id = %s AND r.state = 'accepted' AND r.run_id IS NULL AND r.kind = 'prompt'",
-        [run.session_id],
-    )
+    """Folds the queued prompts that may join this run into it; returns their texts."""
+    waiting = read_runs(tx, f"r.session_id = %s AND {MAY_BE_FOLDED}", [run.session_id])
+    waiting = [other for other in waiting if other.key != run.key and _may_join(run, other)]
     for other in waiting:
         store_prompt(tx, other, run_key=run.key)
-        tx.execute(
-            "UPDATE agents_run SET state = 'finished', outcome = %s, folded_into_id = %s,"
-            " started_at = %s, finished_at = %s WHERE id = %s",
-            [RunOutcome.FOLDED.value, run.key, tx.now, tx.now, other.key],
-        )
+        mark_folded(tx, other.key, into=run.key)
         folded = run_wire(other, folded_into=run.key)
         tx.append(run.workspace_id, Kind.RUN_FOLDED, {"run": folded}, session_id=run.session_id)
     return [other.prompt for other in waiting]
 
 
+def _may_join(run: RunRow, other: RunRow) -> bool:
+    """Whether a prompt may use what this run has: the grants of its author, a permission mode."""
+    is_free = run.options.permission_mode in {"", PermissionMode.NORMAL}
+    return is_free and not other.is_cancelled and is_of(run.author, other.author)
+
+
 def _last_reply(tx: Transaction, run: RunRow) -> tuple[str, Parts, bool] | None:
-    """The run's newest assistant message: its id, its parts, whether it is finished."""
+    """Returns id and parts of the run's newest assistant message, and whether it is finished."""
     rows = tx.fetch(
         "SELECT id, parts, is_finished FROM workspaces_message"
         " WHERE session_id = %s AND run_key = %s AND role = 'assistant'"
@@ -78,7 +86,7 @@ class LastWords:
 
 
 def last_words(tx: Transaction, run: RunRow) -> LastWords | None:
-    """The run's newest reply, as its end tells it."""
+    """Returns the id and the finish reason of the run's newest reply."""
     last = _last_reply(tx, run)
     if last is None:
         return None
@@ -87,12 +95,28 @@ def last_words(tx: Transaction, run: RunRow) -> LastWords | None:
 
 
 def open_call_ids(tx: Transaction, run: RunRow) -> list[str]:
-    """The calls of the run's newest reply that have no result yet."""
+    """Returns the calls of the run's newest reply that have no result yet."""
     last = _last_reply(tx, run)
     if last is None:
         return []
     done = {part.tool_call_id for part in _results(tx, run)}
     return [call.id for call in tool_calls(last[1]) if call.id not in done]
+
+
+def answered_calls(tx: Transaction, run: RunRow) -> tuple[str, ...]:
+    """Returns the calls whose tools have not started and whose answer or delegation has come."""
+    waiting = [call_id for call_id in open_call_ids(tx, run) if call_id not in run.open_calls]
+    # A call may be allowed first and then start a delegation, so what is read later counts.
+    has_come: dict[str, bool] = {}
+    requests = PermissionRequest.objects.filter(run_key=run.key, is_replaced=False)
+    batches = QuestionBatch.objects.filter(run_key=run.key)
+    for states, pending in (
+        (requests.values_list("tool_call_id", "state"), RequestState.PENDING),
+        (batches.values_list("tool_call_id", "state"), BatchState.PENDING),
+    ):
+        has_come |= {call_id: state != pending for call_id, state in states}
+    has_come |= delegations_ended(tx, run.key)
+    return tuple(call_id for call_id in waiting if has_come.get(call_id))
 
 
 def _results(tx: Transaction, run: RunRow) -> list[ToolResult]:
@@ -106,7 +130,7 @@ def _results(tx: Transaction, run: RunRow) -> list[ToolResult]:
 
 
 def give_results(tx: Transaction, run: RunRow, contents: Mapping[str, str]) -> None:
-    """Writes errors as the results of calls whose tools did not come to their end."""
+    """Writes errors as the results of calls whose tools did not finish."""
     if not contents:
         return
     last = _last_reply(tx, run)
@@ -116,7 +140,7 @@ def give_results(tx: Transaction, run: RunRow, contents: Mapping[str, str]) -> N
 
 
 def store_result(tx: Transaction, run: RunRow, result: ToolResult) -> None:
-    """A call's result, as a message of its own."""
+    """Stores a call's result as a message of its own."""
     messages.create_message(
         tx,
         run.workspace_id,
@@ -132,8 +156,8 @@ def finish_reply(
 ) -> str:
     """Gives the run's newest reply this finish, or adds an empty reply that has it.
 
-    Returns the message's id. A reply that had ended regularly takes the
-    new finish: the turn stopped behind it.
+    Returns the message's id. A reply that had ended regularly gets the new finish too,
+    because the turn stopped after it.
     """
     last = _last_reply(tx, run)
     if last is not None:
@@ -159,5 +183,40 @@ def finish_reply(
 
 
 def whole_calls(parts: Parts) -> Parts:
-    """Without the calls that the model had not finished writing: they were never made."""
+    """Returns the parts without the calls that the model had not finished writing."""
     return tuple(part for part in parts if not isinstance(part, ToolCall) or part.finished)
+
+
+def result_of(call: ToolCall, outcome: ToolOutcome) -> ToolResult:
+    metadata = ""
+    if outcome.metadata is not None:
+        metadata = storable_json(orjson.dumps(dict(outcome.metadata), default=str)).decode()
+    return ToolResult(
+        call.id,
+        call.name,
+        storable_text(outcome.content),
+        metadata=metadata,
+        is_error=outcome.is_error,
+        data=outcome.data,
+        mime_type=outcome.mime_type,
+    )
+
+
+def failure(call: ToolCall, content: str) -> ToolResult:
+    return ToolResult(call.id, call.name, content, is_error=True)
+
+
+def denied(call: ToolCall, params: Mapping[str, Any], reason: str) -> ToolResult:
+    """Returns a denied call's result, with the diff of the file change that was denied."""
+    before, after = params.get("old_content"), params.get("new_content")
+    metadata: dict[str, Any] | None = None
+    if isinstance(before, str) and isinstance(after, str):
+        diff = unified(before, after, path=str(params.get("file_path", "")))
+        metadata = {
+            "old_content": before,
+            "new_content": after,
+            "diff": diff.text,
+            "additions": diff.additions,
+            "removals": diff.removals,
+        }
+    return result_of(call, ToolOutcome(denied_result(reason), is_error=True, metadata=metadata))

@@ -20,7 +20,7 @@ from workspaces.log.log_throttle import LogThrottle
 logger = logging.getLogger(__name__)
 
 CHANNEL = "runs"  # one of the workers takes it
-GROUP = "workers"  # every worker process hears it
+GROUP = "workers"  # every worker process gets these
 NUDGE_SECONDS = 1.0
 
 Message = dict[str, Any]
@@ -30,7 +30,7 @@ _throttle = LogThrottle()
 
 
 def listen_here(listener: Callable[[Message], None]) -> None:
-    """This process's worker hears nudges without the layer."""
+    """Registers this process's worker for nudges, which it then gets without the layer."""
     _local.append(listener)
 
 
@@ -40,22 +40,22 @@ def stop_listening_here(listener: Callable[[Message], None]) -> None:
 
 
 async def nudge_accepted() -> None:
-    """A run can be claimed. Returns at once."""
+    """Nudges a worker because a run can be claimed. Returns at once."""
     _nudge("", {"type": "run.accepted"})
 
 
 async def nudge_cancelled(session_id: str, *, up_to: int) -> None:
-    """The session's runs up to this accept number are cancelled. Returns at once."""
+    """Nudges workers to cancel the session's runs up to this accept number. Returns at once."""
     _nudge(session_id, _cancelled(session_id, up_to))
 
 
 async def nudge_withdrawn(keys: Sequence[int]) -> None:
-    """These runs alone are cancelled: their client left for good. Returns at once."""
+    """Nudges workers to cancel these runs, whose client has retired. Returns at once."""
     _nudge(f"runs {keys}", {"type": "run.cancelled", "keys": list(keys)})
 
 
 async def send_cancelled(session_id: str, *, up_to: int) -> None:
-    """The same for a loop that ends with its caller: waits until the nudge is out."""
+    """Nudges like ``nudge_cancelled`` and waits until it is sent, for a short-lived event loop."""
     message = _cancelled(session_id, up_to)
     for listener in _local:
         listener(message)
@@ -69,6 +69,8 @@ def _cancelled(session_id: str, up_to: int) -> Message:
 def _nudge(key: str, message: Message) -> None:
     for listener in _local:
         listener(message)
+    if _layer() is None:
+        return
     loop = asyncio.get_running_loop()
     sender = _senders.get(loop)
     if sender is None:
@@ -77,8 +79,10 @@ def _nudge(key: str, message: Message) -> None:
 
 
 class _Sender:
-    """Sends in the background of one loop. While one send is on its way, the newest message of
-    each key waits: one nudge says as much as many."""
+    """Sends nudges in the background of one event loop.
+
+    While a send is under way, only the newest message of each key waits: one nudge is enough.
+    """
 
     def __init__(self) -> None:
         self._waiting: dict[str, Message] = {}
@@ -99,14 +103,20 @@ class _Sender:
 _senders: WeakKeyDictionary[asyncio.AbstractEventLoop, _Sender] = WeakKeyDictionary()
 
 
-async def _send(message: Message) -> None:
+def _layer() -> Any:
+    """Returns the layer, or ``None`` if it reaches only the worker of this process."""
     layer = get_channel_layer()
-    if layer is None or (isinstance(layer, InMemoryChannelLayer) and _local):
+    return None if isinstance(layer, InMemoryChannelLayer) and _local else layer
+
+
+async def _send(message: Message) -> None:
+    layer = _layer()
+    if layer is None:
         return
     try:
         async with asyncio.timeout(NUDGE_SECONDS):
             await layer.group_send(GROUP, message)
-    except Exception as error:  # noqa: BLE001  workers look by themselves
+    except Exception as error:  # noqa: BLE001  workers also poll
         if _throttle.admit("lost") is not None:
             reason = str(error) or f"no answer within {NUDGE_SECONDS:g} s"
             logger.warning("a nudge was lost: %s", reason)

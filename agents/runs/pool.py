@@ -1,7 +1,7 @@
-"""All the runs of a process: claims them, renews their leases, passes on cancels.
+"""Performs the runs of a process: claims them, renews their leases, and passes on cancels.
 
-A run that raises is caught here alone: it is settled, and the other runs continue. ``hear`` takes
-nudges; without any, the pool looks for work about once a second.
+An exception of a run is caught only here: the run is settled, and the other runs continue.
+``receive_nudge`` takes nudges; without any, the pool looks for work about once a second.
 """
 
 from __future__ import annotations
@@ -15,16 +15,18 @@ from typing import Any
 from channels.consumer import AsyncConsumer
 
 from agents.models import RunKind
-from agents.runs import claim
 from agents.runs.children.child_run import FleetRun
-from agents.runs.claim import claim_runs, renew_leases
-from agents.runs.finish import close_session_work, settle_failed
+from agents.runs.finish import close_session_work, rescue_run, settle_failed
+from agents.runs.history.rewind import LEFT_AFTER_MS, finish_left
+from agents.runs.history.rollback import finish_rollbacks
 from agents.runs.lease import Lease, LeaseLost, require_lease
+from agents.runs.queries import cancelled_running, expired_runs
 from agents.runs.reply import Checkpoints
-from agents.runs.rescue import rescue_run
 from agents.runs.rows import Claimed
 from agents.runs.run import RunTask
-from agents.runs.setup import RunSetup, brief_of
+from agents.runs.setup import RunSetup, setup_of
+from agents.runs.steps import OfferedEnd
+from agents.runs.transitions import claim_runs, renew_leases
 from workspaces.delivery.hub import Hub
 from workspaces.log.errors import Refusal, ShuttingDown
 from workspaces.log.outage import outage
@@ -37,7 +39,7 @@ from workspaces.tasks import wait_for_all, wait_until_set
 logger = logging.getLogger(__name__)
 
 CLAIM_LIMIT = 50
-RENEWED_AFTER_OUTAGE_SECONDS = 5.0  # by then every worker that lives has renewed its leases
+RENEWED_AFTER_OUTAGE_SECONDS = 5.0  # by then every live worker has renewed its leases
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +56,11 @@ class RunPool:
         *,
         hub: Hub,
         settings: PoolSettings,
-        brief_of: Callable[[Claimed], Awaitable[RunSetup]] = brief_of,
+        setup_of: Callable[[Claimed], Awaitable[RunSetup]] = setup_of,
     ) -> None:
-        """``brief_of``: where a run gets its model, prompt and tools from."""
+        """``setup_of`` returns the setup of a run."""
         self.worker = worker
-        self._brief_of = brief_of
+        self._setup_of = setup_of
         self._hub = hub
         self._settings = settings
         self._lease_ms = int(settings.lease_seconds * 1000)
@@ -82,8 +84,8 @@ class RunPool:
     def running(self) -> int:
         return len(self._runs)
 
-    def hear(self, message: dict[str, Any]) -> None:
-        """A nudge. It may be lost, doubled or late."""
+    def receive_nudge(self, message: dict[str, Any]) -> None:
+        """Handles a nudge, which may be lost, duplicated or late."""
         if message["type"] == "run.cancelled":
             for run in list(self._runs.values()):
                 if _is_meant(run.claimed, message):
@@ -91,15 +93,22 @@ class RunPool:
         else:
             self._wake.set()
 
-    def hear_answer(self, session_id: str, call_id: str, *, granted: bool) -> None:
-        """A sub-agent waits for it in its process; other runs are parked meanwhile."""
+    def offer_end(self, workspace_id: str, session_id: str) -> OfferedEnd | None:
+        """Returns the end of the session's run for a cancel, if the run is here and offers it."""
+        for run in self._runs.values():
+            held = run.held
+            if held.session_id == session_id and held.workspace_id == workspace_id:
+                return run.offer_end() if isinstance(run, RunTask) else None
+        return None
+
+    def receive_answer(self, session_id: str, call_id: str, *, granted: bool) -> None:
+        """Passes an answer on to a sub-agent's run; other runs are parked while they wait."""
         for run in self._runs.values():
             if isinstance(run, FleetRun) and run.claimed.session_id == session_id:
-                run.hear_answer(call_id, granted=granted)
+                run.receive_answer(call_id, granted=granted)
 
-    def hear_end(self, key: int) -> None:
-        """A run has ended, here or elsewhere: what it sent for is cancelled, who sent for it
-        may go on."""
+    def receive_end(self, key: int) -> None:
+        """Handles the end of a run in any process: cancels its children; its parent may resume."""
         for run in list(self._runs.values()):
             if run.claimed.parent == key:
                 run.cancel()
@@ -108,8 +117,8 @@ class RunPool:
     async def drain(self, *, seconds: float, hurried: asyncio.Event | None = None) -> None:
         """Stops claiming; runs are handed over at their next step boundary.
 
-        Returns when none is left, after ``seconds``, or when ``hurried`` is set. Cancels are
-        still obeyed and leases renewed.
+        Returns when none is left, after ``seconds``, or when ``hurried`` is set. Meanwhile
+        runs can still be cancelled, and leases are renewed.
         """
         self._draining = True
         self._wake.set()
@@ -118,7 +127,7 @@ class RunPool:
         await wait_for_all(self._tasks.values(), seconds=seconds, unless=hurried)
 
     async def stop(self) -> None:
-        """After ``drain``: what is still in the middle of a step is cut and settled."""
+        """Cuts and settles the runs that ``drain`` left in the middle of a step."""
         self._draining = True
         for task in self._side:
             task.cancel()
@@ -133,7 +142,7 @@ class RunPool:
         for key in cut:
             try:
                 await self._rescue(key, "", expired_before=now_ms() + 10 * self._lease_ms)
-            except Refusal as refusal:  # its lease runs out, and another worker settles it
+            except Refusal as refusal:  # its lease expires, and another worker settles it
                 logger.warning("a run could not be settled: %s", refusal, extra={"run": key})
 
     # -- claiming
@@ -151,7 +160,7 @@ class RunPool:
             await wait_until_set(self._wake, seconds=self._settings.poll_seconds)
 
     async def _claim(self) -> bool:
-        """Whether it may be worth to look again at once."""
+        """Claims runs; returns whether there may be more to claim at once."""
         self._wake.clear()
         limit = min(CLAIM_LIMIT, self._settings.max_runs - len(self._runs))
         if limit <= 0 or self._draining:
@@ -176,7 +185,7 @@ class RunPool:
                 hub=self._hub,
                 checkpoints=self._checkpoints,
                 server_mark=self.worker,
-                brief_of=self._brief_of,
+                setup_of=self._setup_of,
                 side=self._begin_side,
             )
         self._runs[claimed.key] = run
@@ -208,6 +217,16 @@ class RunPool:
             self._tasks.pop(key, None)
             self._wake.set()  # its session's next run may be claimed
             logger.debug("run ends", extra=log)
+        if run.is_cancelled:
+            await self._finish_rollbacks()
+
+    async def _finish_rollbacks(self) -> None:
+        try:
+            await finish_rollbacks()
+        except ShuttingDown:
+            pass
+        except Exception:
+            logger.exception("a rollback failed; the next look tries again")
 
     async def _settle_failed(self, held: Lease) -> None:
         def job(tx: Transaction) -> None:
@@ -233,7 +252,7 @@ class RunPool:
                 await writer.write(
                     "", lambda tx: renew_leases(tx, worker=self.worker, lease_ms=self._lease_ms)
                 )
-                for key, fence in await read(claim.cancelled_running, self.worker):
+                for key, fence in await read(cancelled_running, self.worker):
                     run = self._runs.get(key)
                     if run is not None and run.held.fence == fence:
                         run.cancel()
@@ -245,9 +264,11 @@ class RunPool:
     async def _rescue_loop(self) -> None:
         while not self._draining:
             try:
-                for key, workspace_id in await read(claim.expired_runs, now_ms()):
+                for key, workspace_id in await read(expired_runs, now_ms()):
                     if self._may_rescue(key):
                         await self._rescue(key, workspace_id, expired_before=now_ms())
+                await finish_rollbacks()
+                await finish_left(begun_before=now_ms() - LEFT_AFTER_MS)
             except ShuttingDown:
                 return
             except Exception:
@@ -255,8 +276,10 @@ class RunPool:
             await asyncio.sleep(self._settings.poll_seconds)
 
     def _may_rescue(self, key: int) -> bool:
-        """Not what is being worked on right here, and nothing while workers that live may not
-        have renewed their leases yet, because the database was away."""
+        """Whether the run may be rescued: this process does not hold it, and no outage is recent.
+
+        After an outage of the database, live workers may not have renewed their leases yet.
+        """
         grace = min(self._settings.lease_seconds, RENEWED_AFTER_OUTAGE_SECONDS)
         return key not in self._runs and not outage.is_recent(grace)
 
@@ -282,7 +305,7 @@ class NudgeConsumer(AsyncConsumer):
         self.pool = pool
 
     async def run_accepted(self, message: dict[str, Any]) -> None:
-        self.pool.hear(message)
+        self.pool.receive_nudge(message)
 
     async def run_cancelled(self, message: dict[str, Any]) -> None:
-        self.pool.hear(message)
+        self.pool.receive_nudge(message)

@@ -1,19 +1,21 @@
-"""The columns of a run: as they are stored, as actions and workers read them, and in events.
+"""The columns of a run: as they are stored, and as actions and workers read them.
 
 Each list of columns is a dataclass: a new field of a run needs one line in those that use it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import Field, dataclass, field, fields
 from operator import attrgetter
 from typing import Any, Generic, TypeVar
 
 import orjson
-from django.db.models.functions import Left
+from django.db import connection
 
-from agents.models import Run, RunState
+from agents.models import RunKind
+from agents.states import ACTIVE, RunState, Strategy, in_sql
+from agents.turn.options import NO_OPTIONS, RunOptions, Spent, options_from
 from workspaces.log.attached_data import load_attached
 from workspaces.log.parts import (
     Finish,
@@ -24,7 +26,21 @@ from workspaces.log.parts import (
 )
 from workspaces.log.transaction import Transaction
 
-PROMPT_SHOWN_CHARS = 2_000
+# Conditions for a run ``r``, its session ``s`` and its workspace ``w``.
+UNFINISHED = f"r.state <> '{RunState.FINISHED}'"
+# The session's cancel mark covers the run, or its client has retired.
+IS_CANCELLED = "s.cancel_mark >= r.accept_number OR r.is_withdrawn"
+# Another prompt's run may take it too. A prompt with options has a run of its own.
+MAY_BE_FOLDED = (
+    f"r.state = '{RunState.ACCEPTED}' AND r.kind = '{RunKind.PROMPT}' AND r.options IS NULL"
+    f" AND (r.run_id IS NULL OR r.strategy = '{Strategy.STEER}')"
+)
+HAS_ACTIVE_RUNS = (
+    "EXISTS (SELECT 1 FROM agents_run r WHERE r.workspace_id = w.id"
+    f" AND r.state IN {in_sql(ACTIVE)})"
+)
+# Takes the run's key and fence. The run may have ended, but no other worker has claimed it.
+FENCE_IS_NEWEST = "EXISTS (SELECT 1 FROM agents_run WHERE id = %s AND fence = %s)"
 
 Row = TypeVar("Row")
 
@@ -34,7 +50,7 @@ def _column(sql: str = "", *, decode: Callable[[Any], Any] | None = None) -> Map
 
 
 class _Columns(Generic[Row]):
-    """A dataclass whose fields are columns: what a SELECT lists, and a row of it decoded.
+    """The columns of a dataclass: the list for a SELECT, and the decoder of its rows.
 
     A field is the column of its own name in ``agents_run r``, or what its metadata says.
     """
@@ -53,6 +69,15 @@ class _Columns(Generic[Row]):
         for place, decode in self._decoders:
             decoded[place] = decode(decoded[place])
         return self._row(*decoded)
+
+
+def author_json(author: Mapping[str, Any] | None) -> str | None:
+    """Returns who sent or cancelled a run as it is stored."""
+    return None if author is None else orjson.dumps(author).decode()
+
+
+def _author(stored: str | None) -> Mapping[str, Any] | None:
+    return None if stored is None else orjson.loads(stored)
 
 
 def _call_ids(stored: str) -> frozenset[str]:
@@ -77,15 +102,21 @@ class RunRow:
     open_calls: frozenset[str] = field(metadata=_column(decode=_call_ids))
     message_id: str
     started_at: int | None
-    # Its session's cancel mark covers it, or it was withdrawn.
-    is_cancelled: bool = field(
-        metadata=_column("s.cancel_mark >= r.accept_number OR r.is_withdrawn", decode=bool)
-    )
+    is_cancelled: bool = field(metadata=_column(IS_CANCELLED, decode=bool))
     # The run whose call waits for it.
     parent: int | None = field(metadata=_column("r.parent_id"))
+    author: Mapping[str, Any] | None = field(metadata=_column(decode=_author))
+    cancelled_by: Mapping[str, Any] | None = field(metadata=_column(decode=_author))
+    strategy: str | None
+    options: RunOptions = field(metadata=_column(decode=options_from))
+    replaces: int | None
+    rewind_id: str | None
+    retry_of: int | None
+    outcome: str
+    session_title: str = field(metadata=_column("s.title"))
 
     def user_parts(self, tx: Transaction) -> Parts:
-        """The user message that this run's prompt is stored as."""
+        """Returns the parts of the user message that stores the run's prompt."""
         attached = orjson.loads(load_attached(tx.cursor, self.attachments))
         return (Text(self.prompt), *parts_from_wire(attached), Finish(FinishReason.STOP))
 
@@ -104,19 +135,23 @@ class Claimed:
     prompt: str
     path: str = field(metadata=_column("w.path"))
     data_dir: str = field(metadata=_column("w.data_dir"))
-    # Its session is nobody's child: a prompt may give it a title.
+    # The session is not a child session, so a prompt may give it a title.
     is_top_level: bool = field(metadata=_column("s.parent_session_id = ''", decode=bool))
-    title: str = field(metadata=_column("s.title"))  # as it is now
-    # What its session's conversation takes of the window.
+    title: str = field(metadata=_column("s.title"))
+    # The size of the session's conversation, in tokens.
     context_tokens: int = field(metadata=_column("s.context_tokens"))
     # The run that waits for it.
     parent: int | None = field(metadata=_column("r.parent_id"))
-    errand: str  # JSON: what a child run works with besides its prompt
+    working_dir: str  # empty for the workspace's folder
+    role: str
+    hook_decisions: Mapping[str, Mapping[str, Any]] = field(metadata=_column(decode=orjson.loads))
+    author: Mapping[str, Any] | None = field(metadata=_column(decode=_author))
+    options: RunOptions = field(metadata=_column(decode=options_from), default=NO_OPTIONS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewRun:
-    """An accepted run, as it is stored. Columns that it lacks have a default in the database."""
+    """A run to insert. Columns without a field here have a default in the database."""
 
     workspace_id: str
     session_id: str
@@ -138,10 +173,47 @@ class NewRun:
     open_calls: str = "[]"
     message_id: str = ""
     error: str = ""
+    parent_id: int | None = None
+    parent_call_id: str = ""
+    working_dir: str = ""
+    role: str = ""
+    author: str | None = None  # JSON
+    strategy: str | None = None
+    options: str | None = None  # JSON
+    replaces: int | None = None
+    retry_of: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class KnownRun:
+    """A run that was accepted with the same ``run_id``."""
+
+    key: int = field(metadata=_column("r.id"))
+    body_digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class QueueSize:
+    prompts: int = field(metadata=_column("COUNT(*)"))
+    size: int = field(metadata=_column("COALESCE(SUM(r.size), 0)", decode=int))  # bytes
+
+
+@dataclass(frozen=True, slots=True)
+class DelegatedRun:
+    """The run that a call has started, for that call. It has ended if its state is "finished"."""
+
+    state: str
+    outcome: str
+    message_id: str
+    error: str
+    answer: str
 
 
 _RUN = _Columns(RunRow, fields(RunRow))
-_CLAIMED = _Columns(Claimed, fields(Claimed))
+CLAIMED = _Columns(Claimed, fields(Claimed))
+_KNOWN = _Columns(KnownRun, fields(KnownRun))
+_QUEUE = _Columns(QueueSize, fields(QueueSize))
+_DELEGATED = _Columns(DelegatedRun, fields(DelegatedRun))
 _NEW = tuple(f.name for f in fields(NewRun))
 _NEW_VALUES = attrgetter(*_NEW)
 _INSERT = (
@@ -151,97 +223,163 @@ _INSERT = (
 
 
 def insert_run(tx: Transaction, run: NewRun) -> int:
-    """Returns the run's key."""
+    """Inserts the run and returns its key."""
     ((key,),) = tx.fetch(_INSERT, _NEW_VALUES(run))
     return int(key)
 
 
-def read_claimed(tx: Transaction, keys: Sequence[int]) -> list[Claimed]:
-    rows = tx.fetch(
-        f"SELECT {_CLAIMED.sql} FROM agents_run r"
-        " JOIN workspaces_workspace w ON w.id = r.workspace_id"
-        " JOIN workspaces_session s ON s.id = r.session_id"
-        f" WHERE r.id IN ({', '.join(['%s'] * len(keys))})",
-        keys,
-    )
-    return [_CLAIMED.decode(values) for values in rows]
+def read_runs(
+    tx: Transaction, where: str, params: Sequence[Any], *, locked: bool = False
+) -> list[RunRow]:
+    """Returns runs in the order of their acceptance. ``where`` is a constant of the caller.
 
-
-def read_runs(tx: Transaction, where: str, params: Sequence[Any]) -> list[RunRow]:
-    """Runs in the order they were accepted. ``where`` is a constant of the caller."""
+    With ``locked`` no worker can claim them before the end of the transaction.
+    """
+    lock = " FOR UPDATE OF r" if locked and connection.features.has_select_for_update else ""
     rows = tx.fetch(
         f"SELECT {_RUN.sql} FROM agents_run r JOIN workspaces_session s ON s.id = r.session_id"
-        f" WHERE {where} ORDER BY r.accept_number",
+        f" WHERE {where} ORDER BY r.accept_number{lock}",
         params,
     )
     return [_RUN.decode(values) for values in rows]
 
 
-def unfinished_runs(tx: Transaction, session_id: str) -> list[RunRow]:
-    return read_runs(tx, "r.session_id = %s AND r.state <> 'finished'", [session_id])
+def unfinished_runs(tx: Transaction, session_id: str, *, locked: bool = False) -> list[RunRow]:
+    return read_runs(tx, f"r.session_id = %s AND {UNFINISHED}", [session_id], locked=locked)
 
 
-def run_wire(run: RunRow, **more: Any) -> dict[str, Any]:
-    """What events tell of a run."""
-    facts = run_facts(
-        key=run.key,
-        session_id=run.session_id,
-        accept_number=run.accept_number,
-        run_id=run.run_id,
-        message_id=run.message_id,
-        kind=run.kind,
+def has_unfinished_children(tx: Transaction, key: int) -> bool:
+    return bool(
+        tx.fetch(
+            f"SELECT 1 FROM agents_run r WHERE r.parent_id = %s AND {UNFINISHED} LIMIT 1", [key]
+        )
     )
-    return {**facts, **more}
 
 
-def run_facts(
-    *,
-    key: int,
-    session_id: str,
-    accept_number: int,
-    run_id: str | None,
-    message_id: str = "",
-    kind: str = "prompt",
-    **more: Any,
-) -> dict[str, Any]:
-    facts: dict[str, Any] = {
-        "key": key,
-        "session_id": session_id,
-        "accept_number": accept_number,
-    }
-    if message_id:
-        facts["message_id"] = message_id
-    if run_id is not None:
-        facts["run_id"] = run_id
-    if kind != "prompt":
-        facts["kind"] = kind
-    return {**facts, **more}
-
-
-def read_unfinished_runs(workspace_id: str) -> dict[str, Any]:
-    """The runs of a workspace that have not ended, for its snapshot, oldest first.
-
-    As ``run.accepted`` shows them, with their ``state``. Synchronous: called through ``read``.
-    """
-    runs = (
-        Run.objects.filter(workspace_id=workspace_id)
-        .exclude(state=RunState.FINISHED)
-        .annotate(shown=Left("prompt", PROMPT_SHOWN_CHARS))
-        .defer("prompt", "attachments")
-        .order_by("id")
+def find_run_id(tx: Transaction, workspace_id: str, run_id: str) -> KnownRun | None:
+    rows = tx.fetch(
+        f"SELECT {_KNOWN.sql} FROM agents_run r WHERE r.workspace_id = %s AND r.run_id = %s",
+        [workspace_id, run_id],
     )
-    return {
-        "runs": [
-            run_facts(
-                key=run.pk,
-                session_id=run.session_id,
-                accept_number=run.accept_number,
-                run_id=run.run_id,
-                message_id=run.message_id,
-                kind=run.kind,
-                prompt=run.shown,
-                state=run.state,
-            )
-            for run in runs
-        ]
-    }
+    return _KNOWN.decode(rows[0]) if rows else None
+
+
+def queue_size(tx: Transaction, session_id: str) -> QueueSize:
+    (values,) = tx.fetch(
+        f"SELECT {_QUEUE.sql} FROM agents_run r"
+        f" WHERE r.session_id = %s AND r.state = '{RunState.ACCEPTED}'",
+        [session_id],
+    )
+    return _QUEUE.decode(values)
+
+
+def read_delegated(tx: Transaction, parent: int, call_id: str) -> DelegatedRun | None:
+    rows = tx.fetch(
+        f"SELECT {_DELEGATED.sql} FROM agents_run r"
+        " WHERE r.parent_id = %s AND r.parent_call_id = %s",
+        [parent, call_id],
+    )
+    return _DELEGATED.decode(rows[0]) if rows else None
+
+
+def delegations_ended(tx: Transaction, parent: int) -> dict[str, bool]:
+    """Returns for each call that waits for a run whether that run has ended."""
+    rows = tx.fetch(
+        f"SELECT parent_call_id, state = '{RunState.FINISHED}' FROM agents_run"
+        " WHERE parent_id = %s",
+        [parent],
+    )
+    return {call_id: bool(has_ended) for call_id, has_ended in rows}
+
+
+def runs_of_client(tx: Transaction, client_id: str) -> list[tuple[int, str]]:
+    """Returns key and workspace of the client's unfinished runs that have a ``run_id``."""
+    rows = tx.fetch(
+        "SELECT r.id, r.workspace_id FROM agents_run r WHERE r.client_id = %s"
+        f" AND r.run_id IS NOT NULL AND {UNFINISHED} ORDER BY r.workspace_id, r.id",
+        [client_id],
+    )
+    return [(key, workspace_id) for key, workspace_id in rows]
+
+
+def withdraw_run(tx: Transaction, key: int) -> None:
+    """Cancels this run alone. Its worker or the end of the run before it ends it."""
+    tx.execute("UPDATE agents_run SET is_withdrawn = %s WHERE id = %s", [True, key])
+
+
+def is_of(author: Mapping[str, Any] | None, other: Mapping[str, Any] | None) -> bool:
+    """Whether two authors are one person; runs without an author are the server's own."""
+    if author is None or other is None:
+        return author is other
+    return bool(author["user_id"] == other["user_id"])
+
+
+def count_step(tx: Transaction, key: int) -> None:
+    """Counts a request to a model, which has ended."""
+    tx.execute("UPDATE agents_run SET steps = COALESCE(steps, 0) + 1 WHERE id = %s", [key])
+
+
+# The run that no other one waits for, with all runs that wait below it.
+_SPENT = (
+    "WITH RECURSIVE up(id, parent_id) AS ("
+    "SELECT id, parent_id FROM agents_run WHERE id = %s UNION ALL"
+    " SELECT r.id, r.parent_id FROM agents_run r JOIN up ON r.id = up.parent_id),"
+    " tree(id) AS (SELECT id FROM up WHERE parent_id IS NULL UNION ALL"
+    " SELECT r.id FROM agents_run r JOIN tree ON r.parent_id = tree.id)"
+    " SELECT (SELECT COALESCE(SUM(cost), 0) FROM agents_usageentry"
+    " WHERE run_key IN (SELECT id FROM tree)),"
+    " (SELECT COALESCE(SUM(prompt_tokens + completion_tokens), 0) FROM agents_usageentry"
+    " WHERE run_key IN (SELECT id FROM tree)),"
+    " COALESCE(SUM(r.steps), 0), MIN(r.started_at)"
+    " FROM agents_run r JOIN tree ON r.id = tree.id"
+)
+
+
+def spent_by(tx: Transaction, key: int) -> Spent:
+    """Returns what the run has used with the runs that wait for it and those it waits for."""
+    ((cost, tokens, steps, started_at),) = tx.fetch(_SPENT, [key])
+    seconds = (tx.now - (started_at or tx.now)) // 1000
+    return Spent(round(float(cost), 6), int(tokens), int(steps), seconds)
+
+
+def note_canceller(
+    tx: Transaction, where: str, params: Sequence[Any], *, author: Mapping[str, Any] | None
+) -> None:
+    """Stores who cancels these unfinished runs; the first one counts. ``where`` is a constant."""
+    if author is not None:
+        tx.execute(
+            f"UPDATE agents_run AS r SET cancelled_by = %s WHERE {where} AND {UNFINISHED}"
+            " AND r.cancelled_by IS NULL",
+            [author_json(author), *params],
+        )
+
+
+def store_open_calls(tx: Transaction, key: int, call_ids: Iterable[str]) -> None:
+    tx.execute(
+        "UPDATE agents_run SET open_calls = %s WHERE id = %s",
+        [orjson.dumps(list(call_ids)).decode(), key],
+    )
+
+
+def delete_runs(tx: Transaction, session_id: str) -> None:
+    """Deletes the session's runs and their sub-agents. Their child runs lose their parent."""
+    of_session = "(SELECT id FROM agents_run WHERE session_id = %s)"
+    tx.execute(
+        f"UPDATE agents_run SET parent_id = NULL WHERE parent_id IN {of_session}", [session_id]
+    )
+    tx.execute(f"DELETE FROM agents_runstep WHERE run_key IN {of_session}", [session_id])
+    tx.execute(f"DELETE FROM agents_subagent WHERE run_id IN {of_session}", [session_id])
+    tx.execute("DELETE FROM agents_run WHERE session_id = %s", [session_id])
+
+
+def store_answer(tx: Transaction, key: int, answer: str) -> None:
+    tx.execute("UPDATE agents_run SET answer = %s WHERE id = %s", [answer, key])
+
+
+def store_hook_decisions(
+    tx: Transaction, key: int, decisions: Mapping[str, Mapping[str, Any]]
+) -> None:
+    tx.execute(
+        "UPDATE agents_run SET hook_decisions = %s WHERE id = %s",
+        [orjson.dumps(dict(decisions)).decode(), key],
+    )

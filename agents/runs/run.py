@@ -16,22 +16,28 @@ from typing import Any
 from django.conf import settings
 
 from agents.models import RunKind
-from agents.runs.calls.run_calls import RunCalls
+from agents.runs.calls.calls import RunCalls
 from agents.runs.conversation import Conversation, read_transcript, steps_of
 from agents.runs.lease import Lease
-from agents.runs.model_reply import Speaker
-from agents.runs.reply import Checkpoints
+from agents.runs.reply import Checkpoints, Speaker
 from agents.runs.rows import Claimed
 from agents.runs.setup import RunSetup, SetupInUse
-from agents.runs.steps import Step, Written, begin_run, step_of, write_step
+from agents.runs.steps import (
+    OfferedEnd,
+    Step,
+    Written,
+    begin_run,
+    step_of,
+    write_step,
+)
 from agents.runs.title import FirstTitle, Side
 from agents.runs.tool_servers.mcp_servers import record_late_servers
+from agents.states import RunOutcome
 from agents.turn.effects import (
     AbortWork,
     CallModel,
+    CheckCall,
     Effect,
-    Judge,
-    Outcome,
     Park,
     RunTool,
     Summarise,
@@ -43,13 +49,14 @@ from agents.turn.state import Phase, Turn
 from workspaces.delivery.hub import Hub
 from workspaces.log.reader import read
 from workspaces.log.writer import writer
+from workspaces.tasks import unless_set
 
 LOOK_SECONDS = 0.005
 LONGEST_SECONDS = 60.0
 
 
 async def pass_gate(name: str) -> None:
-    """Leaves ``NAME.reached`` and waits until ``NAME.hold`` is gone."""
+    """Creates ``NAME.reached`` and waits until ``NAME.hold`` is removed; for tests only."""
     if not settings.CRUSH_GATES:
         return
     folder = Path(settings.CRUSH_GATES)
@@ -74,9 +81,9 @@ class Work:
     def begin(
         self, name: str, work: Coroutine[Any, Any, None], *, on_broken: Callable[[str], None]
     ) -> None:
-        """``on_broken`` gets the name of work that failed by a mistake of ours.
+        """Starts a task. ``on_broken`` gets its name if it fails with an unexpected exception.
 
-        Only the task keeps it: a run that were held by its own work would stay in memory, with
+        Only the task refers to ``on_broken``: a reference cycle would keep the run in memory, with
         its conversation, until a rare full collection (40 prompts with a picture kept 8 GB).
         """
         task = asyncio.create_task(work, name=f"run-{self._run_key}-{name}")
@@ -84,7 +91,7 @@ class Work:
         task.add_done_callback(partial(self._ended, on_broken))
 
     async def abort(self) -> None:
-        """Closes the model's stream and ends running tools; returns when they are gone."""
+        """Closes the model's stream and ends running tools; returns when they have ended."""
         tasks = list(self._tasks.values())
         for task in tasks:
             task.cancel()
@@ -102,7 +109,7 @@ class Work:
             on_broken(name)
 
 
-MODEL = ""  # the name of the model's task among those of calls, which have the calls' ids
+MODEL = ""  # the name of the model's task; a call's task has the call's id as its name
 BROKEN = "internal error: the server's log has the details"
 
 
@@ -116,62 +123,92 @@ class RunTask:
         hub: Hub,
         checkpoints: Checkpoints,
         server_mark: str,
-        brief_of: Callable[[Claimed], Awaitable[RunSetup]],
+        setup_of: Callable[[Claimed], Awaitable[RunSetup]],
         side: Side,
     ) -> None:
         """``side`` begins work that may outlive the run."""
         self.claimed = claimed
         self.held = Lease(claimed.key, claimed.fence, claimed.workspace_id, claimed.session_id)
-        self._brief_of = brief_of
+        self._setup_of = setup_of
         self._inbox: asyncio.Queue[Input] = asyncio.Queue()
+        self._is_waiting = False  # for the next input
+        self._offered: OfferedEnd | None = None
         self._cancelled = asyncio.Event()
         self._turn = Turn()
-        self._briefing = SetupInUse()
+        self._setup_in_use = SetupInUse()
         self._conversation = Conversation()
         self._title = FirstTitle(claimed, side)
         self._work = Work(claimed.key)
         self._speaker = Speaker(
             self.held,
-            self._briefing,
+            self._setup_in_use,
             self._conversation,
             hub=hub,
             checkpoints=checkpoints,
             on_begin=self._title.begin,
-            tell=self._inbox.put_nowait,
+            put=self._inbox.put_nowait,
         )
         self._calls = RunCalls(
             self.held,
-            self._briefing,
+            self._setup_in_use,
             self._conversation,
-            errand=claimed.errand,
+            hook_decisions=claimed.hook_decisions,
             server_mark=server_mark,
-            tell=self._inbox.put_nowait,
+            put=self._inbox.put_nowait,
         )
 
     # -- what others may call, in the loop
 
+    @property
+    def is_cancelled(self) -> bool:
+        return self._cancelled.is_set()
+
     def cancel(self) -> None:
-        """The cancel mark covers this run. Callable often."""
+        """Cancels the run. May be called repeatedly."""
         if not self._cancelled.is_set():
             self._cancelled.set()
             self._inbox.put_nowait(CancelSeen())
 
+    def offer_end(self) -> OfferedEnd | None:
+        """Returns the end of this run for the transaction that cancels it.
+
+        ``None`` if the run does more than wait for its model: then only the run may end itself.
+        """
+        is_idle = self._is_waiting and self._inbox.empty() and not self.is_cancelled
+        if self._offered is not None or not is_idle or self._turn.phase is not Phase.CALLING:
+            return None
+        turn, effects = advance(self._turn, CancelSeen())
+        step = self._step(turn, effects)
+        assert step is not None  # noqa: S101  it has at least the end
+        self._speaker.hold()
+        self._offered = OfferedEnd(self.held, step, self._end_settled)
+        return self._offered
+
+    def _end_settled(self, is_stored: bool | None) -> None:
+        if is_stored:
+            self.cancel()
+            return
+        self._offered = None
+        self._speaker.go_on()
+        if is_stored is None:
+            self.cancel()  # then the run's own end is refused if that of the offer was stored
+
     def hand_over(self) -> None:
-        """This process stops soon: give the run up at the next step boundary."""
+        """Releases the run at the next step boundary, because this process stops soon."""
         self._inbox.put_nowait(HandOver())
 
     async def perform(self) -> None:
-        """Raises ``LeaseLost`` when another worker has taken over."""
-        # What it takes to speak is read while the prompt is stored.
-        reading = asyncio.create_task(self._briefing.read(self.claimed, self._brief_of))
+        """Performs the run. Raises ``LeaseLost`` when another worker has taken over."""
+        # The setup is read while the prompt is stored.
+        reading = asyncio.create_task(self._setup_in_use.read(self.claimed, self._setup_of))
         try:
             if await writer.write(self.held.workspace_id, lambda tx: begin_run(tx, self.held)):
                 await self._prepare(reading)
-                told = self._conversation.tokens(self.claimed.context_tokens)
+                tokens = self._conversation.tokens(self.claimed.context_tokens)
                 only_summarises = self.claimed.kind == RunKind.SUMMARY
-                await self._advance(Begun(self._briefing.is_full(told), only_summarises))
+                await self._advance(Begun(self._setup_in_use.is_full(tokens), only_summarises))
                 while self._turn.phase is not Phase.ENDED:
-                    await self._advance(await self._inbox.get())
+                    await self._handle_next()
         finally:
             reading.cancel()
             await self._work.abort()
@@ -181,28 +218,36 @@ class RunTask:
 
     async def _prepare(self, reading: asyncio.Task[None]) -> None:
         await self._unless_cancelled(asyncio.gather(pass_gate("run.begun"), reading))
-        if late := self._briefing.late_servers:
+        if late := self._setup_in_use.late_servers:
             await writer.write(
                 self.held.workspace_id, lambda tx: record_late_servers(tx, self.held, late)
             )
         stored = await read(read_transcript, self.held.session_id, self.held.key)
         self._conversation.load(stored.messages, stored.own)
-        steps, results = steps_of(stored.own, self._briefing.parallel)
+        steps, results = steps_of(stored.own, self._setup_in_use.parallel)
         self._turn = rebuild(steps, results)
 
     async def _unless_cancelled(self, work: asyncio.Future[Any]) -> None:
-        """Waits for the work, or leaves it as soon as a cancel is seen."""
-        seen = asyncio.ensure_future(self._cancelled.wait())
+        """Waits for the work, and cancels it as soon as the run is cancelled."""
         try:
-            await asyncio.wait({work, seen}, return_when=asyncio.FIRST_COMPLETED)
-            if work.done():
+            if await unless_set(work, self._cancelled):
                 work.result()
         finally:
-            for waiting in (work, seen):
-                waiting.cancel()
-            await asyncio.gather(work, seen, return_exceptions=True)
+            work.cancel()
+            await asyncio.gather(work, return_exceptions=True)
 
     # -- a step
+
+    async def _handle_next(self) -> None:
+        self._is_waiting = True
+        happened = await self._inbox.get()
+        self._is_waiting = False
+        if (offered := self._offered) is not None and await offered.is_stored:
+            self._turn = Turn(phase=Phase.ENDED)
+            self._keep(offered.step)
+            await self._pass_gates(offered.step)
+        else:
+            await self._advance(happened)
 
     async def _advance(self, happened: Input) -> None:
         turn, effects = advance(self._turn, happened)
@@ -216,8 +261,11 @@ class RunTask:
                 self.held.workspace_id, lambda tx: write_step(tx, self.held, step)
             )
         if written.is_cancelled:
-            # The mark came before this step's commit: nothing was written, the run is cancelled.
+            # The cancel mark was set before this step's commit, so nothing was written.
             await self._advance(CancelSeen())
+            return
+        if written.has_ended:
+            self._turn = Turn(phase=Phase.ENDED)
             return
         self._turn = turn
         if step is not None:
@@ -225,36 +273,37 @@ class RunTask:
             await self._pass_gates(step)
         for effect in effects:
             await self._perform(effect, written)
-        if written.answered:  # it is not parked
+        if written.answered:  # an answer came before the commit, so the run is not parked
             for call_id in written.answered:
                 self._inbox.put_nowait(Answered(call_id))
         elif any(isinstance(effect, Park) for effect in effects):
-            self._turn = Turn(phase=Phase.ENDED)  # here; its row says that it waits
+            self._turn = Turn(phase=Phase.ENDED)  # only in this process; its row is parked
 
     def _step(self, turn: Turn, effects: tuple[Effect, ...]) -> Step | None:
         return step_of(
             effects,
-            choice=self._briefing.choice,
+            choice=self._setup_in_use.choice,
             results=self._calls.results,
             reads=self._calls.reads,
-            only_reading=frozenset(c.asked.id for c in turn.calls if c.asked.parallel),
+            started=self._calls.started,
+            only_reading=frozenset(c.request.id for c in turn.calls if c.request.parallel),
             reply_write=self._speaker.to_write,
         )
 
     async def _before(self, step: Step) -> None:
         if step.parks:
             await pass_gate("run.parking")
-        if step.end is not None and step.end.outcome is Outcome.COMPLETED:
+        if step.end is not None and step.end.outcome is RunOutcome.COMPLETED:
             await self._title.wait(self._cancelled)
 
     def _keep(self, step: Step) -> None:
-        """What was written is part of the conversation from now on."""
+        """Adds the written reply and results to the conversation."""
         if step.reply is not None:
             self._speaker.keep(step.reply)
         self._calls.keep(step.results, step.refusals)
 
     async def _pass_gates(self, step: Step) -> None:
-        """Where a step is written and what follows from it has not begun."""
+        """Passes the test gates between a step's commit and the effects that follow it."""
         if step.reply is not None:
             await pass_gate("reply.saved")
         if step.results:
@@ -265,26 +314,23 @@ class RunTask:
     async def _perform(self, effect: Effect, written: Written) -> None:
         match effect:
             case CallModel():
-                await self._speak(written, is_summary=False)
+                await self._request_reply(written, is_summary=False)
             case Summarise():
-                await self._speak(written, is_summary=True)
-            case Judge(call_id):
-                self._begin(call_id, self._calls.judge(call_id))
+                await self._request_reply(written, is_summary=True)
+            case CheckCall(call_id):
+                self._begin(call_id, self._calls.check(call_id))
             case RunTool(call_id):
                 self._begin(call_id, self._calls.run(call_id))
             case _:
                 pass
 
-    async def _speak(self, written: Written, *, is_summary: bool) -> None:
-        if not is_summary:
-            await self._briefing.take_late_tools(self.claimed)
-        brief = self._briefing.brief
-        if brief is None:
-            self._inbox.put_nowait(ReplyFailed(self._briefing.fault))
+    async def _request_reply(self, written: Written, *, is_summary: bool) -> None:
+        if self._setup_in_use.setup is None:
+            self._inbox.put_nowait(ReplyFailed(self._setup_in_use.fault))
             return
         reply = await self._speaker.begin(written, is_summary=is_summary)
         was_exhausted = self._turn.is_exhausted
-        self._begin(MODEL, self._speaker.receive(reply, brief, was_exhausted=was_exhausted))
+        self._begin(MODEL, self._speaker.receive(reply, was_exhausted=was_exhausted))
 
     def _begin(self, name: str, work: Coroutine[Any, Any, None]) -> None:
         self._work.begin(name, work, on_broken=self._end_broken)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Hashable, Mapping
+from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import orjson
 from django.conf import settings as server_settings
 
 from agents.config.cache import configs
@@ -15,36 +14,43 @@ from agents.llm.contract import ModelRequest, Provider
 from agents.llm.errors import ModelError, UnknownModel, UnusableModel
 from agents.llm.providers import provider_for
 from agents.models import RunKind
-from agents.prompts.facts import PromptFacts
-from agents.prompts.git import gather_facts
-from agents.prompts.main import agent_prompt, fetch_prompt, main_prompt
+from agents.prompts.facts import PromptFacts, gather_facts
+from agents.prompts.render import agent_prompt, fetch_prompt, main_prompt, summary_prompt
 from agents.runs.rows import Claimed
 from agents.runs.tool_servers.language_servers import languages_of, lsp_tools
 from agents.runs.tool_servers.mcp_servers import late_servers, mcp_tools
 from agents.runs.tool_servers.own_environment import server_env
 from agents.skills.cache import skill_cache
 from agents.skills.skill import Skill
-from agents.tools.contract import LanguageService, NoLanguages, Tool
-from agents.tools.registry import READ_ONLY, available
+from agents.tools.contract import LanguageService, NoLanguages, Todo, Tool
+from agents.tools.registry import READ_ONLY, WEB_RESEARCH, WEB_RESEARCH_ONLY, available
+from agents.turn.options import RunOptions
 from agents.turn.transcript import TurnMessage
-from agents.turn.window import is_nearly_full
+from agents.turn.window import fitted, is_nearly_full
+from workspaces.log.parts import Role, Text
 
-# What a child run may use: it only reads.
+# The tools of a child run, which only reads.
 _CHILDRENS: Mapping[str, tuple[str, ...]] = {
     RunKind.AGENT: READ_ONLY,
-    RunKind.FETCH: ("web_search", "web_fetch", "glob", "grep", "sourcegraph", "view"),
+    RunKind.FETCH: WEB_RESEARCH,
 }
-# Configuration that was written for the earlier names still means these tools.
+# Earlier names of tools, which configurations may still contain.
 _EARLIER_NAMES = {"diagnostics": "lsp_diagnostics", "references": "lsp_references"}
-# Only for those who read the web.
-_FETCH_ONLY = frozenset({"web_search", "web_fetch"})
 
 
-async def toolbox_of(workspace_id: str, kind: str, settings: Settings) -> Mapping[str, Tool[Any]]:
-    """In a stable order, so that providers can keep the request's beginning cached."""
+@dataclass(frozen=True, slots=True)
+class Toolbox:
+    tools: Mapping[str, Tool[Any]]
+    late_servers: tuple[str, ...]  # MCP servers still starting, whose tools are missing
+
+
+async def toolbox_of(workspace_id: str, kind: str, settings: Settings) -> Toolbox:
+    """Returns the tools in a stable order, so that providers can cache the request's beginning."""
     brought = {**await lsp_tools(workspace_id)}
+    late: tuple[str, ...] = ()
     if _has_mcp(kind, settings):
         brought |= await mcp_tools(workspace_id)
+        late = late_servers(workspace_id)
     disabled = settings.disabled_tools | {
         _EARLIER_NAMES[name] for name in settings.disabled_tools & _EARLIER_NAMES.keys()
     }
@@ -53,14 +59,9 @@ async def toolbox_of(workspace_id: str, kind: str, settings: Settings) -> Mappin
         **{name: tool for name, tool in brought.items() if name not in disabled},
     }
     names = _CHILDRENS.get(kind)
-    if names is not None:
-        return {name: tools[name] for name in names if name in tools}
-    return {name: tool for name, tool in tools.items() if name not in _FETCH_ONLY}
-
-
-def late_servers_of(workspace_id: str, kind: str, settings: Settings) -> tuple[str, ...]:
-    """The MCP servers whose tools the toolbox lacks because they still start."""
-    return late_servers(workspace_id) if _has_mcp(kind, settings) else ()
+    if names is None:
+        names = tuple(name for name in tools if name not in WEB_RESEARCH_ONLY)
+    return Toolbox({name: tools[name] for name in names if name in tools}, late)
 
 
 def _has_mcp(kind: str, settings: Settings) -> bool:
@@ -90,7 +91,7 @@ class Model:
         max_tokens: int = 0,
         memo: dict[Hashable, Any] | None = None,
     ) -> ModelRequest:
-        """``max_tokens``: fewer than the model would give."""
+        """Returns a model request. ``max_tokens`` lowers the model's own limit for the reply."""
         most = self.choice.max_tokens or self.info.default_max_tokens
         return ModelRequest(
             model=self.info,
@@ -119,22 +120,22 @@ class RunSetup:
     data_dir: str
     languages: LanguageService = field(default_factory=NoLanguages)
     skills: tuple[Skill, ...] = ()
-    late_servers: tuple[str, ...] = ()  # MCP servers that still start: their tools are missing
+    late_servers: tuple[str, ...] = ()  # MCP servers still starting, whose tools are missing
 
 
-# What a process may know better than a workspace's files: models, keys, tools left out.
+# Changes a run's settings where the process overrides the workspace's files: models, keys, tools.
 Adapt = Callable[[Claimed, Settings], Settings]
 
 
-async def brief_of(claimed: Claimed, *, adapt: Adapt | None = None) -> RunSetup:
-    """Raises ``agents.llm.errors.ModelError`` when no model can be had."""
+async def setup_of(claimed: Claimed, *, adapt: Adapt | None = None) -> RunSetup:
+    """Returns a run's setup. Raises ``agents.llm.errors.ModelError`` if no model is available."""
     workspace_id, path = claimed.workspace_id, claimed.path
     config = await configs().newest_config_of(workspace_id)
     given = await configs().env_of(workspace_id)
     env = given or server_env()
     settings = adapt(claimed, config.settings) if adapt is not None else config.settings
-    choice = settings.small if claimed.kind == RunKind.FETCH else settings.large
-    working_dir = orjson.loads(claimed.errand).get("working_dir") or path
+    choice = choice_for(settings, claimed.kind, claimed.options)
+    working_dir = claimed.working_dir or path
     model = model_for(settings, choice, env)
     skills = await skill_cache().skills_of(workspace_id)
     facts = await gather_facts(
@@ -148,12 +149,12 @@ async def brief_of(claimed: Claimed, *, adapt: Adapt | None = None) -> RunSetup:
         prefix=settings.providers[choice.provider].prompt_prefix,
     )
     render = _PROMPTS.get(claimed.kind, main_prompt)
-    tools = await toolbox_of(workspace_id, claimed.kind, settings)
+    toolbox = await toolbox_of(workspace_id, claimed.kind, settings)
     return RunSetup(
         model=model,
         system=render(facts),
-        tools=tools,
-        late_servers=late_servers_of(workspace_id, claimed.kind, settings),
+        tools=toolbox.tools,
+        late_servers=toolbox.late_servers,
         settings=settings,
         env=env,
         working_dir=working_dir,
@@ -163,8 +164,29 @@ async def brief_of(claimed: Claimed, *, adapt: Adapt | None = None) -> RunSetup:
     )
 
 
+def choice_for(settings: Settings, kind: str, options: RunOptions) -> ModelChoice:
+    """Returns the model of a run. A prompt chooses that of its own turn, not that of web pages."""
+    if kind == RunKind.FETCH:
+        return settings.small
+    choice = chosen_model(settings, options.model)
+    return replace(choice, reasoning_effort=options.effort) if options.effort else choice
+
+
+def chosen_model(settings: Settings, name: str) -> ModelChoice:
+    """Returns the choice of "large", "small" or "provider/model"; without a name, the large one."""
+    if name in {"", "large"}:
+        return settings.large
+    if name == "small":
+        return settings.small
+    provider, _, model = name.partition("/")
+    for known in (settings.large, settings.small):  # with their parameters
+        if (known.provider, known.model) == (provider, model) and not known.fault:
+            return known
+    return ModelChoice(provider, model)
+
+
 async def small_model_of(workspace_id: str) -> Model:
-    """For titles and summaries. Raises ``agents.llm.errors.ModelError``."""
+    """Returns the small model of a workspace. Raises ``agents.llm.errors.ModelError``."""
     settings = (await configs().config_of(workspace_id)).settings
     given = await configs().env_of(workspace_id)
     return model_for(settings, settings.small, given or server_env())
@@ -180,53 +202,84 @@ def model_for(settings: Settings, choice: ModelChoice, env: Mapping[str, str]) -
             f"The model '{choice.model}' of provider '{choice.provider}' is not configured; "
             "choose one that is listed under providers in crush.json."
         )
-    silence = server_settings.CRUSH_MODEL_SILENCE_SECONDS
-    return Model(choice, info, provider_for(provider, env, silence_seconds=silence))
+    idle = server_settings.CRUSH_MODEL_SILENCE_SECONDS
+    return Model(choice, info, provider_for(provider, env, idle_seconds=idle))
 
 
 class SetupInUse:
     def __init__(self) -> None:
-        self.brief: RunSetup | None = None
+        self.setup: RunSetup | None = None
         self.fault = ""
+        self._kind = ""
+        self._workspace_id = ""
 
     async def read(
-        self, claimed: Claimed, brief_of: Callable[[Claimed], Awaitable[RunSetup]]
+        self, claimed: Claimed, setup_of: Callable[[Claimed], Awaitable[RunSetup]]
     ) -> None:
+        self._kind, self._workspace_id = claimed.kind, claimed.workspace_id
         try:
-            self.brief = await brief_of(claimed)
+            self.setup = await setup_of(claimed)
         except ModelError as error:
             self.fault = error.sentence
 
-    async def take_late_tools(self, claimed: Claimed) -> None:
-        """Before each request of the model: tools of servers that were late join now."""
-        brief = self.brief
-        if brief is None or not brief.late_servers:
+    async def take_late_tools(self) -> None:
+        """Adds tools of MCP servers that have started since; called before each model request."""
+        setup = self.setup
+        if setup is None or not setup.late_servers:
             return
-        late = late_servers_of(claimed.workspace_id, claimed.kind, brief.settings)
-        if late != brief.late_servers:
-            tools = await toolbox_of(claimed.workspace_id, claimed.kind, brief.settings)
-            self.brief = replace(brief, tools=tools, late_servers=late)
+        if late_servers(self._workspace_id) != setup.late_servers:
+            toolbox = await toolbox_of(self._workspace_id, self._kind, setup.settings)
+            self.setup = replace(setup, tools=toolbox.tools, late_servers=toolbox.late_servers)
 
     @property
     def late_servers(self) -> tuple[str, ...]:
-        return self.brief.late_servers if self.brief is not None else ()
+        return self.setup.late_servers if self.setup is not None else ()
 
     @property
     def choice(self) -> ModelChoice | None:
-        return self.brief.model.choice if self.brief is not None else None
+        return self.setup.model.choice if self.setup is not None else None
 
     @property
     def parallel(self) -> frozenset[str]:
-        """The tools that only read: their calls may run beside each other."""
-        tools = self.brief.tools if self.brief is not None else {}
+        """Returns the tools that only read, whose calls may run in parallel."""
+        tools = self.setup.tools if self.setup is not None else {}
         return frozenset(name for name, tool in tools.items() if tool.parallel)
 
     def is_parallel(self, name: str) -> bool:
-        tool = self.brief.tools.get(name) if self.brief is not None else None
+        tool = self.setup.tools.get(name) if self.setup is not None else None
         return tool is not None and tool.parallel
 
     def is_full(self, tokens: int) -> bool:
-        """Whether a conversation of this size nearly fills the window, and a summary may help."""
-        if self.brief is None or not self.brief.settings.auto_summarize:
+        """Whether a conversation of this size nearly fills the window, and summaries are on."""
+        if self.setup is None or not self.setup.settings.auto_summarize:
             return False
-        return is_nearly_full(tokens, self.brief.model.info.context_window)
+        return is_nearly_full(tokens, self.setup.model.info.context_window)
+
+
+LONGEST_WORDS = 8_000  # tokens
+# The conversation's share of the window. The rest is for the prompt and the summary itself.
+PART_OF_WINDOW = 0.8
+PART_WHEN_EXHAUSTED = 0.5  # the estimate of its tokens was too low before
+ASK = "Write the summary of this conversation now, as instructed."
+
+
+def summary_request(
+    setup: RunSetup,
+    messages: Sequence[TurnMessage],
+    todos: Sequence[Todo],
+    *,
+    session_id: str,
+    was_exhausted: bool,
+) -> ModelRequest:
+    """Returns the request for a summary. The oldest parts of a long conversation are cut."""
+    window = setup.model.info.context_window
+    part = PART_WHEN_EXHAUSTED if was_exhausted else PART_OF_WINDOW
+    kept = fitted(messages, tokens=int(window * part)) if window > 0 else tuple(messages)
+    return setup.model.request(
+        summary_prompt(todos),
+        (*kept, TurnMessage("", Role.USER, (Text(ASK),))),
+        {},
+        session_id=session_id,
+        working_dir=setup.working_dir,
+        max_tokens=LONGEST_WORDS,
+    )

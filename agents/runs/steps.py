@@ -1,23 +1,25 @@
-"""Writes the steps of a run: one transaction a step.
+"""Writes the steps of a run, each in one transaction.
 
-Every write names the fence of the claim; a worker that lost its lease writes nothing. A step that
-finds its session's cancel mark writes nothing either and returns so, and the run then ends as
-cancelled: no cancel comes too late.
+Every write names the fence of the claim; a worker that lost its lease writes nothing. A step whose
+run the cancel mark covers writes nothing either and returns ``is_cancelled``. The run then ends as
+cancelled, so that a cancel counts until the last commit.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
+import asyncio
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
-import orjson
-
 from agents.config.settings import ModelChoice
-from agents.models import RunKind, RunOutcome, RunState
+from agents.llm.usage import RequestUsage
+from agents.models import RunKind, UsageKind
 from agents.runs.finish import close_session_work, end_run, settle_cancelled
 from agents.runs.lease import Lease, require_lease
 from agents.runs.messages import (
+    answered_calls,
     finish_reply,
     fold_prompts,
     give_results,
@@ -26,15 +28,18 @@ from agents.runs.messages import (
     store_prompt,
     store_result,
 )
-from agents.runs.resume import answered_calls
-from agents.runs.rows import RunRow, run_wire
+from agents.runs.objects.run_objects import run_wire
+from agents.runs.objects.run_timeline import ReplyTimes, store_call_steps, store_reply_step
+from agents.runs.rows import RunRow, count_step, spent_by, store_open_calls
+from agents.runs.transitions import mark_started, park, release
+from agents.runs.usage import store_usage
+from agents.states import RunOutcome, StepKind
 from agents.tools.contract import FileMark
 from agents.turn.effects import (
     CallModel,
     Effect,
     End,
     GiveResult,
-    Outcome,
     Park,
     Release,
     RunTool,
@@ -44,9 +49,10 @@ from agents.turn.effects import (
 )
 from agents.turn.error_text import split_error
 from agents.turn.notes import CANCELLED_RESULT
+from agents.turn.options import OverBudget, over_budget
 from workspaces.actions import messages
 from workspaces.actions.files import record_read
-from workspaces.actions.sessions import add_usage, set_context, set_last_request, tell_session
+from workspaces.actions.sessions import append_session, set_context, set_last_request
 from workspaces.log.parts import (
     Finish,
     FinishReason,
@@ -61,16 +67,15 @@ from workspaces.log.types import Kind
 
 @dataclass(frozen=True, slots=True)
 class ReplyWrite:
-    """The model's reply, whole. Without an id no reply was begun yet."""
+    """The model's whole reply. Without a message id, no reply was begun yet."""
 
     message_id: str
     parts: Parts
     reason: FinishReason
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-    cost: float = 0.0
-    context_tokens: int = 0  # what the conversation takes of the window with it
+    usage: RequestUsage = field(default_factory=RequestUsage)
+    context_tokens: int = 0  # the size of the conversation with this reply
     is_summary: bool = False
+    times: ReplyTimes | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,202 +93,27 @@ class Step:
     reply: ReplyWrite | None = None
     results: Sequence[ToolResult] = ()
     refusals: Mapping[str, str] = field(default_factory=dict)  # call id → why it has no result
-    begins: Sequence[str] = ()  # calls whose tools start after this
+    begins: Sequence[str] = ()  # calls whose tools start after this step's commit
     start: ReplyStart | None = None
     parks: bool = False
     releases: bool = False
     end: End | None = None
-    reads: Mapping[str, FileMark] = field(default_factory=dict)  # files, by the results' tools
-    model: str = ""  # for a reply that is made only to hold the end
+    reads: Mapping[str, FileMark] = field(default_factory=dict)  # files that the calls have read
+    started: Mapping[str, int] = field(default_factory=dict)  # when the tools of calls started
+    model: str = ""  # for an empty reply that only holds the end
     provider: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What a step's transaction says back."""
+    """The result of a step's transaction."""
 
     is_cancelled: bool = False  # nothing was written: the cancel mark covers the run
     stream_number: int = 0
     message: Mapping[str, Any] | None = None  # the reply that was begun
-    folded: bool = False  # prompts were taken in: the transcript has more messages
-    answered: tuple[str, ...] = ()  # calls whose answers came before parking: not parked
-
-
-def begin_run(tx: Transaction, held: Lease) -> RunRow | None:
-    """Stores the prompt of a run that starts. ``None``: it was cancelled before, and is ended."""
-    run = require_lease(tx, held)
-    if run.is_cancelled:
-        settle_cancelled(tx, run)
-        close_session_work(tx, run.workspace_id, run.session_id)
-        return None
-    if run.started_at is not None:
-        tx.append(
-            run.workspace_id, Kind.RUN_RESUMED, {"run": run_wire(run)}, session_id=run.session_id
-        )
-        return run
-    if run.kind != RunKind.SUMMARY:
-        store_prompt(tx, run)
-    tx.execute("UPDATE agents_run SET started_at = %s WHERE id = %s", [tx.now, run.key])
-    tx.append(run.workspace_id, Kind.RUN_STARTED, {"run": run_wire(run)}, session_id=run.session_id)
-    if run.was_queued and run.run_id is None and run.kind == RunKind.PROMPT:
-        # What waited with it and asks for no turn of its own goes along.
-        fold_prompts(tx, run)
-    return run
-
-
-def write_step(tx: Transaction, held: Lease, step: Step) -> Written:
-    """Carries a step's durable effects out, all or none."""
-    run = require_lease(tx, held)
-    ends_cancelled = step.end is not None and step.end.outcome is Outcome.CANCELLED
-    if run.is_cancelled and not ends_cancelled:
-        return Written(is_cancelled=True)
-    _write_said(tx, run, step)
-    if step.begins:
-        _mark_open(tx, run, [*run.open_calls, *step.begins])
-    if step.parks:
-        if answered := answered_calls(tx, run, _waiting(tx, run)):
-            return Written(answered=tuple(answered))
-        _give_up(tx, run, RunState.PARKED, Kind.RUN_PARKED)
-    elif step.releases:
-        _give_up(tx, run, RunState.READY, None)
-    elif step.end is not None:
-        _end(tx, run, step, step.end)
-    elif step.start is not None:
-        return _start_reply(tx, run, step.start)
-    return Written()
-
-
-def _write_said(tx: Transaction, run: RunRow, step: Step) -> None:
-    if step.reply is not None and step.reply.message_id:
-        reply = step.reply
-        finish = Finish(reply.reason, as_seconds(tx.now))
-        parts = (*reply.parts, finish) if step.end is None else _closing(tx, reply, step.end)
-        messages.finish_message(tx, run.workspace_id, reply.message_id, parts=parts)
-        if reply.prompt_tokens or reply.completion_tokens or reply.cost:
-            add_usage(
-                tx,
-                run.session_id,
-                prompt_tokens=reply.prompt_tokens,
-                completion_tokens=reply.completion_tokens,
-                cost=reply.cost,
-            )
-        if reply.prompt_tokens or reply.completion_tokens:  # some providers report nothing
-            set_last_request(
-                tx,
-                run.session_id,
-                prompt_tokens=reply.prompt_tokens,
-                completion_tokens=reply.completion_tokens,
-            )
-        _keep_context(tx, run, reply)
-    for result in step.results:
-        store_result(tx, run, result)
-    for path, mark in step.reads.items():
-        record_read(tx, run.session_id, path=path, mtime_ns=mark.mtime_ns, size=mark.size)
-    refusals = dict(step.refusals)
-    if step.end is not None and step.reply is not None and _may_have_calls(step.reply):
-        # A reply that was cut may hold whole calls: they were never made, and say so.
-        cut = step.end.error or CANCELLED_RESULT
-        refusals |= dict.fromkeys(open_call_ids(tx, run), cut)
-    give_results(tx, run, refusals)
-    done = {result.tool_call_id for result in step.results} | set(step.refusals)
-    if run.open_calls & done:
-        _mark_open(tx, run, run.open_calls - done)
-    if step.end is None and step.reply is not None:  # its usage
-        tell_session(tx, run.workspace_id, run.session_id)
-
-
-def _may_have_calls(reply: ReplyWrite) -> bool:
-    return not reply.message_id or bool(tool_calls(reply.parts))
-
-
-def _keep_context(tx: Transaction, run: RunRow, reply: ReplyWrite) -> None:
-    is_whole = reply.reason not in {FinishReason.CANCELED, FinishReason.ERROR}
-    if reply.is_summary:
-        if is_whole:
-            set_context(
-                tx,
-                run.session_id,
-                tokens=reply.completion_tokens,
-                summary_message_id=reply.message_id,
-            )
-        _tell_summary(tx, run, "", done=True)
-    elif is_whole and reply.context_tokens:
-        set_context(tx, run.session_id, tokens=reply.context_tokens)
-
-
-def _tell_summary(tx: Transaction, run: RunRow, progress: str, *, done: bool) -> None:
-    told = {"session_id": run.session_id, "progress": progress, "done": done}
-    tx.append(run.workspace_id, Kind.SUMMARY_PROGRESSED, told, session_id=run.session_id)
-
-
-def _closing(tx: Transaction, reply: ReplyWrite, end: End) -> Parts:
-    return (*reply.parts, _finish(tx, end.reason or reply.reason, end))
-
-
-def _finish(tx: Transaction, reason: FinishReason, end: End) -> Finish:
-    title, details = split_error(end.error) if end.error else (end.note, "")
-    return Finish(reason, as_seconds(tx.now), title, details)
-
-
-def _mark_open(tx: Transaction, run: RunRow, call_ids: Collection[str]) -> None:
-    tx.execute(
-        "UPDATE agents_run SET open_calls = %s WHERE id = %s",
-        [orjson.dumps(list(call_ids)).decode(), run.key],
-    )
-
-
-def _give_up(tx: Transaction, run: RunRow, state: RunState, kind: Kind | None) -> None:
-    tx.execute(
-        "UPDATE agents_run SET state = %s, worker = '', lease_expires_at = 0 WHERE id = %s",
-        [state.value, run.key],
-    )
-    if kind is not None:
-        tx.append(run.workspace_id, kind, {"run": run_wire(run)}, session_id=run.session_id)
-
-
-def _end(tx: Transaction, run: RunRow, step: Step, end: End) -> None:
-    if step.reply is not None and step.reply.message_id:
-        message_id = step.reply.message_id  # it was stored with this end
-    else:
-        message_id = _close_last_reply(tx, run, step, end)
-    end_run(
-        tx,
-        run,
-        outcome=RunOutcome(end.outcome.value),
-        message_id=message_id,
-        error=end.error,
-    )
-    close_session_work(tx, run.workspace_id, run.session_id)
-
-
-def _close_last_reply(tx: Transaction, run: RunRow, step: Step, end: End) -> str:
-    """Gives the reply the end's reason where it has another one; returns the reply's id."""
-    words = last_words(tx, run)
-    if words is not None and end.reason in {None, words.reason}:
-        return words.message_id
-    finish = _finish(tx, end.reason or FinishReason.END_TURN, end)
-    return finish_reply(tx, run, finish, model=step.model, provider=step.provider)
-
-
-def _waiting(tx: Transaction, run: RunRow) -> list[str]:
-    """The calls that have no result yet and whose tools were not begun."""
-    return [call_id for call_id in open_call_ids(tx, run) if call_id not in run.open_calls]
-
-
-def _start_reply(tx: Transaction, run: RunRow, start: ReplyStart) -> Written:
-    folded = start.fold and bool(fold_prompts(tx, run))
-    number, message = messages.start_message(
-        tx,
-        run.workspace_id,
-        run.session_id,
-        run_key=run.key,
-        model=start.model,
-        provider=start.provider,
-        is_summary=start.is_summary,
-    )
-    if start.is_summary:
-        _tell_summary(tx, run, "Summarizing the session", done=False)
-    return Written(stream_number=number, message=message, folded=folded)
+    has_ended: bool = False  # the run is over its budget: the reply was not begun
+    folded: bool = False  # prompts were folded in: the transcript has more messages
+    answered: tuple[str, ...] = ()  # calls answered before the run could park: it is not parked
 
 
 def step_of(  # noqa: C901  a case an effect
@@ -294,11 +124,12 @@ def step_of(  # noqa: C901  a case an effect
     reads: Mapping[str, Mapping[str, FileMark]],
     only_reading: Container[str],
     reply_write: Callable[[FinishReason], ReplyWrite | None],
+    started: Mapping[str, int] = MappingProxyType({}),
 ) -> Step | None:
-    """``None`` where nothing is to be written. ``choice``: the model, if one can be had.
+    """Returns the step with these effects; ``None`` if there is nothing to write.
 
-    ``reads``: the files that calls have read. ``only_reading``: calls that may be begun
-    again after a crash, so nothing is written when they begin.
+    ``choice``: the model, if one is available. ``reads``: the files that calls have read.
+    ``only_reading``: calls that may run again after a crash, so their start is not written.
     """
     reply: ReplyWrite | None = None
     given: list[ToolResult] = []
@@ -315,7 +146,7 @@ def step_of(  # noqa: C901  a case an effect
                 given.append(results[effect.call_id])
             case GiveResult(call_id, content):
                 known = results.get(call_id)
-                if known is not None:  # it came to its end just before the cancel
+                if known is not None:  # the tool ended just before the cancel
                     given.append(known)
                 else:
                     refusals[call_id] = content
@@ -352,4 +183,218 @@ def step_of(  # noqa: C901  a case an effect
             for result in given
             for path, mark in reads.get(result.tool_call_id, {}).items()
         },
+        started={i: started[i] for result in given if (i := result.tool_call_id) in started},
     )
+
+
+class OfferedEnd:
+    """The end of a run, for the transaction that cancels it.
+
+    Until it is settled, the run handles no input and adds nothing to its reply.
+    """
+
+    def __init__(self, held: Lease, step: Step, on_settled: Callable[[bool | None], None]) -> None:
+        self.step = step
+        self.is_stored: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        self._held = held
+        self._on_settled = on_settled
+
+    def write(self, tx: Transaction) -> None:
+        """Raises ``LeaseLost``."""
+        write_step(tx, self._held, self.step)
+
+    def settle(self, is_stored: bool | None) -> None:
+        """Lets the run continue or end, after the transaction. ``None``: its outcome is unknown."""
+        self.is_stored.set_result(bool(is_stored))
+        self._on_settled(is_stored)
+
+
+def begin_run(tx: Transaction, held: Lease) -> RunRow | None:
+    """Starts a run and stores its prompt; returns ``None`` if it was cancelled before its start.
+
+    A cancelled run is ended here. Raises ``LeaseLost``.
+    """
+    run = require_lease(tx, held)
+    if run.is_cancelled:
+        settle_cancelled(tx, run)
+        close_session_work(tx, run.workspace_id, run.session_id)
+        return None
+    if run.started_at is not None:
+        tx.append(
+            run.workspace_id, Kind.RUN_RESUMED, {"run": run_wire(run)}, session_id=run.session_id
+        )
+        return run
+    if run.kind != RunKind.SUMMARY:
+        store_prompt(tx, run)
+    mark_started(tx, run.key)
+    tx.append(run.workspace_id, Kind.RUN_STARTED, {"run": run_wire(run)}, session_id=run.session_id)
+    if run.was_queued and run.run_id is None and run.kind == RunKind.PROMPT:
+        # Fold in prompts queued without a run_id.
+        fold_prompts(tx, run)
+    return run
+
+
+def write_step(tx: Transaction, held: Lease, step: Step) -> Written:
+    """Writes a step's durable effects, all or none. Raises ``LeaseLost``."""
+    run = require_lease(tx, held)
+    ends_cancelled = step.end is not None and step.end.outcome is RunOutcome.CANCELLED
+    if run.is_cancelled and not ends_cancelled:
+        return Written(is_cancelled=True)
+    _write_messages(tx, run, step)
+    if step.begins:
+        store_open_calls(tx, run.key, [*run.open_calls, *step.begins])
+    if step.parks:
+        if answered := answered_calls(tx, run):
+            return Written(answered=answered)
+        park(tx, run.key)
+        tx.append(
+            run.workspace_id, Kind.RUN_PARKED, {"run": run_wire(run)}, session_id=run.session_id
+        )
+    elif step.releases:
+        release(tx, run.key)
+    elif step.end is not None:
+        _end(tx, run, step, step.end)
+    elif step.start is not None:
+        if over := _over_budget(tx, run):
+            _end_over_budget(tx, run, step, over)
+            return Written(has_ended=True)
+        return _start_reply(tx, run, step.start)
+    return Written()
+
+
+def _over_budget(tx: Transaction, run: RunRow) -> OverBudget | None:
+    """Returns why another request to a model is not allowed."""
+    budget = run.options.budget
+    return over_budget(budget, spent_by(tx, run.key)) if budget else None
+
+
+def _end_over_budget(tx: Transaction, run: RunRow, step: Step, over: OverBudget) -> None:
+    end = End(RunOutcome.OVER_BUDGET, FinishReason.ERROR, error=over.sentence)
+    message_id = _close_last_reply(tx, run, step, end)
+    end_run(tx, run, outcome=end.outcome, message_id=message_id, error=over.sentence, over=over)
+    close_session_work(tx, run.workspace_id, run.session_id)
+
+
+def _write_messages(tx: Transaction, run: RunRow, step: Step) -> None:
+    if step.reply is not None and step.reply.message_id:
+        reply = step.reply
+        finish = Finish(reply.reason, as_seconds(tx.now))
+        parts = (*reply.parts, finish) if step.end is None else _closing(tx, reply, step.end)
+        messages.finish_message(tx, run.workspace_id, reply.message_id, parts=parts)
+        kind = UsageKind.SUMMARY if reply.is_summary else UsageKind.REPLY
+        store_usage(tx, run, reply.usage, kind=kind)
+        _store_times(tx, run, step, reply)
+        prompt_tokens, completion_tokens = reply.usage.prompt_tokens, reply.usage.completion_tokens
+        if prompt_tokens or completion_tokens:  # some providers report nothing
+            set_last_request(
+                tx,
+                run.session_id,
+                prompt_tokens=prompt_tokens,
+                completion_tokens=completion_tokens,
+            )
+        count_step(tx, run.key)
+        _keep_context(tx, run, reply)
+    for result in step.results:
+        store_result(tx, run, result)
+    store_call_steps(tx, run.key, step.results, step.started)
+    for path, mark in step.reads.items():
+        record_read(tx, run.session_id, path=path, mtime_ns=mark.mtime_ns, size=mark.size)
+    refusals = dict(step.refusals)
+    if step.end is not None and step.reply is not None and _may_have_calls(step.reply):
+        # A reply that was cut may contain whole calls, which never ran: give them results.
+        cut = step.end.error or CANCELLED_RESULT
+        refusals |= dict.fromkeys(open_call_ids(tx, run), cut)
+    give_results(tx, run, refusals)
+    done = {result.tool_call_id for result in step.results} | set(step.refusals)
+    if run.open_calls & done:
+        store_open_calls(tx, run.key, run.open_calls - done)
+    if step.end is None and step.reply is not None:  # the session's usage has changed
+        append_session(tx, run.workspace_id, run.session_id)
+
+
+def _store_times(tx: Transaction, run: RunRow, step: Step, reply: ReplyWrite) -> None:
+    outcome = (step.end and step.end.reason) or reply.reason
+    if reply.times is not None:  # else it is a sub-agent's, whose requests are its own
+        store_reply_step(
+            tx,
+            run.key,
+            reply.times,
+            reply.usage,
+            kind=StepKind.SUMMARY if reply.is_summary else StepKind.REPLY,
+            served_by=(step.provider, step.model),
+            message_id=reply.message_id,
+            outcome=outcome.value,
+        )
+
+
+def _may_have_calls(reply: ReplyWrite) -> bool:
+    return not reply.message_id or bool(tool_calls(reply.parts))
+
+
+def _keep_context(tx: Transaction, run: RunRow, reply: ReplyWrite) -> None:
+    is_whole = reply.reason not in {FinishReason.CANCELED, FinishReason.ERROR}
+    if reply.is_summary:
+        if is_whole:
+            set_context(
+                tx,
+                run.session_id,
+                tokens=reply.usage.completion_tokens,
+                summary_message_id=reply.message_id,
+            )
+        _append_progress(tx, run, "", done=True)
+    elif is_whole and reply.context_tokens:
+        set_context(tx, run.session_id, tokens=reply.context_tokens)
+
+
+def _append_progress(tx: Transaction, run: RunRow, progress: str, *, done: bool) -> None:
+    facts = {"session_id": run.session_id, "progress": progress, "done": done}
+    tx.append(run.workspace_id, Kind.SUMMARY_PROGRESSED, facts, session_id=run.session_id)
+
+
+def _closing(tx: Transaction, reply: ReplyWrite, end: End) -> Parts:
+    return (*reply.parts, _finish(tx, end.reason or reply.reason, end))
+
+
+def _finish(tx: Transaction, reason: FinishReason, end: End) -> Finish:
+    title, details = split_error(end.error) if end.error else (end.note, "")
+    return Finish(reason, as_seconds(tx.now), title, details)
+
+
+def _end(tx: Transaction, run: RunRow, step: Step, end: End) -> None:
+    if step.reply is not None and step.reply.message_id:
+        message_id = step.reply.message_id  # the reply was stored with this end
+    else:
+        message_id = _close_last_reply(tx, run, step, end)
+    end_run(
+        tx,
+        run,
+        outcome=end.outcome,
+        message_id=message_id,
+        error=end.error,
+    )
+    close_session_work(tx, run.workspace_id, run.session_id)
+
+
+def _close_last_reply(tx: Transaction, run: RunRow, step: Step, end: End) -> str:
+    """Sets the newest reply's finish to the end's reason if it differs; returns the reply's id."""
+    words = last_words(tx, run)
+    if words is not None and end.reason in {None, words.reason}:
+        return words.message_id
+    finish = _finish(tx, end.reason or FinishReason.END_TURN, end)
+    return finish_reply(tx, run, finish, model=step.model, provider=step.provider)
+
+
+def _start_reply(tx: Transaction, run: RunRow, start: ReplyStart) -> Written:
+    folded = start.fold and bool(fold_prompts(tx, run))
+    number, message = messages.start_message(
+        tx,
+        run.workspace_id,
+        run.session_id,
+        run_key=run.key,
+        model=start.model,
+        provider=start.provider,
+        is_summary=start.is_summary,
+    )
+    if start.is_summary:
+        _append_progress(tx, run, "Summarizing the session", done=False)
+    return Written(stream_number=number, message=message, folded=folded)

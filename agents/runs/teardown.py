@@ -8,6 +8,7 @@ from agents.runs import nudges
 from agents.runs.cancel import cancel_session, withdraw_runs
 from agents.runs.finish import close_if_left
 from agents.runs.rows import unfinished_runs
+from workspaces.access import Actor
 from workspaces.actions import claims
 from workspaces.log.errors import WorkspaceUnknown
 from workspaces.log.transaction import Transaction
@@ -16,7 +17,7 @@ from workspaces.models import ClientClaim, Workspace
 
 
 async def release(workspace_id: str, client_id: str) -> None:
-    """The client lets go at once; the last one's going closes the workspace."""
+    """Drops the client's claim; the workspace closes when its last claim is dropped."""
     await writer.write(workspace_id, lambda tx: release_workspace(tx, workspace_id, client_id))
 
 
@@ -27,24 +28,24 @@ def release_workspace(tx: Transaction, workspace_id: str, client_id: str) -> Non
     close_if_left(tx, workspace_id)
 
 
-async def retire(client_id: str) -> None:
-    """The client is gone for good, from every workspace, and its runs with a ``run_id`` end."""
-    held = await writer.write("", lambda tx: retire_everywhere(tx, client_id))
+async def retire(client_id: str, *, actor: Actor | None = None) -> None:
+    """Retires a client: drops all its claims, and cancels its runs that have a ``run_id``."""
+    held = await writer.write("", lambda tx: retire_everywhere(tx, client_id, actor=actor))
     if held:
         await nudges.nudge_withdrawn(held)
 
 
-def retire_everywhere(tx: Transaction, client_id: str) -> list[int]:
-    """Returns the keys of the runs that a worker must abort."""
+def retire_everywhere(tx: Transaction, client_id: str, *, actor: Actor | None = None) -> list[int]:
+    """Retires the client; returns the keys of the runs that a worker must abort."""
     workspaces = claims.retire_client(tx, client_id)
-    held = withdraw_runs(tx, client_id)
+    held = withdraw_runs(tx, client_id, actor=actor)
     for workspace_id in workspaces:
         close_if_left(tx, workspace_id)
     return held
 
 
 async def sweep() -> None:
-    """Drops the claims whose time is over and closes what nobody holds any more."""
+    """Drops expired claims and closes the workspaces that no client claims now."""
     await writer.write("", sweep_lapsed)
 
 
@@ -54,24 +55,24 @@ def sweep_lapsed(tx: Transaction) -> None:
 
 
 def start_alone(tx: Transaction) -> None:
-    """At the start of a server that is alone on its data: nobody is attached.
+    """Drops all claims, at the start of a server that is alone on its data.
 
-    Workspaces with unfinished runs stay open, others wait for their path.
+    Workspaces with unfinished runs stay open; others close until a client opens them again.
     """
     claims.drop_all_claims(tx)
     for workspace_id in Workspace.objects.filter(is_open=True).values_list("pk", flat=True):
         close_if_left(tx, workspace_id)
 
 
-def cancel_and_wait(workspace_id: str, session_id: str) -> int:
-    """Cancels what was accepted in the session; returns how many prompts that were.
+def cancel_and_wait(workspace_id: str, session_id: str, *, actor: Actor | None = None) -> int:
+    """Cancels the session's accepted runs; returns their number.
 
-    Raises ``SessionUnknown``. What a worker holds ends a moment later.
+    Raises ``SessionUnknown``. A run that a worker holds ends a moment later.
     """
 
     def job(tx: Transaction) -> tuple[int, int | None]:
         count = len(unfinished_runs(tx, session_id))
-        return count, cancel_session(tx, workspace_id, session_id)
+        return count, cancel_session(tx, workspace_id, session_id, actor=actor)
 
     count, up_to = writer.write_and_wait(workspace_id, job)
     if up_to is not None:
@@ -80,9 +81,9 @@ def cancel_and_wait(workspace_id: str, session_id: str) -> int:
 
 
 def release_all_and_wait(workspace_id: str) -> tuple[list[str], bool]:
-    """Takes every client's claim away; returns the clients, and whether the workspace closed.
+    """Drops the claims of all clients; returns the clients, and whether the workspace closed.
 
-    With work in it the workspace closes by itself, after that has ended.
+    A workspace with unfinished work closes when the work has ended.
     """
 
     def job(tx: Transaction) -> tuple[list[str], bool]:

@@ -1,4 +1,4 @@
-"""The skills of workspaces, kept while their files stay as they are."""
+"""Caches the skills of workspaces while their files are unchanged."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ class SkillCache:
         self._entries: dict[str, _CachedSkills] = {}
 
     async def skills_of(self, workspace_id: str, *, newest: bool = False) -> tuple[Skill, ...]:
-        """The skills that may be used. Raises ``WorkspaceUnknown``."""
+        """Returns the enabled skills. Raises ``WorkspaceUnknown``."""
         config = await configs().config_of(workspace_id)
         found = await self.found_in(workspace_id, newest=newest)
         return found.enabled(config.settings.disabled_skills)
 
     async def found_in(self, workspace_id: str, *, newest: bool = False) -> FoundSkills:
-        """Everything that was found. ``newest``: checks again even a moment after the last check."""
+        """Returns all skills that were found. ``newest``: checks the files even if just checked."""
         entry = self._entries.get(workspace_id)
         age = LOOK_SECONDS if entry is None else time.monotonic() - entry.looked_at
         if entry is not None and age < LOOK_SECONDS and not newest:
@@ -43,7 +43,7 @@ class SkillCache:
         config = await configs().config_of(workspace_id)
         path = await read(_path_of, workspace_id)
         now = time.monotonic()
-        # Not in a reading thread: a slow disk must not keep answers waiting.
+        # Not in a reading thread: a slow disk must not delay other queries.
         found = await asyncio.to_thread(
             find_skills,
             path,
@@ -60,7 +60,7 @@ class SkillCache:
 
 
 def _path_of(workspace_id: str) -> str:
-    # Also of a closed one: a run may be on its way out of it.
+    # Also for a closed workspace: its last run may still be ending.
     path = Workspace.objects.filter(pk=workspace_id).values_list("path", flat=True).first()
     if path is None:
         raise WorkspaceUnknown

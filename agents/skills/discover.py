@@ -1,8 +1,8 @@
 """Finds the skills of a workspace: the server's own, its user's, its project's.
 
-Blocking, so it is called in a thread. Raises nothing for what folders and files
-hold, reads a bounded number of bounded files, and never waits for one that is no file.
-A project's links must stay in the project; its user's may lead wherever they put them.
+Blocking, so it is called in a thread. The contents of folders and files raise nothing.
+It reads a limited number of files up to a size limit, and never blocks on a pipe or device.
+A project's links must stay in the project; links of the user may lead anywhere.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ FILE_LIMIT = 1 << 20
 _ENTRIES_LIMIT = 5_000  # of all folders together
 _DEPTH_LIMIT = 4
 _HEAD_LIMIT = 64 << 10  # where the front matter must be
-_PATH_LIMIT = 2_000  # characters: every state goes to every client
+_PATH_LIMIT = 2_000  # characters, because every state is sent to every client
 _SKIPPED = frozenset({"node_modules", "__pycache__"})
 
 Mark = tuple[int, int, int, int]  # inode, size, and both times
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
-    """A SKILL.md that was found, not read yet."""
+class FoundFile:
+    """A SKILL.md that was found and is not read yet."""
 
     location: SkillLocation
     mark: Mark
@@ -47,9 +47,9 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class FoundSkills:
-    skills: tuple[Skill, ...] = ()  # valid ones; of one name the last found
+    skills: tuple[Skill, ...] = ()  # the valid ones; of several with one name, the last found
     states: tuple[SkillState, ...] = ()
-    seen: tuple[Seen, ...] = field(default=(), repr=False)  # equal as long as nothing has changed
+    seen: tuple[FoundFile, ...] = field(default=(), repr=False)  # equal while nothing has changed
 
     def enabled(self, disabled: frozenset[str]) -> tuple[Skill, ...]:
         return tuple(skill for skill in self.skills if skill.name not in disabled)
@@ -58,8 +58,8 @@ class FoundSkills:
 def find_skills(
     workspace: str, folders: Sequence[str], *, known: FoundSkills | None = None
 ) -> FoundSkills:
-    """Reads files only when anything has changed since ``known``."""
-    seen = tuple(_Search(workspace).through(folders))
+    """Finds the skills; reads files only if something has changed since ``known``."""
+    seen = tuple(_Search(workspace).files_in(folders))
     if known is not None and known.seen == seen:
         return known
     skills: dict[str, Skill] = {}
@@ -72,7 +72,7 @@ def find_skills(
                 SkillState(one.location.name, one.location.id, Health.ERROR, str(invalid))
             )
             continue
-        # The nearest one wins: a project's skill replaces ours of the same name.
+        # A later folder wins: a project's skill replaces the server's skill of the same name.
         skills.pop(skill.name, None)
         skills[skill.name] = skill
         states.append(SkillState(skill.name, one.location.id, Health.NORMAL))
@@ -80,7 +80,7 @@ def find_skills(
 
 
 def read_skill(skill: Skill) -> bytes:
-    """The whole file. Raises ``InvalidSkill``."""
+    """Returns the whole file. Raises ``InvalidSkill``."""
     try:
         content = read_regular_file(skill.location.file, limit=FILE_LIMIT)
     except Unreadable as unreadable:
@@ -88,7 +88,7 @@ def read_skill(skill: Skill) -> bytes:
     return content.data
 
 
-def _read(seen: Seen) -> Skill:
+def _read(seen: FoundFile) -> Skill:
     if seen.fault:
         raise InvalidSkill(seen.fault)
     try:
@@ -98,7 +98,7 @@ def _read(seen: Seen) -> Skill:
     if b"\0" in head:
         raise InvalidSkill("it is not a text file")
     try:
-        # The cut may go through a character.
+        # The read may end within a character.
         text = head.decode("utf-8", "strict" if len(head) < _HEAD_LIMIT else "ignore")
     except UnicodeDecodeError:
         raise InvalidSkill("it is not UTF-8 text") from None
@@ -112,7 +112,7 @@ class _Search:
         self._entries = _ENTRIES_LIMIT
         self._visited: set[str] = set()
 
-    def through(self, folders: Sequence[str]) -> Iterator[Seen]:
+    def files_in(self, folders: Sequence[str]) -> Iterator[FoundFile]:
         left = SKILLS_LIMIT
         for folder, source in self._sources(folders):
             for seen in self._walk(folder, source, _DEPTH_LIMIT):
@@ -126,34 +126,35 @@ class _Search:
         for folder in folders:
             if not folder.startswith("/"):
                 continue
-            # By its name or by where it leads: neither way makes a project's folder its user's.
+            # Both its name and the target of its links count: a folder in the project is never
+            # treated as the user's.
             is_project = _is_within(folder, self._workspace) or _is_within(
                 _real(folder), self._inside
             )
             yield folder, SkillSource.PROJECT if is_project else SkillSource.USER
 
-    def _walk(self, folder: str, source: SkillSource, depth: int) -> Iterator[Seen]:
-        """The folder's own SKILL.md, else those below it."""
+    def _walk(self, folder: str, source: SkillSource, depth: int) -> Iterator[FoundFile]:
+        """Yields the folder's own SKILL.md, else those below it."""
         real = _real(folder)
         if not real or real in self._visited:
-            return  # a link to what was looked through already, or round in a circle
+            return  # a link to a folder that was searched already, or a cycle
         self._visited.add(real)
         path = f"{folder.rstrip('/')}/{FILE_NAME}"
         mark = _mark(path)
         if mark is not None:
-            yield self._seen(path, real, source, mark)
+            yield self._found_file(path, real, source, mark)
         elif depth > 0 and (source is not SkillSource.PROJECT or _is_within(real, self._inside)):
             for name in self._folders(folder):
                 yield from self._walk(f"{folder.rstrip('/')}/{name}", source, depth - 1)
 
-    def _seen(self, path: str, folder: str, source: SkillSource, mark: Mark) -> Seen:
+    def _found_file(self, path: str, folder: str, source: SkillSource, mark: Mark) -> FoundFile:
         file = _real(path)
         location = SkillLocation(path, folder, file, source)
         if source is SkillSource.PROJECT and not (
             _is_within(folder, self._inside) and _is_within(file, self._inside)
         ):
-            return Seen(location, mark, "a link leads out of the workspace")
-        return Seen(location, mark)
+            return FoundFile(location, mark, "a link leads out of the workspace")
+        return FoundFile(location, mark)
 
     def _folders(self, folder: str) -> list[str]:
         names: list[str] = []
@@ -166,7 +167,7 @@ class _Search:
                     if _is_walkable(entry.name) and entry.is_dir():
                         names.append(entry.name)
         except (OSError, ValueError):
-            return []  # it is not there, or not ours to read
+            return []  # it does not exist, or is not readable
         return sorted(names)
 
 
@@ -179,7 +180,7 @@ def _mark(path: str) -> Mark | None:
         status = Path(path).stat()
         path.encode()
     except (OSError, ValueError):
-        return None  # also a name that no answer could hold
+        return None  # also for a name that cannot be encoded for clients
     if len(path) > _PATH_LIMIT:
         return None
     return (status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)

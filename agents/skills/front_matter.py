@@ -1,8 +1,7 @@
-"""Reads the front matter of a Markdown file: the small part of YAML that people write there. Pure.
+"""Reads the front matter of a Markdown file: YAML between two fences. Pure.
 
-Reads texts (plain, quoted, folded, literal) and one level of names below a name. Deeper or
-other values become ``None``; what cannot be parsed raises, with the line. Does not know what
-the names mean.
+Every value becomes a text, one level of names below a name, or ``None`` for anything else. Works
+on YAML's nodes, so no object is ever constructed. The names have no meaning here.
 """
 
 from __future__ import annotations
@@ -11,35 +10,25 @@ import re
 from collections.abc import Mapping
 from typing import TypeAlias
 
-# ``None``: a list or something deeper, which nobody here needs.
+import yaml
+from typing_extensions import override
+from yaml.nodes import MappingNode, Node, ScalarNode
+
+# ``None``: a list or a deeper value, which is not needed here.
 Value: TypeAlias = str | Mapping[str, str] | None
 
 FENCE = "---"
-_ENTRY = re.compile(r"(?P<key>[A-Za-z_][\w.-]*)[ \t]*:(?:[ \t]+(?P<rest>.*))?$")
-_BLOCK = re.compile(r"(?P<style>[>|])(?:(?P<keep>[+-])|(?P<width>[1-9])){0,2}(?:\s+#.*)?$")
-_ESCAPE = re.compile(
-    r"\\(?:x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|(.)|$)", re.DOTALL
-)
-_ESCAPED = {
-    "n": "\n",
-    "t": "\t",
-    "r": "\r",
-    '"': '"',
-    "\\": "\\",
-    "/": "/",
-    " ": " ",
-    "0": "",
-    "e": "",
-}
-_REFUSED = "&*!%@`"  # anchors, tags and what YAML keeps for itself
+DEPTH_LIMIT = 10  # PyYAML recurses, and takes seconds for thousands of open brackets
+_UNSTORABLE = re.compile("[\0\ud800-\udfff]")
+_ENTRY = re.compile(r"(?P<key>[A-Za-z_][\w.-]*:[ \t]+)(?P<rest>[^\s\"'\[{>|&*!%@`#?-].*)")
 
 
 class BrokenFrontMatter(Exception):
-    """A sentence that names the line."""
+    """The front matter cannot be parsed; the message names the line."""
 
 
 def split(text: str) -> tuple[list[str], str]:
-    """The lines between the fences, and all that follows. Raises ``BrokenFrontMatter``."""
+    """Returns the lines between the fences, and the text below. Raises ``BrokenFrontMatter``."""
     lines = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n").split("\n")
     if lines[0].rstrip() != FENCE:
         raise BrokenFrontMatter(f"line 1: the file must begin with {FENCE}")
@@ -50,167 +39,85 @@ def split(text: str) -> tuple[list[str], str]:
 
 
 def read_entries(lines: list[str]) -> dict[str, Value]:
-    """Raises ``BrokenFrontMatter``."""
-    return _EntryReader(lines).entries()
+    """Returns the entries of the front matter. Raises ``BrokenFrontMatter``."""
+    try:
+        node = _compose("\n".join(lines))
+    except BrokenFrontMatter:
+        quoted = [_quote_colons(line) for line in lines]
+        if quoted == lines:
+            raise
+        node = _compose("\n".join(quoted))
+    if node is None:
+        return {}
+    if not isinstance(node, MappingNode):
+        raise _broken(node.start_mark, "is not 'name: value'")
+    return {name: _value(value) for name, value in _items(node)}
 
 
-class _EntryReader:
-    def __init__(self, lines: list[str]) -> None:
-        self._lines = lines
-        self._at = 0
+class _Loader(yaml.SafeLoader):
+    """Composes nodes without aliases, tags and deep nesting: the cost stays near the size."""
 
-    def entries(self) -> dict[str, Value]:
-        found: dict[str, Value] = {}
-        while self._at < len(self._lines):
-            line = self._lines[self._at]
-            if _is_empty(line):
-                self._at += 1
-                continue
-            entry = _ENTRY.match(line.rstrip())
-            if entry is None:
-                raise self._broken("is not 'name: value'")
-            if entry["key"] in found:
-                raise self._broken(f"repeats {entry['key']}")
-            found[entry["key"]] = self._value((entry["rest"] or "").strip())
-        return found
+    _depth = 0
 
-    def _value(self, rest: str) -> Value:
-        """Leaves the reader behind the value."""
-        if (block := _BLOCK.match(rest)) is not None:
-            return self._block(block)
-        if not rest or rest.startswith("#"):
-            return self._below()
-        if rest[0] in "\"'":
-            return self._quoted(rest)
-        if rest[0] in _REFUSED:
-            raise self._broken(f"begins with {rest[0]}: put the text in quotes")
-        more = self._indented()
-        if rest[0] in "[{":
-            return None
-        pieces = [_without_comment(piece) for piece in (rest, *more)]
-        return " ".join(piece for piece in pieces if piece)
-
-    def _below(self) -> Value:
-        start = self._at + 1
-        lines = [line for line in self._indented(lists=True) if not _is_empty(line)]
-        if not lines:
-            return ""
-        entries = [_ENTRY.match(line) for line in lines]
-        level = _level(self._lines, start)
-        flat = all(
-            _indent(line) == level for line in self._lines[start : self._at] if not _is_empty(line)
-        )
-        if not flat or any(
-            entry is None or (entry["rest"] or "").startswith(tuple("[{>|&*!")) for entry in entries
-        ):
-            return None
-        return {
-            entry["key"]: _scalar(entry["rest"] or "") for entry in entries if entry is not None
-        }
-
-    def _block(self, block: re.Match[str]) -> str:
-        """``>`` joins lines, ``|`` keeps them."""
-        self._at += 1
-        start = self._at
-        while self._at < len(self._lines) and (
-            not self._lines[self._at].strip() or _indent(self._lines[self._at])
-        ):
-            self._at += 1
-        lines = self._lines[start : self._at]
-        width = int(block["width"] or 0) or min((_indent(x) for x in lines if x.strip()), default=0)
-        kept = [line[width:].rstrip() for line in lines]
-        if block["style"] == "|":
-            return "\n".join(kept).strip("\n")
-        paragraphs = re.split(r"\n{2,}", "\n".join(kept).strip("\n"))
-        return "\n".join(paragraph.replace("\n", " ") for paragraph in paragraphs)
-
-    def _quoted(self, rest: str) -> str:
-        """Over as many indented lines as it takes to close it."""
-        start = self._at
-        text = " ".join((rest[1:], *self._indented()))
-        end = _closing(text, rest[0])
-        behind = text[end + 1 :].strip()
-        if end < 0 or (behind and not behind.startswith("#")):
-            self._at = start
-            raise self._broken("does not end with its closing quote")
-        return _unquoted(text[:end], rest[0])
-
-    def _indented(self, *, lists: bool = False) -> list[str]:
-        """The lines that belong to the current one, without their indent; leaves it behind."""
-        self._at += 1
-        taken: list[str] = []
-        while self._at < len(self._lines):
-            line = self._lines[self._at]
-            if line.startswith("\t"):
-                raise self._broken("is indented with a tab: use spaces")
-            if line.strip() and not line.startswith(" ") and not (lists and _is_item(line)):
-                break
-            taken.append(line.strip())
-            self._at += 1
-        return taken
-
-    def _broken(self, what: str) -> BrokenFrontMatter:
-        # As an editor counts: the fence is line 1.
-        return BrokenFrontMatter(f"line {self._at + 2}: {what}")
+    @override
+    def compose_node(self, parent: Node | None, index: int) -> Node | None:
+        event = self.peek_event()  # type: ignore[no-untyped-call]  # its stub has no types
+        if event.anchor is not None:
+            raise _broken(event.start_mark, "has an anchor or alias: put the text in quotes")
+        if getattr(event, "tag", None) is not None:
+            raise _broken(event.start_mark, "has a tag: put the text in quotes")
+        if self._depth >= DEPTH_LIMIT:
+            raise _broken(event.start_mark, f"is nested more than {DEPTH_LIMIT} levels deep")
+        self._depth += 1
+        node = super().compose_node(parent, index)
+        self._depth -= 1
+        return node
 
 
-def _is_empty(line: str) -> bool:
-    return not line.strip() or line.lstrip().startswith("#")
+def _compose(text: str) -> Node | None:
+    try:
+        return yaml.compose(text, Loader=_Loader)
+    except yaml.MarkedYAMLError as error:
+        raise _broken(error.problem_mark, error.problem or "is not YAML") from None
+    except yaml.YAMLError:
+        raise BrokenFrontMatter("the front matter contains a control character") from None
 
 
-def _is_item(line: str) -> bool:
-    return line == "-" or line.startswith("- ")
+def _quote_colons(line: str) -> str:
+    """``description: Use it when: it breaks`` is not YAML, but many skills have such lines."""
+    entry = _ENTRY.fullmatch(line)
+    if entry is None:
+        return line
+    text = re.split(r"\s#", entry["rest"], maxsplit=1)[0].strip().replace("'", "''")
+    return f"{entry['key']}'{text}'" if ": " in text else line
 
 
-def _indent(line: str) -> int:
-    return len(line) - len(line.lstrip(" "))
+def _items(node: MappingNode) -> list[tuple[str, Node]]:
+    items: dict[str, Node] = {}
+    for key, value in node.value:
+        if not isinstance(key, ScalarNode):
+            raise _broken(key.start_mark, "is not 'name: value'")
+        if key.value in items:
+            raise _broken(key.start_mark, f"repeats {key.value}")
+        items[key.value] = value
+    return list(items.items())
 
 
-def _level(lines: list[str], start: int) -> int:
-    return next((_indent(line) for line in lines[start:] if not _is_empty(line)), 0)
+def _value(node: Node) -> Value:
+    if isinstance(node, ScalarNode):
+        return _text(node)
+    if not isinstance(node, MappingNode):
+        return None
+    below = _items(node)
+    texts = {name: _text(value) for name, value in below if isinstance(value, ScalarNode)}
+    return texts if len(texts) == len(below) else None
 
 
-def _scalar(rest: str) -> str:
-    rest = rest.strip()
-    if rest[:1] in {'"', "'"} and (end := _closing(rest[1:], rest[0])) >= 0:
-        return _unquoted(rest[1 : end + 1], rest[0])
-    return _without_comment(rest)
+def _text(node: ScalarNode) -> str:
+    text: str = _UNSTORABLE.sub("\ufffd", node.value)
+    return text.strip("\n") if node.style in {"|", ">"} else text
 
 
-def _without_comment(text: str) -> str:
-    if text.startswith("#"):
-        return ""
-    return re.split(r"\s#", text, maxsplit=1)[0].strip()
-
-
-def _closing(text: str, quote: str) -> int:
-    """Where the quoted text ends; negative when it does not."""
-    at = 0
-    while at < len(text):
-        if quote == '"' and text[at] == "\\":
-            at += 2
-        elif text[at] == quote:
-            if quote == "'" and text[at + 1 : at + 2] == "'":
-                at += 2
-            else:
-                return at
-        else:
-            at += 1
-    return -1
-
-
-def _unquoted(text: str, quote: str) -> str:
-    if quote == "'":
-        return text.replace("''", "'")
-    return _ESCAPE.sub(_unescaped, text)
-
-
-def _unescaped(match: re.Match[str]) -> str:
-    code = match[1] or match[2] or match[3]
-    if code is None:
-        return _ESCAPED.get(match[4] or "", match[4] or "")
-    number = int(code, 16)
-    # No half of a pair and nothing that cannot be stored.
-    return (
-        "\ufffd" if number > 0x10FFFF or 0xD800 <= number <= 0xDFFF or not number else chr(number)
-    )
+def _broken(mark: yaml.Mark | None, what: str) -> BrokenFrontMatter:
+    # Counted from the top of the file, where the fence is line 1.
+    return BrokenFrontMatter(f"line {mark.line + 2}: {what}" if mark else what)

@@ -1,7 +1,7 @@
-"""What a skill is, when it is valid, and which files belong to it. Pure.
+"""Parses and validates skills, and lists the files of one. Pure.
 
 A skill is a folder with a SKILL.md: front matter that describes it, and instructions. An invalid
-one has a state with an error, and nothing else.
+one only has a state with an error.
 """
 
 from __future__ import annotations
@@ -11,14 +11,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from agents.skills.front_matter import BrokenFrontMatter, Value, read_entries, split
+if TYPE_CHECKING:
+    from agents.skills.front_matter import Value
 
 FILE_NAME = "SKILL.md"
 NAME_LIMIT = 64
 DESCRIPTION_LIMIT = 1_024
 COMPATIBILITY_LIMIT = 500
 FRONT_MATTER_LINES = 500
+FRONT_MATTER_CHARS = 16 << 10  # parsing takes at most 0.2 s
 _NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 _SHOWN = 80  # characters of a file that an error repeats
 
@@ -45,12 +48,12 @@ class SkillLocation:
 
     @property
     def name(self) -> str:
-        """The folder's, which the skill must have too."""
+        """Returns the folder's name, which must be the skill's name too."""
         return self.path.rsplit("/", 2)[-2]
 
     @property
     def id(self) -> str:
-        """What clients name it by: where this server is installed is nothing to them."""
+        """Returns the id for clients, which does not reveal where this server is installed."""
         if self.source is SkillSource.SYSTEM:
             return f"crush://skills/{self.name}/{FILE_NAME}"
         return self.path
@@ -64,8 +67,8 @@ class Skill:
     license: str = ""
     compatibility: str = ""
     metadata: Mapping[str, str] = field(default_factory=dict)
-    user_invocable: bool = False  # a command in clients
-    model_invocable: bool = True  # listed for models
+    user_invocable: bool = False  # clients offer it as a command
+    model_invocable: bool = True  # the system prompt lists it
 
     @property
     def id(self) -> str:
@@ -91,15 +94,20 @@ class SkillState:
 
 
 class InvalidSkill(Exception):
-    """Why, in a sentence."""
+    """The skill is invalid; the message gives the reason."""
 
 
 def skill_of(text: str, location: SkillLocation) -> Skill:
-    """Raises ``InvalidSkill``."""
+    """Returns the skill in the text of a SKILL.md. Raises ``InvalidSkill``."""
+    # Imported here, because a server's start must not wait 12 ms for PyYAML.
+    from agents.skills.front_matter import BrokenFrontMatter, read_entries, split  # noqa: PLC0415
+
     try:
         lines, _ = split(text)
         if len(lines) > FRONT_MATTER_LINES:
             raise InvalidSkill(f"the front matter has more than {FRONT_MATTER_LINES} lines")
+        if sum(map(len, lines)) > FRONT_MATTER_CHARS:
+            raise InvalidSkill(f"the front matter has more than {FRONT_MATTER_CHARS} characters")
         entries = read_entries(lines)
     except BrokenFrontMatter as broken:
         raise InvalidSkill(str(broken)) from None
@@ -130,7 +138,7 @@ def _name(entries: Mapping[str, Value], location: SkillLocation) -> str:
 def _text(entries: Mapping[str, Value], key: str, *, limit: int, needed: bool = False) -> str:
     value = entries.get(key, "")
     if not isinstance(value, str):
-        raise InvalidSkill(f"{key}: must be a text")
+        raise InvalidSkill(f"{key}: must be a string")
     text = value.strip()
     if needed and not text:
         raise InvalidSkill(f"{key} is missing")
@@ -140,7 +148,7 @@ def _text(entries: Mapping[str, Value], key: str, *, limit: int, needed: bool = 
 
 
 def _flag(entries: Mapping[str, Value], key: str) -> bool:
-    """Written with hyphens or with underscores."""
+    """Returns a boolean entry, whose key may have hyphens or underscores."""
     value = entries.get(key, entries.get(key.replace("-", "_"), "false"))
     if not isinstance(value, str) or value.lower() not in {"true", "false", "yes", "no"}:
         raise InvalidSkill(f"{key}: must be true or false")
@@ -148,9 +156,9 @@ def _flag(entries: Mapping[str, Value], key: str) -> bool:
 
 
 def skill_of_file(path: Path, skills: Sequence[Skill]) -> Skill | None:
-    """The skill whose folder holds this file. It may be read without permission.
+    """Returns the skill whose folder contains this file, which needs no permission to be read.
 
-    ``path`` is resolved: a link in a skill's folder that leads elsewhere is no file of the skill.
+    ``path`` is resolved: a link that leads out of a skill's folder is not a file of the skill.
     """
     for skill in skills:
         if str(path) == skill.location.file or Path(skill.location.folder) in path.parents:

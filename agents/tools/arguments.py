@@ -1,7 +1,7 @@
 """Typed readers for a tool's arguments, which a model wrote and may have got wrong.
 
-Each raises ``BadArguments`` with a sentence that names the field. ``null`` counts
-as absent, because models send it for what they do not want to set.
+Each reader raises ``BadArguments`` with a message that names the field. ``null`` counts
+as absent, because models send it for fields that they do not want to set.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def text(
     blank: bool = True,
     within: str = "",
 ) -> str:
-    """A string; required unless there is a default. ``within`` names the object it is in."""
+    """Returns a string; required without a default. ``within`` is the label of its object."""
     label = f"{within}{name}"
     value = arguments.get(name)
     if value is None:
@@ -35,11 +35,11 @@ def text(
     if not blank and not value.strip():
         raise BadArguments(f"{label} must not be empty.")
     if "\0" in value:
-        raise BadArguments(f"{label} must not hold a NUL character.")
+        raise BadArguments(f"{label} must not contain a NUL character.")
     try:
         size = len(value) if value.isascii() else len(value.encode())
     except UnicodeEncodeError:
-        raise BadArguments(f"{label} holds half a character (a lone surrogate).") from None
+        raise BadArguments(f"{label} contains a lone surrogate, which is not valid text.") from None
     if size > max_bytes:
         raise BadArguments(f"{label} is too long: {size:,} bytes; {max_bytes:,} are allowed.")
     return value
@@ -55,7 +55,7 @@ def flag(arguments: Arguments, name: str, *, within: str = "") -> bool:
 
 
 def count(arguments: Arguments, name: str, *, default: int, most: int) -> int:
-    """A whole number from 0; more than ``most`` counts as ``most``."""
+    """Returns a whole number from 0; a larger number than ``most`` becomes ``most``."""
     value = arguments.get(name)
     if value is None:
         return default
@@ -69,7 +69,7 @@ def count(arguments: Arguments, name: str, *, default: int, most: int) -> int:
 
 
 def texts(arguments: Arguments, name: str, *, max_items: int, max_bytes: int) -> tuple[str, ...]:
-    """A list of strings; empty when absent."""
+    """Returns a list of strings; empty when absent."""
     value = arguments.get(name)
     if value is None:
         return ()
@@ -83,7 +83,7 @@ def texts(arguments: Arguments, name: str, *, max_items: int, max_bytes: int) ->
 def objects(
     arguments: Arguments, name: str, *, max_items: int
 ) -> tuple[tuple[str, Arguments], ...]:
-    """A required list of objects, each with the label that its fields' names follow."""
+    """Returns a required list of objects, each with the label that prefixes its fields."""
     value = arguments.get(name)
     if value is None:
         raise BadArguments(f"{name} is missing: a list is required.")

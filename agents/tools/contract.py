@@ -1,10 +1,9 @@
-"""What a tool is, what it is given, and what it gives back.
+"""The interface of a tool: its methods, its context and its result.
 
-One tool a file; its description for the model lies beside it in Markdown. A
-tool knows no database and no client: it asks for leave through ``question``,
-reaches files and processes through its context, and returns a result. The
-runner does the rest, and never runs a tool on the event loop's time: slow work
-belongs in a thread or a process.
+A Markdown file next to a tool's module is its description for the model. A tool has no
+database and no client: it returns the permission that a call requires, uses files and
+processes through its context, and returns a result. A tool must not block the event
+loop: slow work belongs in a thread or a process.
 """
 
 from __future__ import annotations
@@ -22,24 +21,24 @@ Args = TypeVar("Args")
 
 
 class BadArguments(Exception):
-    """The model's arguments do not fit; the sentence names the field and goes back to it."""
+    """The model's arguments are invalid. The message names the field and returns to the model."""
 
 
 class ToolRefusal(Exception):
-    """The tool cannot do this (a file not read yet, no such path); told to the model as an error."""
+    """The tool cannot do this (no such path, for example). The model gets the error message."""
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
-    """A permission to be asked for, as clients draw it."""
+class RequiredPermission:
+    """The permission that a call requires, in the form that clients show."""
 
     tool_name: str
     action: str
     path: str  # absolute, symlinks followed
     description: str
     params: Mapping[str, Any]
-    files: tuple[str, ...] = ()  # what it would write, symlinks followed; a grant is for these
-    always_asks: bool = False  # only a workspace that asks for nothing lets it pass unasked
+    files: tuple[str, ...] = ()  # what it would write, symlinks followed; a grant covers these
+    always_asks: bool = False  # skipped only in a workspace that skips all permission requests
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,18 +52,18 @@ class ToolOutcome:
 
 @dataclass(frozen=True, slots=True)
 class FileMark:
-    """A file's state when it was read or written by this session."""
+    """A file's state when this session read or wrote it."""
 
     mtime_ns: int
     size: int
 
 
 class FileTracker(Protocol):
-    """The session's memory of files: what it has read, and each version it made."""
+    """The session's record of files: its reads, and each version that it wrote."""
 
     @property
     def fresh_reads(self) -> Mapping[str, FileMark]:
-        """What this call has read: kept when it has its result."""
+        """The reads of this call, which are stored with its result."""
         ...
 
     async def read_mark(self, path: str) -> FileMark | None: ...
@@ -74,7 +73,7 @@ class FileTracker(Protocol):
     async def record_change(
         self, path: str, *, before: str | None, after: str, mark: FileMark
     ) -> None:
-        """``before`` is ``None`` for a file that did not exist."""
+        """Records a change. ``before`` is ``None`` for a new file."""
         ...
 
 
@@ -92,14 +91,14 @@ class TodoList(Protocol):
 
 
 class LanguageService(Protocol):
-    """What language servers add to tools that touch files. Never raises, never takes long."""
+    """The use of language servers by tools that touch files. Never raises, never blocks long."""
 
     def touch(self, path: str) -> None:
-        """The file was read: start its servers, in the background."""
+        """Starts the servers of a file that was read, in the background."""
         ...
 
     async def after_change(self, path: str) -> str:
-        """What servers say of the file just written, to be told to the model; or nothing."""
+        """Returns the diagnostics after a change of the file, for the model, or an empty text."""
         ...
 
 
@@ -123,12 +122,12 @@ class ToolContext:
     todos: TodoList
     progress: Callable[[str], None]  # more output, for clients that watch; cheap to call
     workspace_id: str = ""
-    sees_images: bool = False  # the model that reads the result does
+    sees_images: bool = False  # whether the model that reads the result accepts images
     languages: LanguageService = field(default_factory=NoLanguages)
     web_allowed_hosts: tuple[str, ...] = ()  # private addresses that the web tools may reach
     data_dir: str = ""  # the workspace's own data folder
     agent_role: str = ""  # agents are sub-agents of this role, in processes of their own
-    skills: tuple[Skill, ...] = ()  # their files are read without asking
+    skills: tuple[Skill, ...] = ()  # reading their files needs no permission
     skill_folders: tuple[str, ...] = ()  # absolute, the configured ones
     hook_commands: tuple[str, ...] = ()
     jobs: Jobs = field(default_factory=NoJobs)  # the workspace's commands in the background
@@ -136,26 +135,37 @@ class ToolContext:
 
 class Tool(Protocol, Generic[Args]):
     spec: ToolSpec
-    parallel: bool  # safe beside others of the same reply, because it only reads
+    parallel: bool  # safe to run in parallel with others of the reply, because it only reads
 
     def parse(self, arguments: Mapping[str, Any]) -> Args:
-        """Raises ``BadArguments``. Unknown keys are ignored, a missing or mistyped one is named."""
+        """Parses the arguments and ignores unknown keys.
+
+        Raises ``BadArguments``, which names a missing or mistyped key.
+        """
         ...
 
-    async def question(self, args: Args, context: ToolContext) -> Question | None:
-        """What to ask before running, ``None`` if nothing. May raise ``ToolRefusal``."""
+    async def required_permission(
+        self, args: Args, context: ToolContext
+    ) -> RequiredPermission | None:
+        """Returns the permission that the call requires; ``None`` for none. Changes nothing.
+
+        May raise ``ToolRefusal``.
+        """
         ...
 
     async def run(self, args: Args, context: ToolContext) -> ToolOutcome:
-        """May raise ``ToolRefusal``. Cancelling the task ends everything it started."""
+        """Runs the tool. May raise ``ToolRefusal``.
+
+        A cancel of the task ends everything that the tool started.
+        """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class ChildTask:
-    """A run of its own, in a child session, that the call waits for."""
+    """A run in a child session."""
 
-    kind: str  # "agent", "fetch" or "fleet": which tools and prompt it has
+    kind: str  # "agent", "fetch" or "fleet": determines its tools and prompt
     title: str
     prompt: str
     working_dir: str = ""  # empty: the workspace's
@@ -163,46 +173,54 @@ class ChildTask:
 
 
 @dataclass(frozen=True, slots=True)
-class QuestionsAsked:
-    """Questions to the user that the call waits for. ``questions`` as clients draw them."""
+class UserQuestions:
+    """Questions to the user, in the form that clients show."""
 
     questions: tuple[Mapping[str, Any], ...]
     confirm_title: str = ""
     confirm_description: str = ""
 
 
-Errand: TypeAlias = ChildTask | QuestionsAsked
+Delegation: TypeAlias = ChildTask | UserQuestions  # what a tool call can wait for
 
 
 @dataclass(frozen=True, slots=True)
-class ChildEnded:
-    outcome: str  # as the run's: completed, cancelled, failed, interrupted
-    text: str  # its last words
+class ChildResult:
+    outcome: str  # of the run: completed, cancelled, failed, interrupted
+    text: str  # its final reply
     error: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class QuestionsAnswered:
-    """``responses`` as clients send them; dismissed ones have none."""
+class UserAnswers:
+    """The answers to questions, in the form that clients send; none if dismissed."""
 
     questions: tuple[Mapping[str, Any], ...]
     responses: tuple[Mapping[str, Any], ...] = ()
     is_dismissed: bool = False
 
 
-ErrandEnd: TypeAlias = ChildEnded | QuestionsAnswered
+DelegationResult: TypeAlias = ChildResult | UserAnswers
 
 
 @runtime_checkable
 class DelegatingTool(Tool[Args], Protocol[Args]):
-    """A tool that does nothing by itself: it sends for something and makes a result of it.
+    """A tool whose work is done by a child run or by the user, while its call waits.
 
-    What it waits for is stored, outlives the process, and blocks nobody. ``run`` is
-    never called.
+    The wait is stored: it survives the process and blocks no worker. A call performs
+    ``delegate`` and ``settle`` instead of ``run``, which raises ``AssertionError``.
     """
 
-    async def errand(self, args: Args, context: ToolContext) -> Errand:
-        """After leave was given. May raise ``ToolRefusal``."""
+    async def delegate(self, args: Args, context: ToolContext) -> Delegation:
+        """Returns what the call waits for, after permission. May raise ``ToolRefusal``."""
         ...
 
-    def settle(self, args: Args, end: ErrandEnd) -> ToolOutcome: ...
+    def settle(self, args: Args, end: DelegationResult) -> ToolOutcome:
+        """Returns the call's result."""
+        ...
+
+
+def load_description(module_file: str, tool: str = "") -> str:
+    """Returns the Markdown file next to a tool's module, with the module's name or the tool's."""
+    path = Path(module_file)
+    return path.with_name(f"{tool or path.stem}.md").read_text(encoding="utf-8").strip()

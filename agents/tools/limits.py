@@ -1,6 +1,6 @@
-"""The stated sizes of what tools take and give, and the cutting of what is longer.
+"""The sizes and times of the tools, and the functions that cut longer texts.
 
-Every number that a person may want to look up is here; ``README.md`` lists them.
+Every limit that a person may look up is here; ``README.md`` lists them.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ COMMAND_SECONDS = 600.0
 COMMAND_OUTPUT_BYTES = 30_000
 BACKGROUND_AFTER_SECONDS = 60
 JOBS_RUNNING = 20  # of one workspace in one process
-JOBS_KEPT = 100  # of one workspace, with what they printed
+JOBS_KEPT = 100  # of one workspace, with their output
 JOB_WAIT_SECONDS = 600.0
 USER_COMMANDS_RUNNING = 10
 USER_OUTPUT_BYTES = 100_000
-LIVE_OUTPUT_BYTES = 16_000  # what is shown of it while a command runs
+LIVE_OUTPUT_BYTES = 16_000  # of the output shown while a command runs
 MAX_TEXT_BYTES = 2 * 1024 * 1024  # a file that is edited or written
-MAX_VIEW_BYTES = 20 * 1024 * 1024  # a file of which some lines are shown
+MAX_VIEW_BYTES = 20 * 1024 * 1024  # a file to show lines of
 VIEW_LINES = 200
 MAX_VIEW_LINES = 5_000
 VIEW_LINE_CHARS = 2_000
 VIEW_CHARS = 200_000
-MAX_IMAGE_BYTES = 3_750_000  # 5 MB as base64, the least that a provider takes
+MAX_IMAGE_BYTES = 3_750_000  # 5 MB as base64, the lowest limit of any provider
 MAX_IMAGE_PIXELS = 8_000  # on each side
 MAX_EDITS = 200
 LIST_ENTRIES = 1_000
@@ -60,7 +60,7 @@ MAX_TODO_CHARS = 2_000
 
 
 def cut_middle(text: str, limit: int) -> str:
-    """At most about ``limit`` characters: the head, how much was left out, the tail."""
+    """Cuts a text to about ``limit`` characters: the head, the size of the gap, the tail."""
     if len(text) <= limit:
         return text
     half = limit // 2

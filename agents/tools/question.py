@@ -11,14 +11,14 @@ from agents.llm.contract import ToolSpec
 from agents.tools import arguments
 from agents.tools.contract import (
     BadArguments,
-    ErrandEnd,
-    Question,
-    QuestionsAnswered,
-    QuestionsAsked,
+    DelegationResult,
+    RequiredPermission,
     ToolContext,
     ToolOutcome,
+    UserAnswers,
+    UserQuestions,
+    load_description,
 )
-from agents.tools.description import load_description
 from agents.tools.limits import MAX_CHOICES, MAX_QUESTION_CHARS, MAX_QUESTIONS
 from workspaces.log.ids import new_id
 
@@ -57,7 +57,7 @@ class QuestionTool:
                             "question": {"type": "string", "description": "The question itself."},
                             "description": {
                                 "type": "string",
-                                "description": "What helps to answer it.",
+                                "description": "Facts that help to answer it.",
                             },
                             "choices": {
                                 "type": "array",
@@ -79,7 +79,7 @@ class QuestionTool:
                 },
                 "confirm_title": {
                     "type": "string",
-                    "description": "Over the page on which several answers are confirmed.",
+                    "description": "The title of the page on which several answers are confirmed.",
                 },
                 "confirm_description": {"type": "string"},
             },
@@ -88,23 +88,25 @@ class QuestionTool:
     )
 
     def parse(self, given: Mapping[str, Any]) -> QuestionArgs:
-        asked = arguments.objects(given, "questions", max_items=MAX_QUESTIONS)
-        if not asked:
-            raise BadArguments("questions must hold at least one question.")
+        questions = arguments.objects(given, "questions", max_items=MAX_QUESTIONS)
+        if not questions:
+            raise BadArguments("questions must contain at least one question.")
         return QuestionArgs(
-            tuple(_question(label, item) for label, item in asked),
+            tuple(_question(label, item) for label, item in questions),
             _words(given, "confirm_title", ""),
             _words(given, "confirm_description", ""),
         )
 
-    async def question(self, _args: QuestionArgs, _context: ToolContext) -> Question | None:
-        return None  # it is one
+    async def required_permission(
+        self, _args: QuestionArgs, _context: ToolContext
+    ) -> RequiredPermission | None:
+        return None  # the tool itself asks the user
 
-    async def errand(self, args: QuestionArgs, _context: ToolContext) -> QuestionsAsked:
-        return QuestionsAsked(args.questions, args.confirm_title, args.confirm_description)
+    async def delegate(self, args: QuestionArgs, _context: ToolContext) -> UserQuestions:
+        return UserQuestions(args.questions, args.confirm_title, args.confirm_description)
 
-    def settle(self, _args: QuestionArgs, end: ErrandEnd) -> ToolOutcome:
-        assert isinstance(end, QuestionsAnswered)  # noqa: S101  it sent for nothing else
+    def settle(self, _args: QuestionArgs, end: DelegationResult) -> ToolOutcome:
+        assert isinstance(end, UserAnswers)  # noqa: S101  the tool requests nothing else
         if end.is_dismissed:
             return ToolOutcome(DISMISSED, is_error=True)
         given = {response["request_id"]: response for response in end.responses}
@@ -116,14 +118,14 @@ class QuestionTool:
         )
 
     async def run(self, _args: QuestionArgs, _context: ToolContext) -> ToolOutcome:
-        raise AssertionError("an errand is not run")
+        raise AssertionError("A delegating tool is never run.")
 
 
 def _question(label: str, item: Mapping[str, Any]) -> Mapping[str, Any]:
     kind = _words(item, "type", None, label)
     if kind not in TYPES:
         raise BadArguments(f"{label}type must be one of {', '.join(TYPES)}, not {kind!r:.80}.")
-    # Ids are ours: an answer that names no batch finds its question by them.
+    # The server assigns the ids: an answer without a batch is matched by the id.
     question: dict[str, Any] = {
         "id": new_id(),
         "type": kind,
@@ -164,9 +166,9 @@ def _words(given: Mapping[str, Any], name: str, default: str | None, within: str
 
 
 def _answered(number: int, question: Mapping[str, Any], response: Mapping[str, Any] | None) -> str:
-    """A block without blank lines: clients split the result at these and parse each line."""
-    asked = f"Q{number}: {' '.join(question['question'].split())}"
-    return "\n".join([asked, *(_answer_lines(response) or ["User provided: (not answered)"])])
+    """Returns a block without blank lines: clients split the result there and parse each line."""
+    heading = f"Q{number}: {' '.join(question['question'].split())}"
+    return "\n".join([heading, *(_answer_lines(response) or ["User provided: (not answered)"])])
 
 
 def _answer_lines(response: Mapping[str, Any] | None) -> list[str]:

@@ -1,4 +1,4 @@
-"""Every tool there is, by the name that the model calls."""
+"""Every built-in tool, by the name that the model calls."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _ALL: tuple[Tool[Any], ...] = (
     Write(),
 )
 
-# The tools that only read, in the order in which an agent that may only read gets them.
+# The tools that only read, in the order in which a read-only agent gets them.
 READ_ONLY = (
     "glob",
     "grep",
@@ -63,9 +63,14 @@ READ_ONLY = (
     "lsp_call_hierarchy",
 )
 
+# The tools of an agent that reads the web, in the same order.
+WEB_RESEARCH = ("web_search", "web_fetch", "glob", "grep", "sourcegraph", "view")
+# Only for agents that read the web.
+WEB_RESEARCH_ONLY = frozenset({"web_search", "web_fetch"})
+
 TOOLS: Mapping[str, Tool[Any]] = MappingProxyType({tool.spec.name: tool for tool in _ALL})
 
 
 def available(disabled: frozenset[str]) -> Mapping[str, Tool[Any]]:
-    """All but those that the configuration switches off, in a stable order."""
+    """Returns all tools that the configuration does not disable, in a stable order."""
     return {name: tool for name, tool in TOOLS.items() if name not in disabled}

@@ -8,8 +8,14 @@ from typing import Any
 
 from agents.llm.contract import ToolSpec
 from agents.tools import arguments
-from agents.tools.contract import BadArguments, Question, Todo, ToolContext, ToolOutcome
-from agents.tools.description import load_description
+from agents.tools.contract import (
+    BadArguments,
+    RequiredPermission,
+    Todo,
+    ToolContext,
+    ToolOutcome,
+    load_description,
+)
 from agents.tools.limits import MAX_TODO_CHARS, MAX_TODOS
 
 STATUSES = ("pending", "in_progress", "completed")
@@ -31,15 +37,15 @@ class Todos:
                 "todos": {
                     "type": "array",
                     "maxItems": MAX_TODOS,
-                    "description": "The whole list as it is to be from now on.",
+                    "description": "The whole new list.",
                     "items": {
                         "type": "object",
                         "properties": {
-                            "content": {"type": "string", "description": "What is to be done."},
+                            "content": {"type": "string", "description": "The task."},
                             "status": {"type": "string", "enum": list(STATUSES)},
                             "active_form": {
                                 "type": "string",
-                                "description": "The same while it is being done: 'Running tests'.",
+                                "description": "The task while it is in progress: 'Running tests'.",
                             },
                         },
                         "required": ["content", "status", "active_form"],
@@ -58,7 +64,9 @@ class Todos:
             )
         )
 
-    async def question(self, _args: TodosArgs, _context: ToolContext) -> Question | None:
+    async def required_permission(
+        self, _args: TodosArgs, _context: ToolContext
+    ) -> RequiredPermission | None:
         return None  # the list is the session's own
 
     async def run(self, args: TodosArgs, context: ToolContext) -> ToolOutcome:

@@ -1,46 +1,40 @@
-"""What a turn wants done. Pure.
+"""The effects of a turn: what the run must do. Pure.
 
-The runner carries the durable effects of one step out in one transaction
-(``SaveReply``, ``GiveResult``, ``End``, ``Park``, ``Release``), then the others.
+The run writes the durable effects of one step in one transaction (``SaveReply``,
+``SaveResult``, ``GiveResult``, ``End``, ``Park``, ``Release``), and then performs the others.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import TypeAlias
 
+from agents.states import RunOutcome
 from workspaces.log.parts import FinishReason
-
-
-class Outcome(StrEnum):
-    COMPLETED = "completed"
-    CANCELLED = "cancelled"
-    FAILED = "failed"
 
 
 @dataclass(frozen=True, slots=True)
 class CallModel:
-    """Ask the model to go on. ``fold``: take queued prompts in before."""
+    """Call the model for its next reply. ``fold``: fold in queued prompts first."""
 
     fold: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Summarise:
-    """Ask the model for a summary: the conversation goes on from it."""
+    """Call the model for a summary, from which the conversation continues."""
 
 
 @dataclass(frozen=True, slots=True)
 class SaveReply:
-    """Write the model's reply whole, finished with this reason."""
+    """Write the model's whole reply, finished with this reason."""
 
     reason: FinishReason
 
 
 @dataclass(frozen=True, slots=True)
-class Judge:
-    """Find out whether the call may run, and say so by an input."""
+class CheckCall:
+    """Check whether the call may run; the verdict comes back as an input."""
 
     call_id: str
 
@@ -59,7 +53,7 @@ class SaveResult:
 
 @dataclass(frozen=True, slots=True)
 class GiveResult:
-    """Write this error as the call's result: its tool did not run to its end."""
+    """Write this error as the call's result, because its tool did not finish."""
 
     call_id: str
     content: str
@@ -72,21 +66,21 @@ class AbortWork:
 
 @dataclass(frozen=True, slots=True)
 class Park:
-    """Nothing can go on before an answer."""
+    """Park the run: nothing can continue before an answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """Give the run up for another worker to go on with."""
+    """Release the run, for another worker to continue."""
 
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """The turn is over. ``reason`` replaces the last reply's finish where it is given."""
+    """End the run. ``reason`` replaces the last reply's finish unless it is ``None``."""
 
-    outcome: Outcome
+    outcome: RunOutcome
     reason: FinishReason | None = None
-    note: str = ""  # told with the finish
+    note: str = ""  # stored with the finish, for people
     error: str = ""
 
 
@@ -94,7 +88,7 @@ Effect: TypeAlias = (
     CallModel
     | Summarise
     | SaveReply
-    | Judge
+    | CheckCall
     | RunTool
     | SaveResult
     | GiveResult

@@ -1,4 +1,4 @@
-"""What can happen to a turn. Pure."""
+"""The inputs of a turn: everything that can happen to it. Pure."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from workspaces.log.parts import FinishReason
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """A tool call of the model's reply, as far as the machine must know it."""
+class RequestedCall:
+    """A tool call of the model's reply, with the fields that the machine needs."""
 
     id: str
     name: str
     input: str
-    parallel: bool = False  # may run beside its neighbours, because it only reads
+    parallel: bool = False  # may run in parallel with its neighbours, because it only reads
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class Begun:
     """The run was claimed, for the first time or again."""
 
     is_full: bool = False  # the conversation nearly fills the model's window
-    only_summarises: bool = False  # the run is for a summary and nothing else
+    only_summarises: bool = False  # the run only writes a summary
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,49 +31,49 @@ class Replied:
     """The model's reply came to its regular end."""
 
     reason: FinishReason
-    calls: tuple[Asked, ...] = ()
+    calls: tuple[RequestedCall, ...] = ()
     is_full: bool = False  # with it, the conversation nearly fills the model's window
 
 
 @dataclass(frozen=True, slots=True)
 class ReplyFailed:
-    """The model could not be had, after all retries."""
+    """The model's reply failed after all retries."""
 
     error: str
-    is_exhausted: bool = False  # because the conversation does not fit its window
+    is_exhausted: bool = False  # the reason is that the conversation does not fit the window
 
 
 @dataclass(frozen=True, slots=True)
 class Allowed:
-    """The call may run: nothing to ask, or the answer was yes."""
+    """The call may run: it needs no permission, or has it."""
 
     call_id: str
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerNeeded:
-    """The call waits: for a person, or for a run of its own."""
+    """The call waits for a person or for a delegation."""
 
     call_id: str
 
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """What the call waited for has come: judge it again."""
+    """The wait of the call is over: it must be checked again."""
 
     call_id: str
 
 
 @dataclass(frozen=True, slots=True)
 class Denied:
-    """The answer was no: the turn ends here."""
+    """The call was denied, which ends the turn."""
 
     call_id: str
 
 
 @dataclass(frozen=True, slots=True)
 class ToolEnded:
-    """The call has its result: the tool's, or why it could not run."""
+    """The call has a result, from its tool or about the reason why it could not run."""
 
     call_id: str
     content: str
@@ -81,12 +81,12 @@ class ToolEnded:
 
 @dataclass(frozen=True, slots=True)
 class CancelSeen:
-    """Somebody cancelled what was accepted up to this run."""
+    """The run was cancelled."""
 
 
 @dataclass(frozen=True, slots=True)
 class HandOver:
-    """This process is about to stop: give the run up where nothing is half done."""
+    """This process stops soon: release the run at the next step boundary."""
 
 
 Input: TypeAlias = (

@@ -1,15 +1,22 @@
-"""What a turn says in its own words: results of calls that did not run, and why it ended. Pure.
+"""The fixed texts of a turn: results of calls that did not run, and reasons for its end. Pure.
 
-Results are told to the model, notes to people. A stored denial is known by its
-result, so that word must not change while turns are stored.
+Results are for the model, notes are for people. A stored denial is recognised by its
+result, so that text must not change while turns are stored.
 """
 
 from __future__ import annotations
 
 CANCELLED_RESULT = "Cancelled by the user before it finished."
-# Clients draw a result as a warning instead of an error where it begins with these words.
+# Clients display a result as a warning instead of an error if it begins with this text.
 DENIED_RESULT = "User denied permission for this call."
 SKIPPED_RESULT = "User denied permission for another call of this reply: this one was not run."
 EARLIER_DENIED_RESULTS = ("The user denied permission for this call.",)  # in stored turns
+# Before the reason of a person who allowed a call, below its result.
+ALLOWED_NOTE = "Note of the user who allowed this call: "
 CANCELLED_NOTE = "User canceled request"
 REPEATED_NOTE = "Stopped: the same tool calls were repeated without progress."
+
+
+def denied_result(reason: str = "") -> str:
+    """Returns the result of a denied call. Only without a reason it ends the turn."""
+    return f"{DENIED_RESULT} Reason: {reason}" if reason else DENIED_RESULT

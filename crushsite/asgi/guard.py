@@ -1,34 +1,34 @@
-"""The gate before everything: whose requests are answered, and how large they may be.
+"""The outermost check: which requests are accepted, and how large they may be.
 
-Pure ASGI around the whole application, for HTTP and WebSockets alike. A page
-of another site must not reach a server on loopback, neither by a name that it
-made resolve here (``Host``) nor across origins (``Origin``). It knows no user,
-no session and no path.
+Pure ASGI around the whole application, for HTTP and WebSockets. A page of another
+site must not reach a server on loopback, neither by a name that it makes resolve
+to loopback (``Host``) nor across origins (``Origin``). Independent of users, sessions and paths.
 """
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Awaitable, Callable, Collection, Mapping, MutableMapping
 from dataclasses import dataclass
 from typing import Any
 
+from workspaces.error_answers import http_error
+
 Message = MutableMapping[str, Any]
 Scope = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
+Receive = Callable[[], Awaitable[Any]]
+Send = Callable[[Any], Awaitable[None]]
 Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 MAX_BODY_BYTES = 32 * 1024 * 1024
 
 _SOCKET_NAME = "api.crush.localhost"
 _OCTET = r"(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)"
-# Written out as browsers send them: other spellings of loopback have no honest use.
+# Only the spellings that browsers send: no legitimate client uses others.
 _LOOPBACK = re.compile(rf"localhost|\[::1\]|127(?:\.{_OCTET}){{3}}", re.ASCII)
 _AUTHORITY = re.compile(r"([a-z0-9._-]+|\[[0-9a-f:.]+\])(?::(\d{1,5}))?", re.ASCII)
 _DEFAULT_PORT = {"http": "80", "ws": "80", "https": "443", "wss": "443"}
-_JUDGED = frozenset(
+_CHECKED_HEADERS = frozenset(
     {
         b"host",
         b"origin",
@@ -38,7 +38,7 @@ _JUDGED = frozenset(
         b"sec-fetch-dest",
     }
 )
-# What a browser says of a request that a page of another site or port made.
+# The values of Sec-Fetch-Site for requests by a page of another site or port.
 _OTHER_SITES = frozenset({b"cross-site", b"same-site"})
 _NOSNIFF = (b"x-content-type-options", b"nosniff")
 _MAX_HEADER = 300
@@ -47,49 +47,38 @@ _MAX_CACHED = 256
 
 @dataclass(frozen=True, slots=True)
 class _Refusal:
-    """An answer that is ready to be sent."""
+    """An error response."""
 
     status: int
-    headers: tuple[tuple[bytes, bytes], ...]
-    body: bytes
+    sentence: str
 
     async def answer(self, send: Send) -> None:
-        # New messages each time: servers may write into them.
-        await send(
-            {"type": "http.response.start", "status": self.status, "headers": [*self.headers]}
-        )
-        await send({"type": "http.response.body", "body": self.body})
+        for message in http_error(self.status, self.sentence, [_NOSNIFF]):
+            await send(message)
 
 
-def _refusal(status: int, sentence: str) -> _Refusal:
-    body = json.dumps({"message": sentence}, ensure_ascii=False).encode()
-    length = b"%d" % len(body)
-    headers = ((b"content-type", b"application/json"), (b"content-length", length), _NOSNIFF)
-    return _Refusal(status, headers, body)
-
-
-# The sentences never repeat what was sent.
-_REPEATED = _refusal(
+# The sentences never repeat values that the client sent.
+_REPEATED = _Refusal(
     400, "Host, Origin, Content-Length and Sec-Fetch-*: may each be sent only once."
 )
-_BAD_LENGTH = _refusal(400, "Content-Length: must be a number of bytes.")
-_NO_HOST = _refusal(403, "Host: is missing.")
-_FOREIGN_HOST = _refusal(403, "Host: is not a name of this server.")
-_FOREIGN_ORIGIN = _refusal(403, "Origin: requests from other sites are refused.")
-_CROSS_SITE = _refusal(403, "Sec-Fetch-Site: requests from other sites are refused.")
+_BAD_LENGTH = _Refusal(400, "Content-Length: must be a number of bytes.")
+_NO_HOST = _Refusal(403, "Host: the header is missing.")
+_FOREIGN_HOST = _Refusal(403, "Host: not a name of this server. Use 127.0.0.1 or localhost.")
+_FOREIGN_ORIGIN = _Refusal(403, "Origin: requests from other sites are refused.")
+_CROSS_SITE = _Refusal(403, "Sec-Fetch-Site: requests from other sites are refused.")
 
 
 class _BodyTooLarge(Exception):
-    """Raised into an application that reads on behind the limit."""
+    """Raised in an application that reads past the limit."""
 
 
 class Guard:
     """Wraps an ASGI application.
 
-    Over TCP only loopback names pass, with any port, and ``extra_hosts`` (names
-    without a port). ``unix`` says that the server listens on a socket file,
-    which no browser reaches: there a Host may be missing, and the name that
-    clients use on it is valid too.
+    Over TCP it accepts only loopback names and ``extra_hosts`` (names without a
+    port), with any port. Origins must be those of the host, or one of ``extra_origins``. With ``unix`` the server listens on a socket file, which
+    no browser can reach: there Host may be missing, and the name that clients use
+    on sockets is valid too.
     """
 
     def __init__(
@@ -98,6 +87,7 @@ class Guard:
         *,
         unix: bool = False,
         extra_hosts: Collection[str] = (),
+        extra_origins: Collection[str] = (),
         max_body_bytes: int = MAX_BODY_BYTES,
     ) -> None:
         self._app = app
@@ -105,31 +95,33 @@ class Guard:
         self._names = frozenset(name.lower() for name in extra_hosts)
         if unix:
             self._names |= {_SOCKET_NAME}
+        self._public = frozenset(origin.lower().encode() for origin in extra_origins)
         self._limit = max_body_bytes
-        self._too_large = _refusal(
+        self._too_large = _Refusal(
             413, f"The body is larger than the limit of {max_body_bytes} bytes."
         )
-        # Judging costs more than looking up, and clients send the same few values for ever.
+        # Caches: clients keep sending the same few values. The checks of a request take 0.8 µs
+        # instead of 3.5 µs (`python -m tests.bench.bypasses guard`).
         self._hosts: dict[bytes, bool] = {}
         self._origins: dict[tuple[bytes, bytes], bool] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         kind = scope["type"]
         if kind == "http":
-            if refusal := self._judge(scope, scope["method"]):
+            if refusal := self._check(scope, scope["method"]):
                 await refusal.answer(send)
             else:
                 await self._pass_http(scope, receive, send)
-        elif kind == "websocket" and self._judge(scope, "websocket"):
-            await receive()  # the handshake; closing in answer to it is a 403
+        elif kind == "websocket" and self._check(scope, "websocket"):
+            await receive()  # the handshake; closing instead of accepting sends a 403
             await send({"type": "websocket.close", "code": 1008})
         else:
             await self._app(scope, receive, send)
 
-    def _judge(self, scope: Scope, method: str) -> _Refusal | None:
+    def _check(self, scope: Scope, method: str) -> _Refusal | None:
         sent: dict[bytes, bytes] = {}
         for name, value in scope["headers"]:
-            if name in _JUDGED:
+            if name in _CHECKED_HEADERS:
                 if name in sent:
                     return _REPEATED
                 sent[name] = value
@@ -144,14 +136,14 @@ class Guard:
         site = sent.get(b"sec-fetch-site")
         if site is not None and _is_of_another_site(site, method, sent):
             return _CROSS_SITE
-        return self._judge_length(sent.get(b"content-length"))
+        return self._check_length(sent.get(b"content-length"))
 
-    def _judge_length(self, length: bytes | None) -> _Refusal | None:
+    def _check_length(self, length: bytes | None) -> _Refusal | None:
         if length is None:
             return None
         if not length.isdigit():
             return _BAD_LENGTH
-        # By its digits first: a huge number is slow to convert.
+        # Check the number of digits first: a huge number is slow to convert.
         return self._too_large if len(length) > 18 or int(length) > self._limit else None
 
     def _is_ours(self, host: bytes) -> bool:
@@ -167,7 +159,8 @@ class Guard:
     def _is_same(self, origin: bytes, host: bytes) -> bool:
         known = self._origins.get((origin, host))
         if known is None:
-            known = _is_same_origin(origin, host)
+            # A proxy may replace the Host; the public origin is ours all the same.
+            known = origin.lower() in self._public or _is_same_origin(origin, host)
             _keep(self._origins, (origin, host), known)
         return known
 
@@ -176,8 +169,8 @@ class Guard:
         try:
             await self._app(scope, exchange.receive, exchange.send)
         except Exception:
-            # Ours, or what the application made of it. Half an answer cannot be
-            # taken back: then the server ends the connection.
+            # Our exception, or one that the application raised because of it. A response
+            # that has begun cannot be replaced: the server closes the connection.
             if exchange.started or not exchange.refused:
                 raise
         if exchange.refused and not exchange.started:
@@ -185,7 +178,7 @@ class Guard:
 
 
 class _Exchange:
-    """One request and its answer: counts what comes in, and marks what goes out."""
+    """One request and its response: counts the bytes of the body, and adds a header."""
 
     __slots__ = ("_left", "_receive", "_send", "refused", "started")
 
@@ -194,7 +187,7 @@ class _Exchange:
         self.refused = self.started = False
 
     async def receive(self) -> Message:
-        message = await self._receive()
+        message: Message = await self._receive()
         if message["type"] == "http.request":
             self._left -= len(message.get("body", b""))
             if self._left < 0:
@@ -203,12 +196,12 @@ class _Exchange:
         return message
 
     async def send(self, message: Message) -> None:
-        # An application may have caught our exception, and answers in its own way.
+        # The application may have caught our exception and sent its own response: drop it.
         if self.refused and not self.started:
             return
         if message["type"] == "http.response.start":
             self.started = True
-            # Plain loops here and above: every request of every client passes.
+            # Plain loops here and above, because every request passes here.
             headers = message.get("headers", ())
             for name, _ in headers:
                 if name.lower() == b"x-content-type-options":
@@ -221,8 +214,8 @@ class _Exchange:
 def _is_of_another_site(site: bytes, method: str, sent: Mapping[bytes, bytes]) -> bool:
     if site.strip().lower() not in _OTHER_SITES:
         return False
-    # A link that a person follows may lead here. An image, a frame or a script of another
-    # site cannot read the answer, but would make the server work.
+    # A person may follow a link to this server. An image, a frame or a script of another
+    # site cannot read the response, but would make the server work.
     return not (
         method == "GET"
         and sent.get(b"sec-fetch-mode", b"").strip().lower() == b"navigate"
@@ -237,7 +230,7 @@ def _keep(known: dict[Any, bool], key: object, value: bool) -> None:
 
 
 def _parse_authority(value: bytes) -> tuple[str, str] | None:
-    """Name and port, the port empty when there is none."""
+    """Returns name and port, empty if missing; ``None`` for a malformed value."""
     if len(value) > _MAX_HEADER:
         return None
     match = _AUTHORITY.fullmatch(value.decode("latin-1").strip(" \t").lower())
@@ -252,5 +245,5 @@ def _is_same_origin(origin: bytes, host: bytes) -> bool:
     theirs, ours = _parse_authority(rest), _parse_authority(host)
     if not separator or default is None or theirs is None or ours is None:
         return False
-    # The scheme is the browser's: with TLS ended before us, ours would be another.
+    # Use the browser's scheme: behind a proxy that terminates TLS, ours differs.
     return (theirs[0], theirs[1] or default) == (ours[0], ours[1] or default)

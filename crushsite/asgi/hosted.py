@@ -1,14 +1,13 @@
 """The server behind a stock ASGI server, such as Uvicorn or Daphne's own command.
 
 The server's own process (hub, worker, claims) starts with the ASGI server's lifespan, or with the
-first connection where the server knows no lifespan, as Daphne. ``docs/operations.md`` lists what
-such servers lack. One process only: the data folder's lock refuses a second one.
+first connection if the server does not support lifespan, like Daphne. ``docs/operations.md`` lists
+what such servers lack. Only one process may run: the data folder's lock refuses a second one.
 """
 
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import logging
 import sys
 from collections.abc import Awaitable, Callable
@@ -16,29 +15,32 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-import orjson
 from django.conf import settings
 from django.core.management import CommandError
 
 from agents.jobs.host import job_host
 from crushsite.asgi.guard import Receive, Scope, Send
 from crushsite.asgi.routing import Router
-from crushsite.data_folder import (
+from crushsite.exposure import ensure_local_token, is_local
+from crushsite.logs import set_up_logging
+from crushsite.process import ProcessShape, ServerProcess, set_process
+from crushsite.runtime import return_large_blocks, shorten_turns_of_threads
+from crushsite.storage import (
     ensure_data_dir,
+    ensure_migrated,
+    explained_start,
     remove_server_file,
+    require_scaled_settings,
     sole_server,
     write_server_file,
 )
-from crushsite.database import ensure_migrated, explained_start, require_scaled_settings
-from crushsite.logs import set_up_logging
-from crushsite.process import ProcessShape, ServerProcess, set_process
-from crushsite.runtime import return_large_blocks
+from workspaces.error_answers import http_error
 
 logger = logging.getLogger(__name__)
 
 NOT_LOCAL = (
-    "This server listens where other machines reach it. It has no accounts, so anyone who"
-    " reaches it can run commands as its user: bind it to 127.0.0.1."
+    "This server listens on an address that other machines can reach, and a stock server does not"
+    " report whether the connection is encrypted: bind it to 127.0.0.1, behind a proxy."
 )
 
 
@@ -68,7 +70,7 @@ class HostedServer:
         self._name(scope)
         await router(scope, receive, send)
 
-    # -- the ASGI server's life
+    # -- start and stop with the ASGI server
 
     async def _live(self, receive: Receive, send: Send) -> None:
         await receive()
@@ -90,7 +92,7 @@ class HostedServer:
     async def _start(self) -> Router:
         set_up_logging(settings.CRUSH_LOG_LEVEL)
         return_large_blocks()
-        sys.setswitchinterval(0.001)  # as the server's own commands do
+        shorten_turns_of_threads()
         try:
             self._folder = await asyncio.to_thread(self._prepare)
             is_alone = not settings.REDIS_URL
@@ -116,10 +118,11 @@ class HostedServer:
         else:
             self._held.enter_context(sole_server(folder))
             ensure_migrated()
+        ensure_local_token(folder)
         return folder
 
     def _name(self, scope: Scope) -> None:
-        """Writes where commands find this server, once its address is known."""
+        """Writes the file by which commands find this server, once its address is known."""
         if self._is_named or self._folder is None or scope["type"] != "http":
             return
         self._is_named = True
@@ -129,13 +132,13 @@ class HostedServer:
             write_server_file(self._folder, f"http://{name}:{port}")
 
     async def stop(self) -> None:
-        """Hands runs over and ends what belongs to the process. Callable twice."""
+        """Hands over runs and stops what belongs to the process. May be called twice."""
         process, self._process = self._process, None
         if process is None or self._router is None or self._folder is None:
             return
         process.is_stopping = True
         await job_host().end_users_commands()  # requests wait for them
-        await self._router.api.finish()
+        await self._router.finish()
         await process.attachments.stop()
         await process.stop()
         set_process(None)
@@ -144,23 +147,18 @@ class HostedServer:
 
 
 def _has_failed(task: asyncio.Task[Any]) -> bool:
-    """A start that failed is tried again by the next connection: the cause may be cured."""
+    """Whether the start failed; the next connection retries it, as the cause may be gone."""
     return task.done() and (task.cancelled() or task.exception() is not None)
 
 
 def _is_local(scope: Scope) -> bool:
     """Whether the connection came in by a loopback address or a socket file."""
     host, port = scope.get("server") or (None, None)
-    if not isinstance(host, str) or port is None or host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host.partition("%")[0]).is_loopback
-    except ValueError:
-        return False
+    return not isinstance(host, str) or port is None or is_local(host)
 
 
 def _stop_with_twisted(stop: Callable[[], Awaitable[None]]) -> None:
-    """Daphne tells its application nothing of its end, but its reactor does."""
+    """Registers ``stop`` with the reactor, because Daphne does not notify its application."""
     if "daphne.server" not in sys.modules:
         return
     from twisted.internet import defer, reactor  # noqa: PLC0415  only where it runs already
@@ -178,10 +176,8 @@ async def _refuse(
     scope: Scope, receive: Receive, send: Send, *, status: int, sentence: str
 ) -> None:
     if scope["type"] == "websocket":
-        await receive()  # the handshake; closing in answer to it is a 403
+        await receive()  # the handshake; closing instead of accepting sends a 403
         await send({"type": "websocket.close", "code": 1008 if status == 403 else 1013})
         return
-    body = orjson.dumps({"message": sentence})
-    headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": body})
+    for message in http_error(status, sentence):
+        await send(message)

@@ -1,12 +1,12 @@
-"""The settings of a child that works: a server's, on a database of its own and without pages.
+"""The settings of a child that works: a server's, with a database of its own and without pages.
 
-Whoever uses them has put the child's folder into the environment before.
+The child's folder must be in the environment before they are imported.
 """
 
 from __future__ import annotations
 
 from crushsite.settings import *  # noqa: F403  a server's, but for what follows
 
-# A child has neither accounts nor an admin: loading those would take half its start.
+# A child has neither accounts nor an admin: loading them would take half of its start time.
 INSTALLED_APPS = ["workspaces", "permissions", "agents"]
 MIDDLEWARE = []

@@ -1,7 +1,7 @@
-"""A conversation on a data folder: with the server that runs there, else as its server.
+"""A session on a data folder: through the server that runs there, or else in this process.
 
-Only one process may work on a folder. A prompt that finds another one at work uses
-that one's private server; when that ends, it takes the work over.
+Only one process may work on a folder. A prompt that finds another process at work uses its private
+server, and takes over when that process ends.
 """
 
 from __future__ import annotations
@@ -12,16 +12,20 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from agents.runs.answer import Answer
-from crushsite.cli.in_process import InProcess
-from crushsite.cli.over_http import OverHttp
-from crushsite.cli.session import Item, Pending, PromptRefused, PromptSession
-from crushsite.data_folder import folder_lock, held_by
-from crushsite.database import ensure_migrated
+from agents.states import Answer
+from crushsite.cli.session import (
+    Choices,
+    Item,
+    OverServer,
+    Pending,
+    PromptRefused,
+    PromptSession,
+)
 from crushsite.server_client import find_running_server
+from crushsite.storage import ensure_migrated, folder_lock, held_by
 
-LOOK_SECONDS = 0.1
-PATIENCE_SECONDS = 30.0  # a process that holds the folder listens, or ends, before that
+POLL_SECONDS = 0.1
+LOCK_TIMEOUT_SECONDS = 30.0  # by then a process that holds the lock listens or has ended
 
 
 class OnFolder:
@@ -30,13 +34,13 @@ class OnFolder:
         self._path = path
         self._works = works
         self._now: PromptSession | None = None
-        self._is_ours = False  # this process is the one that works on the folder
-        self._may_end = False  # what we use ends without coming back, as a server would
+        self._is_ours = False  # this process holds the folder's lock
+        self._may_end = False  # the server that we use is temporary and will not restart
         self._lock = ExitStack()
 
     @property
     def is_only_stored(self) -> bool:
-        """Nobody works on what is accepted here."""
+        """Whether this process stores prompts without running them."""
         return self._is_ours and not self._works
 
     async def open(self) -> None:
@@ -51,27 +55,29 @@ class OnFolder:
             self._lock.close()
             self._is_ours = False
             raise
-        # Only now: an answer that is given meanwhile would reach a workspace that is not open.
+        # Only now: an answer given meanwhile would reach a workspace that is not open.
         self._now = chosen
 
     async def _choose(self) -> PromptSession:
         loop = asyncio.get_running_loop()
-        until = loop.time() + PATIENCE_SECONDS
+        until = loop.time() + LOCK_TIMEOUT_SECONDS
         while True:
             server = await asyncio.to_thread(find_running_server, self._folder)
             if server is not None:
                 self._may_end = server.is_temporary
-                return OverHttp(self._folder, server, self._path)
+                return OverServer(self._folder, server, self._path)
             with ExitStack() as stack:
                 if stack.enter_context(folder_lock(self._folder)):
                     self._lock = stack.pop_all()
                     self._is_ours = True
+                    from crushsite.cli.in_process import InProcess  # noqa: PLC0415  takes long
+
                     await asyncio.to_thread(ensure_migrated)
                     return InProcess(self._folder, self._path, works=self._works, is_alone=True)
-            # Whoever holds it is starting, or stopping.
+            # The process that holds the lock is starting or stopping.
             if loop.time() > until:
                 raise PromptRefused(held_by(self._folder))
-            await asyncio.sleep(LOOK_SECONDS)
+            await asyncio.sleep(POLL_SECONDS)
 
     async def close(self) -> None:
         try:
@@ -80,12 +86,12 @@ class OnFolder:
         finally:
             self._lock.close()
 
-    # -- as whoever works on the folder does it
+    # -- forwarded to the chosen session
 
     @property
     def _there(self) -> PromptSession:
         if self._now is None:
-            raise PromptRefused("The conversation is not open.")
+            raise PromptRefused("The session is not open.")
         return self._now
 
     async def ensure_session(self, session_id: str) -> str:
@@ -97,8 +103,13 @@ class OnFolder:
     def feed(self, after: int | None) -> AsyncIterator[Item]:
         return self._there.feed(after)
 
-    async def prompt(self, session_id: str, text: str, *, run_id: str) -> None:
-        await self._there.prompt(session_id, text, run_id=run_id)
+    async def session_named(self, wanted: str) -> str:
+        return await self._there.session_named(wanted)
+
+    async def prompt(
+        self, session_id: str, text: str, *, run_id: str, choices: Choices | None = None
+    ) -> None:
+        await self._there.prompt(session_id, text, run_id=run_id, choices=choices)
 
     async def answer(self, request_id: str, answer: Answer, *, folder: str = "") -> bool:
         return await self._there.answer(request_id, answer, folder=folder)

@@ -1,4 +1,4 @@
-"""Sends a prompt and stays until its run has ended, whatever the connection does."""
+"""Sends a prompt and waits until its run has ended, across broken connections."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ from collections.abc import Callable, Coroutine
 from contextlib import aclosing, suppress
 from typing import Any, assert_never, cast
 
-from crushsite.cli.permission_prompt import LeftOpen, PermissionAnswerer
-from crushsite.cli.question_prompt import QuestionAnswerer
 from crushsite.cli.request_text import PermissionQuestion
 from crushsite.cli.session import (
     FeedBroken,
@@ -25,9 +23,10 @@ from crushsite.cli.terminal_output import (
     Survey,
     TerminalOutput,
 )
+from crushsite.cli.user_answers import LeftOpen, PermissionAnswerer, QuestionAnswerer
 
 AGAIN_SECONDS = 0.5
-PATIENCE_SECONDS = 60.0  # a server that is started again is back by then
+RECONNECT_TIMEOUT_SECONDS = 60.0  # enough for a server to restart
 
 
 class PromptRun:
@@ -36,7 +35,7 @@ class PromptRun:
     def __init__(
         self,
         conversation: PromptSession,
-        telling: TerminalOutput,
+        transcript: TerminalOutput,
         asker: PermissionAnswerer,
         surveyor: QuestionAnswerer,
         *,
@@ -46,7 +45,7 @@ class PromptRun:
         note: Callable[[str], None],
     ) -> None:
         self._conversation = conversation
-        self._telling = telling
+        self._transcript = transcript
         self._asker = asker
         self._surveyor = surveyor
         self._send = send
@@ -57,11 +56,11 @@ class PromptRun:
         self._is_cancelled = False
         self._questions: dict[str, asyncio.Task[None]] = {}
         self._asking = asyncio.Lock()  # one question at a time
-        self._is_open = asyncio.Event()  # the workspace is, at a server that can be reached
+        self._is_open = asyncio.Event()  # the workspace is open at a reachable server
         self._is_open.set()
 
     async def until_end(self) -> RunEnded:
-        """Raises ``PromptRefused`` when the server stays away or refuses."""
+        """Returns how the run ended. Raises ``PromptRefused`` if the server is gone or refuses."""
         try:
             return await self._follow()
         finally:
@@ -94,18 +93,18 @@ class PromptRun:
                     raise
                 self._is_open.clear()
                 gone_since = gone_since or loop.time()
-                if loop.time() - gone_since > PATIENCE_SECONDS:
+                if loop.time() - gone_since > RECONNECT_TIMEOUT_SECONDS:
                     raise PromptRefused(
-                        f"The server stays away ({error}). The prompt is accepted; its answer"
-                        " will be in the session."
+                        f"The server has not come back ({error}). The prompt was accepted: its"
+                        " answer will be in the session."
                     ) from error
                 await asyncio.sleep(AGAIN_SECONDS)
 
     async def _news(self) -> Any:
-        feed = self._conversation.feed(self._telling.cursor)
+        feed = self._conversation.feed(self._transcript.cursor)
         async with aclosing(cast("Any", feed)) as items:
             async for item in items:
-                news = self._telling.take(item)
+                news = self._transcript.take(item)
                 match news:
                     case None:
                         continue
@@ -127,15 +126,15 @@ class PromptRun:
                 yield news
 
     async def _send_once(self) -> None:
-        """Only when the feed is live: nothing of the answer is missed."""
+        """Sends the prompt once the feed is live, so that no part of the answer is missed."""
         if not self._is_sent:
-            waiting = self._telling.waiting(await self._conversation.pending())
+            waiting = self._transcript.waiting(await self._conversation.pending())
             for news in waiting:
                 self._begin(news)
             trusts = [
                 n.request_id for n in waiting if isinstance(n, PermissionQuestion) and n.is_trust
             ]
-            if trusts:  # what the folder may do counts for this prompt already
+            if trusts:  # the decision already applies to this prompt
                 await asyncio.wait([self._questions[request_id] for request_id in trusts])
             if self._is_cancelled:
                 raise PromptRefused("Cancelled before the prompt was sent.")
@@ -143,8 +142,8 @@ class PromptRun:
             self._is_sent = True
 
     async def _name(self) -> None:
-        # Not before the run has begun: the small model's title, which the session's first run
-        # asks for, replaces one that was there before and yields to one that comes later.
+        # Only after the run has started: the small model's title, which the session's first run
+        # requests, replaces an earlier title but not a later one.
         if self._title:
             await self._conversation.rename(self._session_id, title=self._title)
 
@@ -173,11 +172,11 @@ class PromptRun:
             )
 
     async def _give(self, answer: Callable[[], Coroutine[Any, Any, bool]]) -> None:
-        """Until somebody takes it: a person's answer is not lost with a server that restarts."""
+        """Retries until the server accepts the answer, so that a restart does not lose it."""
         while True:
             await self._is_open.wait()
             try:
-                # Shielded: our own answer's event may come before the answer's answer.
+                # Shielded: our answer's event may cancel this task before the response arrives.
                 await asyncio.shield(answer())
                 return
             except ServerAway:

@@ -1,4 +1,4 @@
-"""A permission request as lines to read before it is answered: all of it, nothing shortened.
+"""A permission request as lines that a person reads before answering: complete, never shortened.
 
 Each line is safe for a terminal. Pure, but slow for large changes: call it in a thread.
 """
@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from agents.tools.files import diffs
-from crushsite.cli.safe_text import visible, visible_lines
+from crushsite.cli.terminal import visible, visible_lines
 
 MCP_PREFIX = "mcp_"
 COMMAND_TOOL = "bash"
 TRUST_TOOL = "trust"
-# The parameters of bash besides its command. Its folder is the request's path.
+# The parameters of bash that get no line of their own. Its folder is the request's path.
 _OF_COMMAND = {"command", "description", "working_dir", "auto_background_after"}
 _UNTIL = " until the session ends"
 _OF_CHANGE = {"file_path", "old_content", "new_content"}
@@ -33,18 +33,18 @@ class PermissionQuestion:
     path: str
     description: str
     params: Mapping[str, Any]
-    is_earlier: bool = False  # of a prompt that the session accepted before ours
-    files: tuple[str, ...] = ()  # what it would write
-    always_asks: bool = False  # an answer for the session allows it once
+    is_earlier: bool = False  # from a prompt that the session accepted before ours
+    files: tuple[str, ...] = ()  # the files that the call would write
+    always_asks: bool = False  # even an answer for the session allows only this call
 
     @property
     def is_trust(self) -> bool:
-        """About the folder, not about a call."""
+        """Whether the request is about the folder, not about a tool call."""
         return self.tool == TRUST_TOOL
 
     @property
     def folder(self) -> str:
-        """What a person may allow instead of the files alone; empty where there is no choice."""
+        """The folder that a person may allow instead of the files; empty if there is no choice."""
         if not self.files or self.always_asks:
             return ""
         return posixpath.commonpath([posixpath.dirname(file) for file in self.files])
@@ -66,40 +66,40 @@ def question_of(request: Mapping[str, Any], *, is_earlier: bool) -> PermissionQu
 
 
 def heading_of(question: PermissionQuestion) -> str:
-    """What the request is about, on one line."""
+    """The subject of the request, on one line."""
     if question.is_trust:
         return visible(f"The folder {question.path} needs your trust")
     return visible(f"{question.tool} wants to {question.action} in {question.path}")
 
 
 def lines_of(question: PermissionQuestion) -> list[str]:
-    """What exactly would be done."""
+    """The lines that describe exactly what the call would do."""
     params = question.params
-    said, rest = "", set(params)
+    shown, rest = "", set(params)
     if question.tool.startswith(MCP_PREFIX):
-        # A server names its parameters as it likes. Nested ones come as JSON in strings.
+        # An MCP server chooses its parameters' names. Nested ones arrive as JSON in strings.
         lines = _json({name: _parsed(value) or value for name, value in params.items()})
     elif question.tool == COMMAND_TOOL and isinstance(params.get("command"), str):
         lines = visible_lines(params["command"])
-        said, rest = f"Execute command: {params['command']}", _OF_COMMAND
+        shown, rest = f"Execute command: {params['command']}", _OF_COMMAND
     elif all(isinstance(params.get(name), str) for name in _OF_CHANGE):
         lines = _difference(params["old_content"], params["new_content"])
         rest = _OF_CHANGE
     else:
         lines, rest = [], set()
-    described = [] if question.description in {"", said} else visible_lines(question.description)
-    if question.is_trust:  # it describes most of its parameters itself
+    described = [] if question.description in {"", shown} else visible_lines(question.description)
+    if question.is_trust:  # its description already has most of its parameters
         rest = {name for name in params if _is_within(params[name], question.description)}
     others = [line for name in params if name not in rest for line in _named(name, params[name])]
     return [*described, *lines, *others]
 
 
 def scope_of(question: PermissionQuestion) -> list[str]:
-    """What else the answers allow, each on a line."""
+    """What the answers allow beyond this call, one per line."""
     if question.is_trust:
         return []
     if question.always_asks:
-        return ["programs obey this file: each change needs permission"]
+        return ["programs take instructions from this file: each change needs permission"]
     if not question.files:
         return [visible(f"s allows every such {question.tool} call in {question.path}") + _UNTIL]
     number = len(question.files)
@@ -111,7 +111,7 @@ def scope_of(question: PermissionQuestion) -> list[str]:
 
 
 def choices_of(question: PermissionQuestion) -> str:
-    """The letters that answer it."""
+    """The letters that answer the request."""
     return (
         "yn" if question.is_trust or question.always_asks else "ysfn" if question.files else "ysn"
     )
@@ -123,12 +123,12 @@ def _is_within(value: Any, text: str) -> bool:
 
 def _difference(before: str, after: str) -> list[str]:
     shown = diffs.unified(before, after, path="").text.removesuffix("\n").split("\n")
-    # Without its two lines of names. The first character of each is the diff's own.
+    # Skips the two header lines. The first character of each line belongs to the diff.
     return [line[:1] + visible(line[1:]) for line in shown[2:]]
 
 
 def _named(name: str, value: Any) -> Iterator[str]:
-    """A parameter; one that says nothing is left out."""
+    """The lines of a parameter; none for an empty one."""
     if value in ("", None, False, 0) or value in ([], {}):
         return
     lines = _value(value)
@@ -159,7 +159,7 @@ def _parsed(text: Any) -> Any:
 
 
 def _each_name_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Of a name that stands there twice only one value would be shown."""
+    """Raises ``ValueError`` for a duplicate name, of which only one value would be shown."""
     found = dict(pairs)
     if len(found) < len(pairs):
         raise ValueError
@@ -167,5 +167,5 @@ def _each_name_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _json(value: Any) -> list[str]:
-    # Not orjson: it rounds whole numbers that are large, and refuses broken characters.
+    # Not orjson: it rounds large integers and rejects lone surrogates.
     return visible_lines(json.dumps(value, indent=2, ensure_ascii=False))

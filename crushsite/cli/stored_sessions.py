@@ -1,7 +1,7 @@
-"""The sessions of all workspaces, open or closed, as commands list, find and cancel them.
+"""The sessions of all workspaces, open or closed, as `prompt` and `fleet` find and cancel them.
 
-Reads the database directly, also beside a running server: the server shows closed workspaces to
-nobody, and reading disturbs it in nothing. Cancelling goes through the server where one runs.
+Reads the database directly, also while a server runs. Cancelling goes through the running server, if
+any.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from crushsite.server_client import (
 from workspaces.log.errors import Refusal
 from workspaces.models import Session
 
-SHORTEST_BEGINNING = 4  # of an id that stands for the whole
+SHORTEST_BEGINNING = 4  # characters of an id that may stand for the whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,20 +41,11 @@ class StoredSession:
 
 
 class NotFound(Exception):
-    """No session, or more than one, has such an id."""
-
-
-def list_stored(*, path: str | None = None, limit: int | None = None) -> list[StoredSession]:
-    """The newest first; a path (resolved) chooses one workspace. Without tools' own sessions."""
-    rows = Session.objects.filter(is_deleting=False, parent_session_id="")
-    if path is not None:
-        rows = rows.filter(workspace__path=path)
-    found = rows.select_related("workspace").order_by("-updated_at", "pk")[:limit]
-    return [_stored(row) for row in found]
+    """No session matches the id, or more than one does."""
 
 
 def find_stored(wanted: str) -> StoredSession:
-    """By its id or the beginning of it. Raises ``NotFound``."""
+    """Finds a session by its id or the beginning of it. Raises ``NotFound``."""
     rows = Session.objects.filter(is_deleting=False).select_related("workspace")
     exact = rows.filter(pk=wanted).first()
     if exact is not None:
@@ -63,7 +54,7 @@ def find_stored(wanted: str) -> StoredSession:
         list(rows.filter(pk__startswith=wanted)[:2]) if len(wanted) >= SHORTEST_BEGINNING else []
     )
     if len(found) > 1:
-        raise NotFound(f"Several sessions begin with {wanted!r}: write more of the id.")
+        raise NotFound(f"Several sessions begin with {wanted!r}: give more characters of the id.")
     if not found:
         raise NotFound(f"There is no session {wanted!r}. `{command_line('sessions')}` lists them.")
     return _stored(found[0])
@@ -88,7 +79,7 @@ NOT_FOUND = 404
 
 
 def cancel_wherever_it_runs(workspace_id: str, session_id: str) -> int | None:
-    """How many prompts were cancelled, ``None`` where the server did it. Raises ``CommandError``."""
+    """Cancels; returns the number of prompts, ``None`` via a server. Raises ``CommandError``."""
     server = find_running_server(settings.DATA_DIR)
     if server is not None and _cancelled_by(server, workspace_id, session_id):
         return None
@@ -99,7 +90,7 @@ def cancel_wherever_it_runs(workspace_id: str, session_id: str) -> int | None:
 
 
 def _cancelled_by(server: RunningServer, workspace_id: str, session_id: str) -> bool:
-    """``False`` for a closed workspace: the server knows it no more, and what is parked there waits."""
+    """``False`` for a closed workspace: no server has it open, but runs may be parked there."""
     workspace, session = in_path(workspace_id), in_path(session_id)
     path = f"/v1/workspaces/{workspace}/agent/sessions/{session}/cancel"
     try:
@@ -109,5 +100,5 @@ def _cancelled_by(server: RunningServer, workspace_id: str, session_id: str) -> 
             return False
         raise CommandError(refusal.sentence) from refusal
     except ServerGone as error:
-        raise CommandError(f"The server is gone: {error}") from error
+        raise CommandError(f"The connection to the server failed: {error}") from error
     return True

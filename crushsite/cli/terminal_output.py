@@ -1,15 +1,15 @@
-"""What appears on the terminal of a person who waits for one run.
+"""The output of one run on the user's terminal.
 
-Folds the native feed: each word is printed once as it comes, also when the feed was cut and goes
-on from its cursor. The answer goes to standard output, everything about it to standard error, so
-that a pipe gets the answer alone.
+Reads the native feed and prints each piece of text once, also after a reconnect at the cursor. The
+answer goes to standard output and everything else to standard error, so that a pipe receives only
+the answer.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import orjson
@@ -17,24 +17,26 @@ from django.core.management.base import OutputWrapper
 
 from crushsite.cli.request_text import TRUST_TOOL, PermissionQuestion, question_of
 from crushsite.cli.session import Item, Pending
+from workspaces.delivery.open_message import Applied, LiveMessage, OpenMessages
+from workspaces.log.types import Delta
 
 LINE = 160
-# What a call is about, by the argument that says it.
-TELLING_ARGUMENTS = ("command", "file_path", "pattern", "path", "url", "prompt")
+# The arguments that describe a call best, in order of preference.
+SUMMARY_ARGUMENTS = ("command", "file_path", "pattern", "path", "url", "prompt")
 
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """Questions of a tool that the run waits for. As clients draw them."""
+    """A batch of questions from a tool, for which the run waits, as clients display it."""
 
     batch_id: str
     questions: tuple[Mapping[str, Any], ...]
-    is_earlier: bool = False  # of a prompt that the session accepted before ours
+    is_earlier: bool = False  # from a prompt that the session accepted before ours
 
 
 @dataclass(frozen=True, slots=True)
 class RequestClosed:
-    """The question, or the batch of questions, is closed, by whomever."""
+    """A permission request or a batch of questions is closed, no matter by which client."""
 
     request_id: str
 
@@ -52,12 +54,12 @@ class RunEnded:
 
 @dataclass(frozen=True, slots=True)
 class FeedOpened:
-    """Live from here."""
+    """The feed is live from here on."""
 
 
 @dataclass(frozen=True, slots=True)
 class FeedTooSlow:
-    """The feed ends; it goes on from the cursor."""
+    """The feed ended because we read too slowly; it resumes at the cursor."""
 
 
 News = (
@@ -70,14 +72,6 @@ News = (
     | FeedTooSlow
     | None
 )
-
-
-@dataclass(slots=True)
-class _OpenMessage:
-    id: str
-    said: dict[int, int] = field(default_factory=dict)  # characters told of each part
-    kinds: dict[int, str] = field(default_factory=dict)
-    inputs: dict[int, str] = field(default_factory=dict)  # of calls, as far as they have come
 
 
 class TerminalOutput:
@@ -94,14 +88,14 @@ class TerminalOutput:
         self._run_id = run_id
         self._say = say
         self._note = note
-        self._is_ours = False  # between our run's beginning and its end
-        self._open: dict[int, _OpenMessage] = {}
+        self._is_ours = False  # our run has started
+        self._open = OpenMessages()
         self._line_is_open = False
 
     def take(self, item: Item) -> News:
-        """Tells what is to be told; returns what somebody must act on."""
+        """Prints the item; returns what the caller must act on, if anything."""
         if not isinstance(item, Mapping):
-            self._words(item[0], item[1], item[2], item[3], item[4] if len(item) > 4 else None)
+            self._delta(Delta(*item))
             return None
         kind, data = item["type"], item["data"]
         if kind == "stream.opened":
@@ -110,23 +104,32 @@ class TerminalOutput:
         if kind == "stream.resume":
             return FeedTooSlow()
         if kind == "message.progress":
-            if data["number"] in self._open:
-                self._rest_of(self._open[data["number"]], data["message"])
+            if (known := self._open.get(data["number"])) is not None:
+                self._print(known, known.catch_up(data["message"]["parts"]))
             return None
         number = item.get("number")
-        if number is None:  # not in the log: tool.output, and whatever kinds later servers add
+        if number is None:  # not in the log: tool.output, and kinds that later servers may add
             return None
         if self.cursor is not None and number <= self.cursor:
-            return None  # told before the feed was cut
+            return None  # printed before the reconnect
         self.cursor = number
-        if kind == "permission.resolved":  # also of an agent below: it may be one of ours
+        if kind == "permission.resolved":  # also of a sub-agent: it may be a request of ours
             return RequestClosed(data["request_id"])
         if self._session_id not in _sessions_of(data) and not _is_trust(data):
             return None
         return self._event(kind, number, data)
 
+    def concerns(self, item: Item) -> bool:
+        """Whether an item is about the session, and was not taken before."""
+        if not isinstance(item, Mapping):
+            return self._open.get(item[0]) is not None
+        number = item.get("number")
+        if number is not None and self.cursor is not None and number <= self.cursor:
+            return False
+        return self._session_id in _sessions_of(item["data"])
+
     def waiting(self, pending: Pending) -> list[PermissionQuestion | Survey]:
-        """What the session waited for before our prompt was sent: it must be answered first."""
+        """Returns the requests that were open before our prompt and must be answered first."""
         return [
             *(
                 question_of(request, is_earlier=True)
@@ -156,11 +159,13 @@ class TerminalOutput:
             return RequestClosed(data["batch_id"])
         elif kind == "mcp.awaited" and self._is_ours:
             names = ", ".join(data["servers"])
-            self._tell_note(f"MCP servers still starting: {names}; their tools join later")
+            self._print_note(
+                f"MCP servers still starting: {names}; their tools are added when they are ready"
+            )
         elif kind.startswith("message.") and self._is_ours:
             self._message(kind, number, data["message"])
             if "retry" in data:
-                self._tell_note(_retry_line(data["retry"]))
+                self._print_note(_retry_line(data["retry"]))
         return None
 
     def _message(self, kind: str, number: int, message: Mapping[str, Any]) -> None:
@@ -169,67 +174,46 @@ class TerminalOutput:
         if message["role"] != "assistant":
             return
         if kind in {"message.started", "message.restarted"}:
-            if self._forget(message["id"]) is not None and self._line_is_open:
-                self._tell_note("the model's answer broke off; it begins again")
-            self._open[number] = _OpenMessage(message["id"])
+            if self._open.close(message["id"]) is not None and self._line_is_open:
+                self._print_note("the model's answer was interrupted and starts again")
+            self._open[number] = LiveMessage(number, {**message, "parts": []})
         elif kind in {"message.finished", "message.created"}:
-            known = self._forget(message["id"]) or _OpenMessage(message["id"])
-            self._rest_of(known, message)
+            known = self._open.close(message["id"]) or LiveMessage(number, {**message, "parts": []})
+            self._print(known, known.catch_up(message["parts"]))
             self._end_line()
             self._calls(known, message)
 
-    def _forget(self, message_id: str) -> _OpenMessage | None:
-        for number, known in list(self._open.items()):
-            if known.id == message_id:
-                return self._open.pop(number)
-        return None
-
-    def _words(self, number: int, part: int, offset: int, text: str, header: object) -> None:
-        known = self._open.get(number)
+    def _delta(self, delta: Delta) -> None:
+        known = self._open.get(delta.number)
         if known is None:
             return
-        if header is not None:
-            known.kinds[part] = header if isinstance(header, str) else "tool_call"
-        kind = known.kinds.get(part, "text")
-        if kind == "text":
-            self._tell(known, part, offset, text)
-        elif kind == "tool_call":
-            known.inputs[part] = known.inputs.get(part, "")[:offset] + text
+        outcome, new = known.apply(delta)
+        if outcome is Applied.NEW:
+            self._print(known, [new])
 
-    def _rest_of(self, known: _OpenMessage, message: Mapping[str, Any]) -> None:
-        for index, part in enumerate(message["parts"]):
-            known.kinds.setdefault(index, part["type"])
-            # A part that ends as its words came says only how long it is.
-            if part["type"] == "text" and "text" in part["data"]:
-                self._tell(known, index, 0, part["data"]["text"])
-            elif part["type"] == "tool_call" and "input" in part["data"]:
-                known.inputs[index] = part["data"]["input"]
+    def _print(self, known: LiveMessage, deltas: Iterable[Delta]) -> None:
+        for delta in deltas:
+            if known.parts[delta.part].header != "text" or not delta.text:
+                continue
+            if delta.offset == 0:
+                self._end_line()  # each part begins on a new line
+            self._say(delta.text)
+            self._line_is_open = not delta.text.endswith("\n")
 
-    def _tell(self, known: _OpenMessage, part: int, offset: int, text: str) -> None:
-        said = known.said.get(part, 0)
-        new = text[max(said - offset, 0) :]
-        if not new:
-            return
-        if part not in known.said:
-            self._end_line()  # a part begins on a line of its own
-        known.said[part] = offset + len(text)
-        self._say(new)
-        self._line_is_open = not new.endswith("\n")
-
-    def _calls(self, known: _OpenMessage, message: Mapping[str, Any]) -> None:
+    def _calls(self, known: LiveMessage, message: Mapping[str, Any]) -> None:
         for index, part in enumerate(message["parts"]):
             if part["type"] == "tool_call":
-                about = _about(known.inputs.get(index, ""))
-                self._tell_note(f"→ {part['data']['name']} {about}".rstrip())
+                about = summary_line(part["data"].get("input", known.parts[index].text()))
+                self._print_note(f"→ {part['data']['name']} {about}".rstrip())
 
     def _results(self, message: Mapping[str, Any]) -> None:
         for part in message["parts"]:
             if part["type"] == "tool_result":
                 result = part["data"]
                 mark = "✗" if result.get("is_error") else "←"
-                self._tell_note(f"{mark} {_line(result.get('content', ''))}".rstrip())
+                self._print_note(f"{mark} {_line(result.get('content', ''))}".rstrip())
 
-    def _tell_note(self, text: str) -> None:
+    def _print_note(self, text: str) -> None:
         self._end_line()
         self._note(f"{text}\n")
 
@@ -245,12 +229,12 @@ def _retry_line(retry: Mapping[str, Any]) -> str:
 
 
 def _is_trust(data: Mapping[str, Any]) -> bool:
-    """Of the folder, so of every session in it."""
+    """Whether the event is a trust request, which concerns every session in the folder."""
     return "request" in data and data["request"]["tool_name"] == TRUST_TOOL
 
 
 def _sessions_of(data: Mapping[str, Any]) -> set[str]:
-    """Whose event it is: an agent's question is also of the sessions above its own."""
+    """The sessions of an event; a sub-agent's request also belongs to its parent sessions."""
     for name in ("message", "run", "request", "batch"):
         if name in data:
             above = data[name].get("agent_path") or () if name == "request" else ()
@@ -263,14 +247,14 @@ def _survey_of(batch: Mapping[str, Any], *, is_earlier: bool) -> Survey:
 
 
 def summary_of(question: PermissionQuestion) -> str:
-    """A permission request on one line, for whoever does not have to answer it."""
-    about = _about(question.params) or _line(question.description)
-    said = f"{question.tool} wants to {question.action} in {question.path}"
-    return plain(f"{said}: {about}" if about else said)
+    """A permission request on one line, for notes that need no answer."""
+    about = summary_line(question.params) or _line(question.description)
+    summary = f"{question.tool} wants to {question.action} in {question.path}"
+    return plain(f"{summary}: {about}" if about else summary)
 
 
-def _about(arguments: Any) -> str:
-    """The one argument that tells what a call does, as one line."""
+def summary_line(arguments: Any) -> str:
+    """The argument that describes a call best, on one line."""
     if isinstance(arguments, str):
         try:
             arguments = orjson.loads(arguments)
@@ -278,14 +262,14 @@ def _about(arguments: Any) -> str:
             return _line(arguments)
     if not isinstance(arguments, Mapping):
         return ""
-    for name in TELLING_ARGUMENTS:
+    for name in SUMMARY_ARGUMENTS:
         if arguments.get(name):
             return _line(str(arguments[name]))
     return _line(orjson.dumps(arguments).decode()) if arguments else ""
 
 
 def _line(text: str) -> str:
-    """The first line, bounded, with nothing in it that steers a terminal."""
+    """The first line, shortened, without control characters."""
     lines = text.strip().splitlines()
     first = plain("".join(lines[:1]))
     if len(first) > LINE:
@@ -295,7 +279,7 @@ def _line(text: str) -> str:
 
 
 def plain(text: str) -> str:
-    """A model's words on a terminal are words: no escape may move its cursor or name its window."""
+    """Replaces control characters: a model must not move the cursor or rename the window."""
     return "".join(c if c.isprintable() or c in "\n\t" else "�" for c in text)
 
 
@@ -306,16 +290,16 @@ class CommandOutput:
         self._held: list[Callable[[], None]] | None = None
 
     def say(self, text: str) -> None:
-        """Words of the answer."""
+        """Prints text of the answer."""
         self._print(lambda: _write(self._out, plain(text) if self._out.isatty() else text))
 
     def note(self, text: str) -> None:
-        """Words about it."""
+        """Prints a message about the run."""
         self._print(lambda: _write(self._err, text))
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Keeps everything back until the end, in order. Not nested."""
+        """Holds output back and prints it in order at the end. Must not be nested."""
         self._held = []
         try:
             yield
@@ -332,5 +316,5 @@ class CommandOutput:
 
 
 def _write(to: OutputWrapper, text: str) -> None:
-    to.write(text, style_func=str, ending="")  # no alarm: it is not an error
+    to.write(text, style_func=str, ending="")  # no error colour: it is not an error
     to.flush()

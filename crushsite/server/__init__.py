@@ -1,6 +1,6 @@
 """Daphne inside our event loop. README.md lists every private name of a library that is used.
 
-Twisted imports OpenSSL where it is installed, for TLS that a server on loopback never speaks.
+Twisted imports OpenSSL where it is installed, for TLS, which a server on loopback never uses.
 Hiding it saves 5 MB and 0.02 s of each start (`python -m tests.bench.imports`).
 """
 

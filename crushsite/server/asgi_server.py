@@ -2,28 +2,30 @@
 
 Owns listening, the connections' applications and a clean stop. The caller owns the loop, the
 signals and the application. Daphne's own ``Server`` would install a reactor of Twisted with an
-event loop of its own; this class has what Daphne's protocols use of it.
+event loop of its own; this class has the part that Daphne's protocols use.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import ssl
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cache, partial
 from typing import Any
 
 from twisted.logger import STDLibLogObserver, globalLogBeginner
 
 from crushsite.asgi.guard import Application, Message
+from crushsite.asgi.identify import PEER
+from crushsite.asgi.inbox import Inbox
 from crushsite.endpoints import BACKLOG, Endpoint, ListeningSocket, parse_endpoint
-from crushsite.server.backpressure import Inbox
-from crushsite.server.http import BodyBudget, Channel, HttpRequest
+from crushsite.server.http import Channel, HttpRequest
 from crushsite.server.transport import CLOCK, Transport
 from crushsite.server.websocket import Socket, SocketFactory
 from workspaces.client_ids import CONNECTION
-from workspaces.delivery.pushing import PUSH
+from workspaces.delivery.push import PUSH
 
 logger = logging.getLogger(__name__)
 
@@ -37,85 +39,87 @@ EXTENSIONS: Mapping[str, Mapping[str, Any]] = {"websocket.http.response": {}}
 class AsgiServer:
     """Listens from ``start`` to ``stop``, each called once, in one running loop."""
 
-    # What the protocols of Daphne and Twisted look up in their server and their factory.
+    # Attributes that the protocols of Daphne and Twisted read from their server and factory.
     root_path = ""
     request_buffer_size = 1024 * 1024
     proxy_forwarded_address_header = None
-    websocket_timeout = -1  # a socket may stay for ever
+    websocket_timeout = -1  # a socket may stay open for ever
     websocket_connect_timeout = 20
     ping_interval = 20
-    http_timeout = None  # a stream may stay for ever as well
+    http_timeout = None  # a stream may stay open for ever as well
 
     def __init__(
         self,
         application: Application,
         *,
-        endpoints: Sequence[str],
+        endpoint: str,
+        tls: ssl.SSLContext | None = None,
         body_limit: int = 32 * 1024 * 1024,
         bodies_limit: int = 128 * 1024 * 1024,
         frame_limit: int = 16 * 1024 * 1024,
-        patience_seconds: float = 60.0,
+        write_timeout_seconds: float = 60.0,
+        idle_seconds: float = 60.0,
     ) -> None:
         """``bodies_limit``: the bytes of large bodies at one moment, over all connections.
 
-        ``patience_seconds``: how long a peer may take nothing of what is sent to it.
+        ``write_timeout_seconds``: a peer that reads nothing for this long is disconnected.
+        ``idle_seconds``: how long a connection may send nothing while no request is at work.
 
         Raises ``EndpointError``.
         """
-        self.server = self  # to Twisted it is the factory of its channels as well
+        self.server = self  # Twisted uses it as the factory of its channels, too
         self.application = application
-        self.wanted = [parse_endpoint(text) for text in endpoints]
+        self.endpoint = parse_endpoint(endpoint)
+        self._tls = tls
         self.body_limit = body_limit
-        self.bodies = BodyBudget(max(bodies_limit, body_limit))
-        self.patience_seconds = patience_seconds
+        self.bodies_limit = max(bodies_limit, body_limit)
+        self.body_bytes = 0  # reserved as a body arrives, released when its application ends
+        self.write_timeout_seconds = write_timeout_seconds
+        self.idle_seconds = idle_seconds
         self.frame_limit = frame_limit
         self.transports: set[Transport] = set()
         self.is_stopping = False
-        self._listening: list[tuple[ListeningSocket, asyncio.Server]] = []
+        self._listening: tuple[ListeningSocket, asyncio.Server] | None = None
         self._tick: asyncio.TimerHandle | None = None
         self.connections: set[Protocol] = set()
 
-    @property
-    def endpoints_open(self) -> list[Endpoint]:
-        """Where it listens, with the real ports."""
-        return [listening.endpoint for listening, _ in self._listening]
-
-    async def start(self) -> list[Endpoint]:
-        """Listens everywhere or nowhere. Raises ``EndpointError``."""
+    async def start(self) -> Endpoint:
+        """Returns the endpoint, with the real port. Raises ``EndpointError``."""
         _log_failures_of_twisted()
         self.ws_factory = SocketFactory(self, server="crush", reactor=CLOCK)
         self.ws_factory.setProtocolOptions(
             autoPingTimeout=30,
             allowNullOrigin=True,
-            failByDrop=False,  # a peer learns from a close code what it did wrong
+            failByDrop=False,  # a close code shows the peer what it did wrong
             openHandshakeTimeout=20,
             maxMessagePayloadSize=self.frame_limit,
             maxFramePayloadSize=self.frame_limit,
         )
-        try:
-            for endpoint in self.wanted:
-                await self._listen(ListeningSocket(endpoint))
-        except BaseException:
-            self._stop_listening()
-            raise
-        self._tick = asyncio.get_running_loop().call_later(TICK_SECONDS, self._look)
-        return self.endpoints_open
-
-    async def _listen(self, listening: ListeningSocket) -> None:
         loop = asyncio.get_running_loop()
+        listening = ListeningSocket(self.endpoint)
         create = loop.create_unix_server if listening.is_unix else loop.create_server
-        accepting = await create(self._accept, sock=listening.socket, backlog=BACKLOG)
-        self._listening.append((listening, accepting))
+        accepting = await create(
+            self._accept, sock=listening.socket, backlog=BACKLOG, ssl=self._tls
+        )
+        self._listening = listening, accepting
+        self._tick = loop.call_later(TICK_SECONDS, self._look)
+        self.endpoint = listening.endpoint
+        return self.endpoint
 
     def _accept(self) -> Transport:
-        return Transport(Channel(self), self.transports, patience_seconds=self.patience_seconds)
+        return Transport(
+            Channel(self), self.transports, write_timeout_seconds=self.write_timeout_seconds
+        )
 
     async def stop(self, *, grace_seconds: float = 5.0) -> None:
-        """Ends streams at once, gives requests the grace, then ends what is left."""
+        """Ends streams at once, waits up to the grace for requests, then cancels the rest."""
         if self.is_stopping:
             return
         self.is_stopping = True
-        self._stop_listening()
+        if self._listening is not None:
+            listening, accepting = self._listening
+            listening.remove_file()
+            accepting.close()
         for protocol in list(self.connections):
             if isinstance(protocol, Socket) or protocol.is_streaming:
                 protocol.end_stream()
@@ -123,23 +127,14 @@ class AsgiServer:
             if isinstance(transport.protocol, Channel):
                 transport.protocol.close_when_idle()
         await self._end_applications(grace_seconds)
-        rounds = 20  # the last bytes are on their way: gives the peers a moment to take them
-        while self.transports and rounds:
-            rounds -= 1
-            await asyncio.sleep(0.01)
+        for _ in range(20):  # give the peers a moment to read the last bytes
+            if self.transports:
+                await asyncio.sleep(0.01)
         for transport in list(self.transports):
             transport.abortConnection()
         if self._tick is not None:
             self._tick.cancel()
-        await asyncio.sleep(
-            0
-        )  # connections that were aborted learn it in the next turn of the loop
-
-    def _stop_listening(self) -> None:
-        listening, self._listening = self._listening, []
-        for listening_socket, accepting in listening:
-            listening_socket.remove_file()
-            accepting.close()
+        await asyncio.sleep(0)  # aborted connections are notified in the next turn of the loop
 
     async def _end_applications(self, grace_seconds: float) -> None:
         running = {each.task for each in self.connections if each.task is not None}
@@ -157,42 +152,42 @@ class AsgiServer:
         self.connections.add(protocol)
 
     def log(self, *_: object) -> None:
-        """The libraries' logs of requests, which we do not keep."""
+        """Discards the libraries' logs of requests."""
 
     log_action = log
 
-    def create_application(self, protocol: Protocol, scope: dict[str, Any]) -> Inbox | None:
-        if protocol.gone_at is not None:
-            return None
-        if self.is_stopping:
-            if isinstance(protocol, HttpRequest):
-                protocol.application_ended(is_stopping=True)
-            return None
+    def create_application(self, protocol: Protocol, scope: dict[str, Any]) -> Inbox:
         scope["asgi"] = {"version": "3.0"}
+        scope["root_path"] = ""  # Daphne takes it from a header, which any client may send
+        if self._tls is not None:  # Daphne names no scheme for WebSockets
+            scope["scheme"] = "https" if isinstance(protocol, HttpRequest) else "wss"
         if isinstance(protocol, HttpRequest):
-            scope["extensions"] = {
-                PUSH: {"push": protocol.push},
-                CONNECTION: {"connection": protocol.channel.connection},
-            }
+            transport, inbox = protocol.channel.transport, Inbox()
+            scope["extensions"] = {CONNECTION: {"connection": protocol.channel.connection}}
         else:
-            scope["extensions"] = EXTENSIONS
-        inbox = Inbox()
-        work = self.application(scope, inbox.get, partial(self.handle_reply, protocol))
-        protocol.task = asyncio.ensure_future(work)
-        protocol.task.add_done_callback(partial(self._application_ended, protocol))
+            transport, inbox = protocol.transport, Inbox(protocol.transport)
+            scope["extensions"] = dict(EXTENSIONS)
+            protocol.flow = transport.flow
+        scope["extensions"] |= {PEER: {"peer": transport.peer}, PUSH: {"push": protocol.push}}
+        if self.is_stopping:
+            protocol.application_ended(is_stopping=True)
+        else:
+            work = self.application(scope, inbox.get, partial(self.handle_reply, protocol))
+            protocol.task = asyncio.ensure_future(work)
+            protocol.task.add_done_callback(partial(self._application_ended, protocol))
         return inbox
 
     async def handle_reply(self, protocol: Protocol, message: Message) -> None:
-        """What the application sends; returns when the peer has room for more."""
-        if protocol.gone_at is not None:
+        """Sends a message of the application; returns when the peer has room for more."""
+        if protocol.closed_at is not None:
             return
         protocol.handle_reply(message)
         if protocol.flow.is_full and message.get("more_body", True):
             await protocol.flow.drained()
 
     def protocol_disconnected(self, protocol: Protocol) -> None:
-        if protocol.gone_at is None:
-            protocol.gone_at = time.monotonic()
+        if protocol.closed_at is None:
+            protocol.closed_at = time.monotonic()
         if protocol.task is None:
             self.connections.discard(protocol)
             protocol.release_body()
@@ -201,28 +196,30 @@ class AsgiServer:
         protocol.task = None
         protocol.release_body()
         error = None if task.cancelled() else task.exception()
-        is_gone = protocol.gone_at is not None
-        if is_gone:
+        is_closed = protocol.closed_at is not None
+        if is_closed:
             self.connections.discard(protocol)
-        if error is not None and not (is_gone and isinstance(error, OSError)):
+        if error is not None and not (is_closed and isinstance(error, OSError)):
             logger.error("an application failed", exc_info=error)
-        if not is_gone:
+        if not is_closed:
             protocol.application_ended(is_stopping=self.is_stopping)
 
-    # -- from time to time
+    # -- periodic checks
 
     def _look(self) -> None:
-        """Timeouts, peers that take nothing, and applications that outlive their connection."""
+        """Checks timeouts, stuck peers, and applications that outlive their connection."""
         for protocol in list(self.connections):
-            if protocol.gone_at is None:
+            if protocol.closed_at is None:
                 protocol.check_timeouts()
-            elif protocol.task is not None and time.monotonic() - protocol.gone_at > LEFT_SECONDS:
+            elif protocol.task is not None and time.monotonic() - protocol.closed_at > LEFT_SECONDS:
                 logger.debug("an application that outlived its connection is cancelled")
                 protocol.task.cancel()
         for transport in list(self.transports):
+            if isinstance(transport.protocol, Channel):
+                transport.protocol.check_idle()
             if transport.flow.is_full and transport.flow.is_stuck():
                 logger.info(
-                    "a connection took nothing for %d s and is closed", self.patience_seconds
+                    "a peer read nothing for %d s and is disconnected", self.write_timeout_seconds
                 )
                 transport.cut_off()
         self._tick = asyncio.get_running_loop().call_later(TICK_SECONDS, self._look)
@@ -230,7 +227,7 @@ class AsgiServer:
 
 @cache
 def _log_failures_of_twisted() -> None:
-    """Failures in Twisted's own log go to ours, the rest nowhere."""
+    """Forwards the errors of Twisted's own log to ours, and drops the rest."""
     logging.getLogger("twisted").setLevel(logging.ERROR)
     observer: Any = STDLibLogObserver()
     globalLogBeginner.beginLoggingTo([observer], redirectStandardIO=False, discardBuffer=True)

@@ -1,6 +1,6 @@
 """HTTP/1.1: a connection and the requests on it, Daphne's and Twisted's, with limits.
 
-A connection refuses what cannot be read. A request limits its body, and writes its response in one
+A connection refuses malformed requests. A request limits its body, and writes its response in one
 piece where the libraries write several.
 """
 
@@ -12,42 +12,29 @@ from collections.abc import MutableMapping
 from http import HTTPStatus
 from typing import Any
 
-import orjson
 from daphne.http_protocol import HEADER_NAME_RE, WebRequest
 from twisted.web import http
 from typing_extensions import override
 
-from crushsite.server.transport import CLOCK, Exchange
+from crushsite.server.transport import Exchange
 from workspaces.client_ids import ClientConnection
+from workspaces.error_answers import error_body
 
 _HTTPChannel: Any = http.HTTPChannel
 
-# After a refusal we go on reading for a moment, or the peer may never see the answer.
+# After a refusal we keep reading for a moment, or the peer may never see the response.
 REFUSED_SECONDS = 2.0
-# When a client whose large body found no room may try again: most bodies take less.
+# Retry-After for a large body that found no room: most bodies take less time.
 RETRY_SECONDS = 1
 PHRASES = {status.value: status.phrase.encode() for status in HTTPStatus}
 _NEVER_IN_VALUES = re.compile(rb"[\r\n\0]")
-# Smaller bodies always pass: somebody's uploads must not stop everybody's prompts.
+# Only larger bodies count against the limit of all bodies: uploads must not block prompts.
 SMALL_BODY = 64 * 1024
 
 
-class BodyBudget:
-    """The bytes of large request bodies that the server holds, over all connections.
-
-    A body takes its bytes as they arrive, and gives them back when its application has ended.
-    """
-
-    def __init__(self, limit: int) -> None:
-        self.limit = limit
-        self.held = 0
-
-    def has_room(self, size: int) -> bool:
-        return self.held + size <= self.limit
-
-
-def error_body(sentence: str) -> bytes:
-    return orjson.dumps({"message": sentence})
+def failure(*, is_stopping: bool) -> tuple[int, str]:
+    """The response for an application that has ended without one: a status and a sentence."""
+    return (503, "server is shutting down") if is_stopping else (500, "internal server error")
 
 
 class HttpRequest(Exchange, WebRequest):  # type: ignore[misc]  # Daphne is untyped
@@ -56,57 +43,46 @@ class HttpRequest(Exchange, WebRequest):  # type: ignore[misc]  # Daphne is unty
     chunked: int
 
     def __init__(self, channel: Channel, *args: Any, **kwargs: Any) -> None:
-        super().__init__(channel, *args, **kwargs)
+        # Twisted would parse forms in the event loop, and nothing uses them: 32 MB take 6 s
+        # (`python -m tests.bench.bypasses forms`).
+        super().__init__(channel, *args, parsePOSTFormSubmission=False, **kwargs)
         self.flow = channel.transport.flow
         self._received = 0
-        self._held = 0  # of the server's budget
+        self._reserved = 0  # bytes that count against the limit of all bodies
         self._headers: list[tuple[bytes, bytes]] = []
         self._is_bodiless = False
 
     @override
-    def requestReceived(self, command: bytes, path: bytes, version: bytes) -> None:
-        # Twisted would parse the query and forms here, which nobody asks it for: a tenth of
-        # a request's time went into its reading of the content type.
-        self.content.seek(0)
-        self.args: dict[bytes, list[bytes]] = {}
-        self.method, self.uri, self.clientproto = command, path, version
-        self.path = path.partition(b"?")[0]
-        self.process()
-
-    @override
     def gotLength(self, length: int | None) -> None:
-        if length is not None and length > self.server.body_limit:
-            self.channel.refuse_body()
-            length = 0
-        elif length is not None and length > SMALL_BODY and not self.server.bodies.has_room(length):
-            self.channel.refuse_for_now()
+        if length is not None and not self._has_room(length):
             length = 0
         super().gotLength(length)
 
     @override
     def handleContentChunk(self, data: bytes) -> None:
         self._received += len(data)
-        if self._received > self.server.body_limit:
-            self.channel.refuse_body()
-        elif self._received > SMALL_BODY and not self._hold(self._received - self._held):
-            self.channel.refuse_for_now()
-        else:
+        if self._has_room(self._received):
+            if self._received > SMALL_BODY:
+                self.server.body_bytes += self._received - self._reserved
+                self._reserved = self._received
             super().handleContentChunk(data)
 
-    def _hold(self, size: int) -> bool:
-        bodies = self.server.bodies
-        if not bodies.has_room(size):
-            return False
-        bodies.held += size
-        self._held += size
-        return True
+    def _has_room(self, size: int) -> bool:
+        """Whether there is room for a body of this size. If not, refuses the request."""
+        server = self.server
+        if size > server.body_limit:
+            self.channel.refuse(413, f"the body is larger than {server.body_limit} bytes")
+        elif size > SMALL_BODY and size - self._reserved > server.bodies_limit - server.body_bytes:
+            sentence = "the server is receiving too many large requests: send this one again soon"
+            self.channel.refuse(503, sentence, b"Retry-After: %d\r\n" % RETRY_SECONDS)
+        return not self.channel.transport.disconnecting
 
     @override
     def release_body(self) -> None:
-        self.server.bodies.held -= self._held
-        self._held = 0
+        self.server.body_bytes -= self._reserved
+        self._reserved = 0
 
-    # -- the response: one write to the socket where the libraries make several, a turn later
+    # -- the response: one write to the socket; the libraries make several, one turn later
 
     @override
     def handle_reply(self, message: MutableMapping[str, Any]) -> None:
@@ -129,7 +105,7 @@ class HttpRequest(Exchange, WebRequest):  # type: ignore[misc]  # Daphne is unty
             raise ValueError(f"no response has a {message['type']}")
 
     def push(self, body: bytes) -> bool:
-        """More of a response that has begun, right now; ``False`` if it must be sent in its turn."""
+        """Writes more of a started response at once; ``False`` if it must be sent in its turn."""
         if not self.startedWriting or self.finished or self.channel is None or self.flow.is_full:
             return False
         self._write(body, more=True)
@@ -165,7 +141,7 @@ class HttpRequest(Exchange, WebRequest):  # type: ignore[misc]  # Daphne is unty
                 lines.append(b"Transfer-Encoding: chunked\r\n")
         if b"server" not in names:
             lines.append(b"Server: crush\r\n")
-        # An older client's stream ends with its connection.
+        # A stream to an HTTP/1.0 client ends with its connection.
         if not self.channel.persistent and b"connection" not in names:
             lines.append(b"Connection: close\r\n")
         lines.append(b"\r\n")
@@ -176,15 +152,14 @@ class HttpRequest(Exchange, WebRequest):  # type: ignore[misc]  # Daphne is unty
         return bool(self._response_started and self.startedWriting and not self.finished)
 
     def application_ended(self, *, is_stopping: bool = False) -> None:
-        """The application is through and the response is not: it will never be."""
+        """Ends a response that the application has left incomplete."""
         if self.finished or self.channel is None:
             return
         if self.startedWriting:
             self.channel.transport.cut_off()
         else:
             self._response_started = False
-            status = 503 if is_stopping else 500
-            sentence = "server is shutting down" if is_stopping else "internal server error"
+            status, sentence = failure(is_stopping=is_stopping)
             self.basic_error(status, b"", sentence)
 
     @override
@@ -196,16 +171,15 @@ class HttpRequest(Exchange, WebRequest):  # type: ignore[misc]  # Daphne is unty
         self.handle_reply({"type": "http.response.body", "body": error_body(body)})
 
     def end_stream(self) -> None:
-        """The server stops: the application is told as if its client had left."""
+        """Notifies the application as if its client had disconnected, because the server stops."""
         if self.application_queue is not None:
             self.send_disconnect()
 
 
 class Channel(_HTTPChannel):  # type: ignore[misc]  # Twisted is untyped here
     requestFactory = HttpRequest  # noqa: N815  Twisted's name
-    timeOut = 60  # noqa: N815  Twisted's name: an idle connection is closed
-    callLater = staticmethod(CLOCK.callLater)  # noqa: N815  the same
-    is_refused = False
+    # Its timers take 2.7 µs a request, ``check_idle`` none (`python -m tests.bench.bypasses timers`).
+    timeOut = None  # noqa: N815  Twisted's name
 
     def __init__(self, server: Any) -> None:
         super().__init__()
@@ -213,56 +187,34 @@ class Channel(_HTTPChannel):  # type: ignore[misc]  # Twisted is untyped here
         self.connection = ClientConnection()
 
     @override
-    def lineReceived(self, line: bytes) -> None:
-        if self._receivedHeaderSize + len(line) > self.totalHeadersSize:
-            self._refuse_head()
-        else:
-            super().lineReceived(line)
-
-    @override
     def lineLengthExceeded(self, line: bytes) -> None:
-        self._refuse_head()
-
-    @override
-    def headerReceived(self, line: bytes) -> bool:
-        if self._receivedHeaderCount >= self.maxHeaders:
-            self._refuse(431, f"the request has more than {self.maxHeaders} headers")
-            return False
-        return bool(super().headerReceived(line))
-
-    @override
-    def allContentReceived(self) -> None:
-        # A body may end in the very bytes that it was refused for.
-        if not self.is_refused:
-            super().allContentReceived()
-
-    def refuse_body(self) -> None:
-        limit = self.factory.body_limit
-        self._refuse(413, f"the body is larger than {limit} bytes")
-
-    def refuse_for_now(self) -> None:
-        """The server holds as many bytes of bodies as it may."""
-        sentence = (
-            "the server is receiving too many large requests: send this one again in a moment"
-        )
-        self._refuse(503, sentence, b"Retry-After: %d\r\n" % RETRY_SECONDS)
-
-    def _refuse_head(self) -> None:
-        limit = self.totalHeadersSize
-        if self._receivedHeaderSize == 0:  # nothing of this request was read before
-            self._refuse(414, f"the request line is longer than {limit} bytes")
+        if self._receivedHeaderSize == 0:  # still in the request line
+            self.refuse(414, f"the request line is longer than {self.totalHeadersSize} bytes")
         else:
-            self._refuse(431, f"the request line and headers are larger than {limit} bytes")
+            self._refuse_large_head()
 
     @override
     def _respondToBadRequestAndDisconnect(self) -> None:
-        self._refuse(400, "malformed request")
+        if self._receivedHeaderSize > self.totalHeadersSize:
+            self._refuse_large_head()
+        elif self._receivedHeaderCount > self.maxHeaders:
+            self.refuse(431, f"the request has more than {self.maxHeaders} headers")
+        else:
+            self.refuse(400, "malformed request")
 
-    def _refuse(self, status: int, sentence: str, header: bytes = b"") -> None:
-        if self.is_refused:
+    def _refuse_large_head(self) -> None:
+        limit = self.totalHeadersSize
+        self.refuse(431, f"the request line and headers are larger than {limit} bytes")
+
+    @override
+    def allContentReceived(self) -> None:
+        # A refused body may end in the bytes that were refused.
+        if not self.transport.disconnecting:
+            super().allContentReceived()
+
+    def refuse(self, status: int, sentence: str, header: bytes = b"") -> None:
+        if self.transport.disconnecting:
             return
-        self.is_refused = True
-        self.setTimeout(None)
         body = error_body(sentence)
         self.transport.write(
             b"HTTP/1.1 %d %s\r\nServer: crush\r\nContent-Type: application/json\r\n"
@@ -273,8 +225,17 @@ class Channel(_HTTPChannel):  # type: ignore[misc]  # Twisted is untyped here
         self.transport.loseWriteConnection()
         asyncio.get_running_loop().call_later(REFUSED_SECONDS, self.transport.abortConnection)
 
+    def check_idle(self) -> None:
+        """Closes a connection without a complete request. Is called once a second."""
+        transport = self.transport
+        transport.idle_seconds += 1
+        if self._handlingRequest:
+            transport.idle_seconds = 0
+        elif transport.idle_seconds > self.factory.idle_seconds and transport.flow.is_stuck():
+            transport.drop()  # nothing is unsent, or the peer does not read it
+
     def close_when_idle(self) -> None:
-        """No further request on this connection."""
+        """Accepts no further request on this connection."""
         self.persistent = 0
         if not self.requests:
             self.loseConnection()

@@ -1,7 +1,9 @@
 """A connection of the event loop, as the protocols of Daphne, Twisted and autobahn expect one.
 
-Twisted's own sockets need its reactor, which would have to be moved into our loop by its private
-names. These protocols need less: something to write to, and a clock. Both are public interfaces.
+Twisted's own sockets need its reactor, which would have to be moved into our loop through private
+names. These protocols need only a transport and a clock, which are public interfaces.
+
+``Flow`` is the back pressure to the application; ``crushsite.asgi.inbox`` that to the peer.
 """
 
 # ruff: noqa: N802  the interfaces have the names that Twisted gave them
@@ -13,8 +15,10 @@ import fcntl
 import socket
 import struct
 import termios
+import time
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import Any, cast
 
 from twisted.internet.address import IPv4Address, IPv6Address, UNIXAddress
@@ -25,7 +29,7 @@ from txaio import tx
 from typing_extensions import override
 from zope.interface import implementer
 
-from crushsite.server.backpressure import Flow
+from crushsite.asgi.peer import peer_of_socket
 
 # Above this many unsent bytes an application waits.
 FULL_BYTES = 64 * 1024
@@ -34,28 +38,70 @@ _Failure: Any = Failure
 
 
 class Exchange:
-    """What the server keeps with a request or a socket."""
+    """State that the server keeps for a request or a socket."""
 
     task: asyncio.Task[None] | None = None  # of its application
-    gone_at: float | None = None  # when its connection, or its response, ended
+    closed_at: float | None = None  # when its connection, or its response, ended
 
     def release_body(self) -> None:
-        """Nobody has the body of the request any more. Callable often."""
+        """Releases the body of the request. May be called repeatedly."""
+
+
+class Flow:
+    """Whether a peer reads what is written to it.
+
+    Writers wait while it does not. A peer that reads nothing for the timeout is stuck; a slow peer
+    that reads a little each time is not.
+    """
+
+    def __init__(self, unsent: Callable[[], int], write_timeout_seconds: float) -> None:
+        self.is_full = False
+        self._unsent = unsent
+        self._timeout_seconds = write_timeout_seconds
+        self._left, self._since = 0, time.monotonic()
+        self._waiters: list[asyncio.Future[None]] = []
+
+    def pause(self) -> None:
+        self.is_full = True
+        self._left, self._since = self._unsent(), time.monotonic()
+
+    def resume(self) -> None:
+        """Wakes all writers: the buffer is empty, or the connection is gone."""
+        self.is_full = False
+        waiters, self._waiters = self._waiters, []
+        for waiter in waiters:
+            if not waiter.done():
+                waiter.set_result(None)
+
+    async def drained(self) -> None:
+        while self.is_full:
+            waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._waiters.append(waiter)
+            await waiter
+
+    def is_stuck(self) -> bool:
+        """Whether the peer is stuck. Call it repeatedly while data is unsent."""
+        left, now = self._unsent(), time.monotonic()
+        if left != self._left:
+            self._left, self._since = left, now
+        return now - self._since >= self._timeout_seconds
 
 
 @implementer(ITransport, IPushProducer)
 class Transport(asyncio.Protocol):
-    """``protocol`` takes what arrives. A protocol may put another one in its place."""
+    """Passes what arrives to ``protocol``, which may replace itself with another protocol."""
 
-    def __init__(self, protocol: Any, opened: set[Transport], *, patience_seconds: float) -> None:
+    def __init__(
+        self, protocol: Any, opened: set[Transport], *, write_timeout_seconds: float
+    ) -> None:
         self.protocol = protocol
-        self.flow = Flow(self.unsent, patience_seconds)
-        # The body of its response ends where the connection does.
+        self.flow = Flow(self.unsent, write_timeout_seconds)
+        # Whether the body of the response ends with the connection.
         self.ends_response = False
-        self.producer: Any = None  # is paused while the peer takes nothing
+        self.idle_seconds = 0  # since data arrived or a request was at work
+        self.producer: Any = None  # paused while the peer reads nothing
         self.connected = self.disconnecting = False
         self._opened = opened
-        self._may_write = True
 
     # -- what the event loop calls
 
@@ -64,18 +110,20 @@ class Transport(asyncio.Protocol):
         self._loop_transport = cast("asyncio.Transport", transport)
         self._loop_transport.set_write_buffer_limits(high=FULL_BYTES, low=0)
         self.socket: socket.socket = transport.get_extra_info("socket")
+        self.peer = peer_of_socket(self.socket)  # now: a peer may close before its request is read
         self.connected = True
         self._opened.add(self)
         self.protocol.makeConnection(self)
 
     @override
     def data_received(self, data: bytes) -> None:
-        if not self.disconnecting:  # else it is only read so that the peer sees our last words
+        self.idle_seconds = 0
+        if not self.disconnecting:  # else we read only so that the peer gets our last bytes
             self.protocol.dataReceived(data)
 
     @override
     def eof_received(self) -> None:
-        # A peer that only closed its own direction is gone as well, whatever is left to send.
+        # Treat a half-closed connection as closed, even if data is unsent.
         self.drop()
 
     @override
@@ -101,7 +149,7 @@ class Transport(asyncio.Protocol):
     # -- what the protocols call
 
     def write(self, data: bytes) -> None:
-        if self.connected and self._may_write:
+        if self.connected and not self.disconnecting:
             self._loop_transport.write(data)
 
     def writeSequence(self, parts: Any) -> None:
@@ -109,18 +157,19 @@ class Transport(asyncio.Protocol):
 
     def loseConnection(self) -> None:
         """Closes when everything is sent."""
-        self._may_write, self.disconnecting = False, True
+        self.disconnecting = True
         self._loop_transport.close()
 
     def loseWriteConnection(self) -> None:
-        """Sends an end of our direction, and reads on without using it."""
-        if self.connected and self._may_write:
-            self._may_write, self.disconnecting = False, True
-            self._loop_transport.write_eof()
+        """Closes our direction; what still arrives is discarded."""
+        if self.connected and not self.disconnecting:
+            self.disconnecting = True
+            if self._loop_transport.can_write_eof():  # not with TLS
+                self._loop_transport.write_eof()
 
     def drop(self) -> None:
         """Closes now, without what is unsent; the peer sees an ordinary end."""
-        self._may_write, self.disconnecting = False, True
+        self.disconnecting = True
         self._loop_transport.abort()
 
     def abortConnection(self) -> None:
@@ -131,23 +180,23 @@ class Transport(asyncio.Protocol):
         self.drop()
 
     def cut_off(self) -> None:
-        """Closes now, whatever the peer has still to take."""
+        """Closes now, and drops what is unsent."""
         if self.ends_response:
-            # A reader of such a body may notice nothing but an ordinary end, as the clients of
-            # ``/v1`` do; a reset would leave them waiting.
+            # Readers of such a body, like the clients of ``/v1``, may notice only an ordinary
+            # end; a reset would leave them waiting.
             self.drop()
         else:
             # A reset, and no closing chunk: the client sees that the response is incomplete.
             self.abortConnection()
 
     def unsent(self) -> int:
-        """Bytes that the peer has not taken, here and in the kernel."""
+        """Bytes that the peer has not received, here and in the kernel."""
         if not self.connected:
             return 0
         try:
             answer = fcntl.ioctl(self.socket.fileno(), termios.TIOCOUTQ, b"\0\0\0\0")
         except OSError:
-            answer = b"\0\0\0\0"  # not on this system: then progress is seen more coarsely
+            answer = b"\0\0\0\0"  # unsupported here: progress is then measured more coarsely
         return self._loop_transport.get_write_buffer_size() + int(struct.unpack("i", answer)[0])
 
     def registerProducer(self, producer: Any, _streaming: bool) -> None:
@@ -178,37 +227,6 @@ def _address(name: Any) -> Any:
     return make("TCP", name[0], name[1])
 
 
-class _DelayedCall:
-    """A call in the future, which a connection postpones with each byte that arrives."""
-
-    __slots__ = ("_at", "_call", "_handle", "_loop")
-
-    def __init__(self, seconds: float, call: Callable[[], object]) -> None:
-        self._loop = asyncio.get_running_loop()
-        self._call = call
-        self._at = self._loop.time() + seconds
-        self._handle: asyncio.TimerHandle | None = self._loop.call_at(self._at, self._due)
-
-    def reset(self, seconds: float) -> None:
-        # Usually later than before: the timer that runs looks again when it is due.
-        self._at = self._loop.time() + seconds
-        if self._handle is not None and self._at < self._handle.when():
-            self._handle.cancel()
-            self._handle = self._loop.call_at(self._at, self._due)
-
-    def cancel(self) -> None:
-        if self._handle is not None:
-            self._handle.cancel()
-            self._handle = None
-
-    def _due(self) -> None:
-        if self._at > self._loop.time():
-            self._handle = self._loop.call_at(self._at, self._due)
-        else:
-            self._handle = None
-            self._call()
-
-
 @implementer(IReactorTime)
 class Clock:
     """The clock of whichever event loop runs."""
@@ -218,8 +236,8 @@ class Clock:
 
     def callLater(
         self, delay: float, call: Callable[..., object], *args: Any, **kw: Any
-    ) -> _DelayedCall:
-        return _DelayedCall(delay, lambda: call(*args, **kw))
+    ) -> asyncio.TimerHandle:
+        return asyncio.get_running_loop().call_later(delay, partial(call, *args, **kw))
 
 
 CLOCK = Clock()

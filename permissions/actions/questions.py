@@ -1,4 +1,4 @@
-"""Every write to the questions that a tool asks the user: asked in batches, answered once."""
+"""Every write to the questions of tools, which come in batches and are answered once."""
 
 from __future__ import annotations
 
@@ -7,13 +7,15 @@ from typing import Any
 
 import orjson
 
+from permissions.actions.policies import policy_of
 from permissions.models import BatchState, QuestionBatch
 from workspaces.log.ids import new_id
 from workspaces.log.transaction import Transaction
 from workspaces.log.types import Kind
+from workspaces.storable import storable_json
 
 
-def ask_questions(
+def add_questions(
     tx: Transaction,
     workspace_id: str,
     session_id: str,
@@ -24,7 +26,7 @@ def ask_questions(
     confirm_title: str = "",
     confirm_description: str = "",
 ) -> str:
-    """Opens a batch and shows it to every client; returns its id."""
+    """Adds a batch and its event; returns the batch's id."""
     batch = QuestionBatch(
         id=new_id(),
         workspace_id=workspace_id,
@@ -35,6 +37,7 @@ def ask_questions(
         confirm_title=_storable(confirm_title),
         confirm_description=_storable(confirm_description),
         asked_at=tx.now,
+        **policy_of(workspace_id).due(tx.now),
     )
     batch.save(force_insert=True)
     tx.append(
@@ -44,27 +47,35 @@ def ask_questions(
 
 
 def answer_batch(
-    tx: Transaction, batch: QuestionBatch, responses: Sequence[Mapping[str, Any]]
+    tx: Transaction,
+    batch: QuestionBatch,
+    responses: Sequence[Mapping[str, Any]],
+    *,
+    author: Mapping[str, Any] | None = None,
 ) -> bool:
-    """The first answer wins; ``False`` for a later one."""
+    """Stores the answers; returns ``False`` if the batch is already resolved."""
     stored = _storable([dict(response) for response in responses])
-    return _resolve(tx, batch, BatchState.ANSWERED, responses=stored)
+    return _resolve(tx, batch, BatchState.ANSWERED, responses=stored, author=author)
 
 
-def dismiss_batch(tx: Transaction, batch: QuestionBatch) -> bool:
-    """Nobody wants to answer; ``False`` when somebody did."""
-    return _resolve(tx, batch, BatchState.DISMISSED)
+def dismiss_batch(
+    tx: Transaction, batch: QuestionBatch, *, author: Mapping[str, Any] | None = None
+) -> bool:
+    """Dismisses a batch; returns ``False`` if it is already resolved."""
+    return _resolve(tx, batch, BatchState.DISMISSED, author=author)
 
 
 def withdraw_batches(tx: Transaction, run_key: int) -> None:
-    """The run has ended: its open questions close for whoever draws them."""
+    """Withdraws the open questions of a run that has ended, so that clients close them."""
+    # A statement, as for permission requests: every run ends here, and almost none has questions.
     open_ids = tx.fetch(
-        "SELECT id FROM permissions_questionbatch WHERE run_key = %s AND state = 'pending'",
+        "SELECT id FROM permissions_questionbatch"
+        f" WHERE run_key = %s AND state = '{BatchState.PENDING}'",
         [run_key],
     )
-    if not open_ids:  # at the end of almost every run
+    if not open_ids:
         return
-    for batch in QuestionBatch.objects.filter(pk__in=[row[0] for row in open_ids]):
+    for batch in QuestionBatch.objects.filter(pk__in=[key for (key,) in open_ids]):
         _resolve(tx, batch, BatchState.WITHDRAWN)
 
 
@@ -74,9 +85,10 @@ def _resolve(
     state: BatchState,
     *,
     responses: Sequence[Mapping[str, Any]] = (),
+    author: Mapping[str, Any] | None = None,
 ) -> bool:
     won = QuestionBatch.objects.filter(pk=batch.pk, state=BatchState.PENDING).update(
-        state=state, responses=list(responses), answered_at=tx.now
+        state=state, responses=list(responses), answered_at=tx.now, author=author
     )
     if won:
         tx.append(
@@ -87,6 +99,7 @@ def _resolve(
                 "session_id": batch.session_id,
                 "tool_call_id": batch.tool_call_id,
                 "state": state.value,
+                "author": author,
             },
             session_id=batch.session_id,
         )
@@ -108,5 +121,4 @@ def batch_wire(batch: QuestionBatch) -> dict[str, Any]:
 
 
 def _storable(value: Any) -> Any:
-    # A NUL cannot be stored by PostgreSQL.
-    return orjson.loads(orjson.dumps(value).replace(b"\\u0000", b"\\ufffd"))
+    return orjson.loads(storable_json(orjson.dumps(value)))

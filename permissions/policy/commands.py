@@ -1,9 +1,8 @@
-"""Is a shell command sure to read only?
+"""Decides whether a shell command is certain to only read.
 
-Read-only means: it cannot write, run anything that is not itself judged, reach
-the network, or change a state that outlives it. Pure: a command is judged by
-its text alone. The answer is no unless every part is known to be harmless, so
-what is not understood is asked about.
+Such a command cannot write, run a program that is not checked itself, reach the network, or change
+a state that outlives it. Pure: the decision depends on the text of the command only. The answer is
+no unless every part is known to be harmless, so unknown commands need a permission request.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from dataclasses import dataclass, field
 from permissions.policy.conditions import compares_in_double_brackets
 from permissions.policy.prefixes import check_environment, check_local
 from permissions.policy.programs import PREFIXES, RULES
-from permissions.policy.reading import Reads
+from permissions.policy.reads import Reads
 from permissions.policy.steps import Loop, Opened, Simple, Step, Test
 from permissions.policy.syntax import CommandLine, read_line
 from permissions.policy.words import Word, WordDoubt
@@ -27,12 +26,12 @@ _PLACES = re.compile(r"(?:/usr)?(?:/local)?/bin/|/opt/homebrew/bin/")
 class Verdict:
     read_only: bool
     reason: str  # a sentence, for people
-    programs: frozenset[str] = frozenset()  # what it runs, where it only reads
-    reads: Reads | None = None  # ``None`` where that cannot be told
+    programs: frozenset[str] = frozenset()  # the programs that a read-only command runs
+    reads: Reads | None = None  # ``None`` if the text does not determine it
 
 
 @dataclass(slots=True)
-class _Judge:
+class _CommandCheck:
     programs: set[str] = field(default_factory=set)
     runs: list[tuple[str, tuple[Word, ...]]] = field(default_factory=list)
 
@@ -79,27 +78,27 @@ class _Judge:
             raise WordDoubt(f"It runs {program[:60]!r}, which is not known to only read.")
 
 
-def judge(command: str) -> Verdict:
-    """Never raises. ``command`` is what a shell would be given to run."""
-    judging = _Judge()
+def check_command(command: str) -> Verdict:
+    """Returns the verdict on a shell command; never raises."""
+    check = _CommandCheck()
     try:
         line = read_line(command)
         for step in line.steps:
-            judging.step(step)
-        if {"cd", "git"} <= judging.programs:
+            check.step(step)
+        if {"cd", "git"} <= check.programs:
             # Another folder may hold a repository whose configuration names programs to run.
             raise WordDoubt("It uses git in another folder.")
     except WordDoubt as doubt:
         return Verdict(read_only=False, reason=str(doubt))
     try:
-        reads = _reads(line, judging.runs)
+        reads = _reads(line, check.runs)
     except WordDoubt:
         reads = None
-    return Verdict(True, "Everything that it runs only reads.", frozenset(judging.programs), reads)
+    return Verdict(True, "Everything that it runs only reads.", frozenset(check.programs), reads)
 
 
 def _reads(line: CommandLine, runs: Sequence[tuple[str, tuple[Word, ...]]]) -> Reads:
-    """Raises ``Doubt``."""
+    """Returns what the command reads. Raises ``WordDoubt``."""
     own = frozenset(
         [step.name for step in line.steps if isinstance(step, Loop)]
         + [one.name for step in line.steps if isinstance(step, Simple) for one in step.assignments]
@@ -124,4 +123,4 @@ def _reads(line: CommandLine, runs: Sequence[tuple[str, tuple[Word, ...]]]) -> R
 
 
 def is_read_only(command: str) -> bool:
-    return judge(command).read_only
+    return check_command(command).read_only

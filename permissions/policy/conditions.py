@@ -1,8 +1,7 @@
 """``test``, ``[`` and the clauses of ``[[``: comparisons that evaluate nothing.
 
-Bash runs code hidden in some of their operands: ``-v 'a[$(command)]'`` in all of
-them, and the arithmetic comparisons inside ``[[``. A word that may become an
-operator is therefore no operand.
+Bash runs code inside some operands: of ``-v 'a[$(command)]'`` in all three, and of arithmetic
+comparisons in ``[[``. So a word that may expand to an operator is not accepted as an operand.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ def compares_in_brackets(args: tuple[Word, ...]) -> None:
 
 
 def compares_in_double_brackets(clause: tuple[Word, ...]) -> None:
-    """One clause between ``&&`` and ``||``; words are neither split nor matched with files here."""
+    """The rule for a clause between ``&&`` and ``||``, where words are not split or globbed."""
     _clause(
         tuple(Word(word.text, min(word.shape, Shape.ONE)) for word in clause), numbers_only=True
     )
@@ -65,4 +64,4 @@ def _clause(clause: tuple[Word, ...], *, numbers_only: bool) -> None:
             return
         if operator in _ARITHMETIC and (numbers or not numbers_only):
             return
-    raise WordDoubt("It makes a comparison that is not judged.")
+    raise WordDoubt("It makes a comparison that is not checked.")

@@ -1,7 +1,7 @@
-"""May a tool go on, or must a person be asked?
+"""Decides whether a tool call is allowed, denied, or needs a permission request.
 
-Pure: everything that the answer depends on is given. Paths are compared as they
-are; the caller has made them absolute and followed their links.
+Pure: the decision depends on the arguments only. Paths are compared as they are; the caller has
+made them absolute and resolved their symlinks.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from permissions.policy.protected import covers_folder
 
 @dataclass(frozen=True, slots=True)
 class PolicyRequest:
-    """What a tool wants to do, and for which session."""
+    """An action that a tool call would perform, and its session."""
 
     session_id: str
     tool_name: str
     action: str
     path: str
-    files: tuple[str, ...] = ()  # what it would write
+    files: tuple[str, ...] = ()  # the files that it would write
     always_asks: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class StandingGrant:
-    """What a person allowed for the rest of a session: a path, or a folder with all in it."""
+class SessionGrant:
+    """A person's permission for the rest of a session: for a path, or for a whole folder."""
 
     session_id: str
     tool_name: str
@@ -35,11 +35,11 @@ class StandingGrant:
     path: str
     is_folder: bool = False
 
-    def covers(self, asked: PolicyRequest, path: str) -> bool:
+    def covers(self, request: PolicyRequest, path: str) -> bool:
         if (self.session_id, self.tool_name, self.action) != (
-            asked.session_id,
-            asked.tool_name,
-            asked.action,
+            request.session_id,
+            request.tool_name,
+            request.action,
         ):
             return False
         return self.path == path or (self.is_folder and covers_folder(self.path, path))
@@ -54,33 +54,34 @@ class PolicyOutcome(Enum):
 @dataclass(frozen=True, slots=True)
 class Decision:
     outcome: PolicyOutcome
-    reason: str  # a sentence, for the record of what was decided
+    reason: str  # a sentence, for the log
 
 
 def decide(
-    question: PolicyRequest,
+    request: PolicyRequest,
     *,
     skip: bool,
     allowed_tools: frozenset[str],
-    grants: Collection[StandingGrant],
+    grants: Collection[SessionGrant],
 ) -> Decision:
-    """``skip`` is the workspace's wish never to be asked; ``allowed_tools`` is configuration.
+    """Returns the decision about a tool call.
 
-    A tool in ``allowed_tools`` may do everything, ``tool:action`` one thing. A
-    question that names no session or no tool comes from no turn: it is denied. A
-    question about several files needs a grant for each.
+    ``skip``: the workspace's permission mode requests no permission. ``allowed_tools`` comes from
+    the configuration: ``tool`` allows every action of a tool, ``tool:action`` a single one. A
+    request without a session or a tool belongs to no turn and is denied. A request for several
+    files needs a grant for each.
     """
-    if not question.session_id or not question.tool_name:
+    if not request.session_id or not request.tool_name:
         return Decision(PolicyOutcome.DENY, "The request names no session or no tool.")
     if skip:
-        return Decision(PolicyOutcome.ALLOW, "This workspace asks for nothing.")
-    if question.always_asks:
+        return Decision(PolicyOutcome.ALLOW, "This workspace requests no permission.")
+    if request.always_asks:
         return Decision(PolicyOutcome.ASK, "It changes a file that programs obey.")
-    if question.tool_name in allowed_tools:
+    if request.tool_name in allowed_tools:
         return Decision(PolicyOutcome.ALLOW, "The configuration allows this tool.")
-    if f"{question.tool_name}:{question.action}" in allowed_tools:
+    if f"{request.tool_name}:{request.action}" in allowed_tools:
         return Decision(PolicyOutcome.ALLOW, "The configuration allows this tool to do this.")
-    wanted = question.files or (question.path,)
-    if all(any(grant.covers(question, path) for grant in grants) for path in wanted):
-        return Decision(PolicyOutcome.ALLOW, "It was allowed for this session.")
+    wanted = request.files or (request.path,)
+    if all(any(grant.covers(request, path) for grant in grants) for path in wanted):
+        return Decision(PolicyOutcome.ALLOW, "A person's grant covers it.")
     return Decision(PolicyOutcome.ASK, "Nothing allows it yet.")

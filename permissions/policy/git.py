@@ -1,10 +1,9 @@
-"""The parts of git that only look at a repository.
+"""The subcommands and options of git that only read a repository.
 
-What a repository's own configuration names (a diff driver, a file system
-monitor) is not judged here: whoever runs the command switches it off. Options
-that name another repository, another configuration or a program do not pass.
-Git accepts any unambiguous beginning of a long option, so only whole, known
-names pass.
+Programs in a repository's own configuration (a diff driver, a file system monitor) are not checked
+here: the caller that runs the command disables them. Options that name another repository, another
+configuration or a program are rejected. Git accepts unambiguous prefixes of long options, so only
+complete, known names are allowed.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from collections.abc import Mapping
 from permissions.policy.options import Options, Parsed, Rule, names
 from permissions.policy.words import Word, WordDoubt
 
-# No ``submodule`` and no ``ignore-submodules``: with them git starts another one in submodules.
+# No ``submodule`` and no ``ignore-submodules``: with them git starts git in submodules.
 _DIFF = names(
     "patch no-patch raw patch-with-raw patch-with-stat stat shortstat numstat dirstat summary",
     "compact-summary name-only name-status cached staged unified context minimal patience",
@@ -91,7 +90,7 @@ def _reflog(args: tuple[Word, ...]) -> None:
     _check_formats(args)
     _log.parse(args)
     for word in args:
-        # Git looks for ``expire`` and ``delete`` behind options too.
+        # Git accepts ``expire`` and ``delete`` after options too.
         if not re.match(r"-|show$|HEAD|[0-9]+$", word.text):
             raise WordDoubt("It may change the reflog.")
 
@@ -111,7 +110,7 @@ _CONFIG_READS = names("--get --get-all --get-regexp --get-urlmatch --list -l get
 
 
 def _config(args: tuple[Word, ...]) -> None:
-    # The first word that is no place to look says what is done; more of them could undo it.
+    # The first word after the scope options selects the action; a later one could change it.
     rest = list(args)
     while rest and rest[0].exact in {"--global", "--local", "--system", "--show-origin"}:
         del rest[0]
@@ -207,7 +206,7 @@ _SUBCOMMANDS: Mapping[str, Rule] = {
     "version": _anything_but_help,
 }
 _GLOBAL = names("--no-pager -P --no-optional-locks --no-replace-objects --literal-pathspecs")
-_ASKED = names("--version -v")
+_VERSION_OPTIONS = names("--version -v")
 
 
 def looks(args: tuple[Word, ...]) -> None:
@@ -215,11 +214,11 @@ def looks(args: tuple[Word, ...]) -> None:
     rest = args
     while rest and rest[0].exact in _GLOBAL:
         rest = rest[1:]
-    if not rest or rest[0].exact in _ASKED:
+    if not rest or rest[0].exact in _VERSION_OPTIONS:
         return
     name = rest[0].exact
     rule = _SUBCOMMANDS.get(name) if name else None
     if rule is None:
-        # An alias of the user's own may be called anything, and run anything.
+        # A user's alias may have any name and run anything.
         raise WordDoubt("It uses a part of git that is not known to only look.")
     rule(rest[1:])

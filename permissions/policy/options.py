@@ -1,7 +1,7 @@
-"""How a program's arguments are proven harmless: the options it may be given.
+"""Rules that prove a program's arguments harmless by a list of its allowed options.
 
-Rules name what is allowed, never what is forbidden: an option that is not
-named, an abbreviation of one, or a word that could turn into one is a ``Doubt``.
+Rules list what is allowed, never what is forbidden: an option that is not listed, an abbreviation
+of one, or a word that may expand to one raises ``WordDoubt``.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _NUMBER = re.compile(r"-[0-9]+[A-Za-z]*")
 
 
 def anything(_args: tuple[Word, ...]) -> None:
-    """For programs which have no option that writes, runs or connects."""
+    """The rule for programs without options that write, run a program or connect."""
 
 
 def names(*groups: str) -> frozenset[str]:
@@ -34,17 +34,18 @@ class Parsed:
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """Options in the manner of getopt; called, it is a ``Rule``.
+    """A ``Rule`` for options in getopt style.
 
-    Each word that begins with a dash is checked, also where it seems to be
-    another option's value: so a wrong belief about which options take one can
-    only refuse too much.
+    Each word that begins with a dash is checked, even if it seems to be the value of another
+    option, so that an error in ``valued`` can only reject too much.
     """
 
     flags: str = ""
     valued: str = ""
     long: frozenset[str] = frozenset()
-    long_valued: frozenset[str] = frozenset()  # of these: take the next word when there is no ``=``
+    long_valued: frozenset[str] = (
+        frozenset()
+    )  # those of ``long`` that take the next word if there is no ``=``
     operands: int | None = None
     operand: re.Pattern[str] | None = None
 
@@ -74,7 +75,7 @@ class Options:
             elif pending and word.exact and _NUMBER.fullmatch(word.text):
                 pending = False
             elif found and self.operands:
-                # Some versions take it for one more operand, which they write to.
+                # Some versions read it as one more operand, which they write to.
                 raise WordDoubt("It is given an option behind a name.")
             elif word.text.startswith("--"):
                 pending = self._long(word, options)

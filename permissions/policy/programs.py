@@ -1,8 +1,8 @@
-"""Which programs only read, and with which arguments.
+"""The programs that only read, and with which arguments.
 
-A program that is not here may do anything. One with ``anything`` has no option
-that writes, runs or connects in any of its well-known versions (GNU, BSD,
-busybox); every other one names the options that it may be given.
+A program that is not listed may do anything. One with ``anything`` has no option that writes, runs
+a program or connects, in any of its well-known versions (GNU, BSD, busybox). Every other one lists
+its allowed options.
 """
 
 from __future__ import annotations
@@ -12,17 +12,15 @@ from collections.abc import Callable, Mapping
 
 from permissions.policy import prefixes
 from permissions.policy.conditions import compares, compares_in_brackets
-from permissions.policy.find import only_looks
 from permissions.policy.git import looks
 from permissions.policy.options import Options, Rule, anything, names, only
-from permissions.policy.sed import only_prints
-from permissions.policy.words import Word, WordDoubt
+from permissions.policy.words import Shape, Word, WordDoubt
 
 _STORES = re.compile(r"%[^A-Za-z%]*[hjlLtqz]*n")
 
 
 def _prints(args: tuple[Word, ...]) -> None:
-    """``printf``: ``-v`` and ``%n`` store into a variable, and run what its subscript holds."""
+    """``printf``: ``-v`` and ``%n`` set a variable and run code in its subscript."""
     if not args or args[0].exact is None or args[0].text.startswith("-"):
         raise WordDoubt("Its format is not known.")
     if _STORES.search(args[0].text.replace("%%", "")):
@@ -30,7 +28,7 @@ def _prints(args: tuple[Word, ...]) -> None:
 
 
 def _dumps(args: tuple[Word, ...]) -> None:
-    """``xxd``, which spells its options in its own way and writes to its second operand."""
+    """``xxd``, which has its own option syntax and writes to its second operand."""
     operands, pending = 0, False
     for word in args:
         text = word.exact
@@ -41,13 +39,96 @@ def _dumps(args: tuple[Word, ...]) -> None:
             if not re.fullmatch(r"-?(0x)?[0-9a-fA-F]+", text or ""):
                 raise WordDoubt("It is given an option that is not understood.")
         elif operands or text is None or not text.startswith("-"):
-            operands += 1  # behind the first, options are names of files, too
+            operands += 1  # after the first operand, options are file names too
         elif text in {"-c", "-g", "-l", "-s"}:
             pending = True
         elif text not in {"-p", "-ps", "-plain", "-u", "-b", "-e", "-E", "-i"}:
             raise WordDoubt("It is given an option that is not known to be harmless.")
     if operands > 1:
         raise WordDoubt("It is given a name that it writes to.")
+
+
+_FIND_ALONE = names(
+    "-H -L -P -O1 -O2 -O3 ( ) ! , -a -o -and -or -not -print -print0 -ls -prune -quit -depth -empty",
+    "-true -false -mount -xdev -noleaf -nouser -nogroup -readable -writable -executable",
+    "-daystart -follow -warn -nowarn -ignore_readdir_race -noignore_readdir_race",
+)
+_FIND_VALUED = names(
+    "-name -iname -path -ipath -wholename -iwholename -regex -iregex -regextype -lname -ilname",
+    "-type -xtype -size -maxdepth -mindepth -newer -anewer -cnewer -mtime -atime -ctime -mmin",
+    "-amin -cmin -used -user -group -uid -gid -perm -links -inum -samefile -fstype -printf",
+    "-newermt -newerat -newerct -newermm",
+)
+_LESS_THAN = re.compile(r"-[0-9]+[a-zA-Z]*")  # ``-mtime -7``
+
+
+def _only_looks(args: tuple[Word, ...]) -> None:
+    """``find``, whose expressions look like options."""
+    pending = False
+    for word in args:
+        text = word.exact
+        if pending:
+            pending = False
+            # A single word is always the value; several words may contain a second expression.
+            if (word.shape is Shape.EACH and not word.is_operand) or word.shape is Shape.LOOSE:
+                raise WordDoubt("It is given a pattern that is not quoted.")
+            if text is None or not text.startswith("-") or _LESS_THAN.fullmatch(text):
+                continue
+            raise WordDoubt("It is given a value that looks like an option.")
+        if text in _FIND_VALUED:
+            pending = True
+        elif text in _FIND_ALONE:
+            continue
+        elif not word.is_operand:
+            raise WordDoubt(f"It is given {word.text}, which is not known to only look."[:200])
+
+
+# No brackets and line ends in a search: versions of sed differ in where it ends.
+_SED_SEARCH = r"/(?:[^/\\\[\n]|\\[^\n])*/I?"
+_SED_ADDRESS = rf"(?:[0-9]+(?:~[0-9]+)?|\$|{_SED_SEARCH})"
+_SED_RANGE = rf"(?:{_SED_ADDRESS}(?:,(?:[+~][0-9]+|{_SED_ADDRESS}))?[ ]*!?[ ]*)?"
+# No ``w`` and no ``e``, as a command or a flag: they write a file or run a program.
+_SED_BODY = r"(?:[^{0}\\\[\n]|\\[^\n]|\[[^{0}\\\[\]\n]+\])*"
+_SED_REPLACE = "|".join(
+    rf"s{mark}{body}{mark}{body}{mark}[gpIi0-9]*"
+    for mark, body in ((re.escape(mark), _SED_BODY.format(re.escape(mark))) for mark in "/|#,@")
+)
+_SED_COMMAND = rf"{_SED_RANGE}(?:[pdq=]|{_SED_REPLACE})"
+_SED_SCRIPT = re.compile(rf"[ ]*{_SED_COMMAND}(?:[ ]*;[ ]*{_SED_COMMAND})*[ ]*;?[ ]*")
+_MAX_SED_SCRIPT = 300
+
+_SED_OPTIONS = Options(
+    flags="nErsuz",
+    long=names("quiet silent regexp-extended null-data separate unbuffered posix sandbox debug"),
+)
+
+
+def _only_prints(args: tuple[Word, ...]) -> None:
+    """``sed``, with scripts of line ranges, plain searches and substitutions."""
+    scripts: list[Word] = []
+    rest = list(args)
+    # Only before operands: versions of sed differ in what ``-e`` or ``--`` means after one.
+    while rest and rest[0].is_operand is False and rest[0].exact:
+        if rest[0].text == "-e":
+            scripts.extend(rest[1:2])
+            del rest[:2]
+        else:
+            _SED_OPTIONS.parse(rest[:1])
+            del rest[0]
+    operands = _SED_OPTIONS.parse(rest).operands
+    if len(operands) != len(rest):
+        raise WordDoubt("It is given options behind its script.")
+    if not scripts:
+        scripts = list(operands[:1])
+    for script in scripts:
+        text = script.exact
+        if (
+            text is None
+            or len(text) > _MAX_SED_SCRIPT
+            or not text.isascii()  # where a character ends depends on the locale
+            or not _SED_SCRIPT.fullmatch(text)
+        ):
+            raise WordDoubt("Its script is not known to only print.")
 
 
 _sorts = Options(
@@ -108,7 +189,7 @@ _draws_a_tree = Options(  # no -o and no -R: they write
     ),
     long_valued=names("filelimit charset timefmt"),
 )
-_tells_the_time = Options(
+_prints_the_time = Options(
     flags="uR",
     valued="dr",
     long=names("utc universal rfc-email iso-8601 rfc-3339 date reference"),
@@ -123,7 +204,7 @@ _ANYTHING = names(
     "unexpand cmp column hexdump numfmt factor expr jq cksum sum md5sum sha1sum sha224sum",
     "sha256sum sha384sum sha512sum b2sum shasum md5 lscpu lsblk pgrep",
 )
-# ``go``, ``cargo`` and ``rustc`` are not here: told by a file in the folder, they fetch another version.
+# Without ``go``, ``cargo`` and ``rustc``: a file in the folder can make them download a version.
 _VERSIONED = names(
     "python python2 python3 node ruby perl php gcc g++ cc clang make cmake bash zsh pip pip3 docker",
     "ninja sqlite3 psql",
@@ -136,8 +217,8 @@ RULES: Mapping[str, Rule] = {
     "java": only("-version", "--version"),
     "javac": only("-version", "--version"),
     "git": looks,
-    "find": only_looks,
-    "sed": only_prints,
+    "find": _only_looks,
+    "sed": _only_prints,
     "test": compares,
     "[": compares_in_brackets,
     "printf": _prints,
@@ -148,7 +229,7 @@ RULES: Mapping[str, Rule] = {
     "fdfind": _finds,
     "diff": _compares_files,
     "tree": _draws_a_tree,
-    "date": _tells_the_time,
+    "date": _prints_the_time,
     "uniq": Options(
         flags="cdDuiz0123456789",
         valued="fsw",
@@ -172,7 +253,7 @@ RULES: Mapping[str, Rule] = {
     "read": prefixes.READ,
 }
 
-PREFIXES: Mapping[str, Callable[[tuple[Word, ...], prefixes.Judge], None]] = {
+PREFIXES: Mapping[str, Callable[[tuple[Word, ...], prefixes.CheckProgram], None]] = {
     "env": prefixes.env,
     "timeout": prefixes.timeout,
     "nice": prefixes.nice,

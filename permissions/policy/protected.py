@@ -1,7 +1,7 @@
-"""Files that programs run or obey later without asking: writing one always needs a person.
+"""Files that programs run or obey later: writing one always needs permission.
 
-Pure: paths are compared as text. Names count the same in capitals, and without the characters
-that cannot be seen, because some file systems take them for the same.
+Pure: paths are compared as text, without case and invisible characters, because some file systems
+treat such names as equal.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Collection, Sequence
 from pathlib import PurePosixPath
 
 _CONFIGURATION = "crush.json .crush.json crushrc .crushrc"
-# Programs run these when somebody enters a folder.
+# Programs run these when a person enters a folder.
 _ON_ENTERING = (
     ".envrc .direnvrc direnvrc mise.toml .mise.toml mise.local.toml .mise.local.toml "
     ".miserc.toml .tool-versions"
@@ -24,7 +24,7 @@ _AT_START = (
     ".xprofile .xsession .xsessionrc .xinitrc .pam_environment"
 )
 _NAMES = frozenset(f"{_CONFIGURATION} {_ON_ENTERING} {_AT_START} .gitconfig".split())
-# Everything below a folder of these names, and the folder itself.
+# Folders of these names, with everything below them.
 _FOLDERS = frozenset(
     [
         ".git",
@@ -59,10 +59,10 @@ _PAIRS = frozenset(
 
 
 def is_protected(path: str, *, workspace: str = "/", more: Collection[str] = ()) -> bool:
-    """Absolute paths. ``more`` are further files and folders, with all that is below.
+    """Whether a file is protected. All paths are absolute.
 
-    For files in the workspace the folders above it do not count, apart from ``.git``: a
-    workspace may lie in ``~/.mise``.
+    ``more``: further protected files and folders. For files in the workspace, the only folder
+    above the workspace that counts is ``.git``: a workspace may be in ``~/.mise``.
     """
     whole, home = _parts(path), _parts(workspace)
     if any(whole[: len(place)] == place for place in map(_parts, more) if len(place) > 1):

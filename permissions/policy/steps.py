@@ -1,4 +1,4 @@
-"""What a command line may run: its simple commands, without their nesting and order."""
+"""The simple commands that a command line may run, without nesting and order."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Simple:
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """A name that a ``for`` loop gives values to."""
+    """The variable and the words of a ``for`` loop."""
 
     name: str
     words: tuple[Word, ...] = ()

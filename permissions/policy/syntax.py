@@ -1,31 +1,29 @@
-"""From a command line to the list of simple commands that it may run.
+"""Parses a command line into the list of simple commands that it may run.
 
-The parser's tree gives the structure, but is not believed: every byte must be
-accounted for, the words are read again by the shell's rules, and any node not
-named here is a ``Doubt``. Nesting and order are dropped, because a command line
-only reads when every single command anywhere in it only reads.
+The parser's tree gives the structure, but is not trusted: every byte must be accounted for, the
+words are parsed again by the shell's rules, and any node type not listed here raises ``WordDoubt``.
+Nesting and order are dropped, because a command line only reads if every command in it only reads.
 """
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING
 
-from permissions.policy.redirects import REDIRECTS, judge_redirect
 from permissions.policy.steps import Loop, Opened, Simple, Step, Test, VariableAssignment
 from permissions.policy.words import Word, WordDoubt, read_words
 
 if TYPE_CHECKING:
     from tree_sitter import Language, Node
 
-MAX_LENGTH = 4_000  # longer ones write; and the parser needs a moment for each character
+MAX_LENGTH = 4_000  # longer commands usually write, and parsing takes time for each character
 MAX_DEPTH = 25
 
-# Which tokens may stand directly in a node that holds commands; newlines are told by the gaps.
+# Tokens allowed directly in a node that contains commands; the gaps show the newlines.
 _BLOCKS = {
     "program": {";"},
     "list": {"&&", "||"},
@@ -55,10 +53,18 @@ _GAP = re.compile(r"(?:[ \t\n]|\\\n)*")
 _DOUBLE_BRACKETS = re.compile(r"\[\[(?P<inner>[ \t].*[ \t])\]\]", re.DOTALL)
 _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=")
 
+_REDIRECTS = {"file_redirect", "herestring_redirect", "heredoc_redirect"}
+_REDIRECT = re.compile(r"(?:[0-9]*(?:<|>|>>|>\||<&|>&)|&>|&>>)(?![<>&|])[ \t]*")
+_CLOSE = re.compile(r"[0-9]*[<>]&-")
+_DESCRIPTOR = re.compile(r"[0-9]{1,4}")  # bash reads other digits, like ``²``, as a file name
+# The text that may come directly before: a word there could be ``{name}`` or ``{name[subscript]}``,
+# which makes bash store the descriptor in a variable and evaluate the subscript.
+_BEFORE = re.compile(r"(?:^|(?<!\\)[ \t\n]|[;&|(])\Z")
+
 
 @cache
 def _language() -> Language:
-    # Loaded with the first command that is judged: most processes never judge one.
+    # Imported at the first check of a command, because most processes never check one.
     import tree_sitter  # noqa: PLC0415  see above
     import tree_sitter_bash  # noqa: PLC0415  see above
 
@@ -68,11 +74,11 @@ def _language() -> Language:
 @dataclass(frozen=True, slots=True)
 class CommandLine:
     steps: tuple[Step, ...]
-    variables: frozenset[str]  # that it expands anywhere
+    variables: frozenset[str]  # all variables that it expands
 
 
 def read_line(command: str) -> CommandLine:
-    """Everything that running ``command`` may run. Raises ``Doubt``, and nothing else."""
+    """Returns all that running ``command`` may run. Raises only ``WordDoubt``."""
     if len(command) > MAX_LENGTH:
         raise WordDoubt(f"It is longer than {MAX_LENGTH:,} characters.")
     if any(_is_deceptive(char) for char in command):
@@ -98,7 +104,7 @@ def _is_deceptive(char: str) -> bool:
 
 @dataclass(slots=True)
 class _Reader:
-    source: str  # one character a byte, so that the tree's offsets fit
+    source: str  # one character for each byte, to match the offsets of the tree
     steps: list[Step] = field(default_factory=list)
     substitutions: dict[int, Node] = field(default_factory=dict)
     variables: set[str] = field(default_factory=set)
@@ -113,7 +119,7 @@ class _Reader:
             waiting.extend(node.children)
 
     def gap(self, start: int, end: int, *, lines: bool = True) -> None:
-        """Nothing but blanks may stand between two nodes; a broken line needs a blank beside it."""
+        """Checks the text between two nodes: only blanks, and one next to a line continuation."""
         text = self.source[start:end]
         if not _GAP.fullmatch(text):
             raise WordDoubt("It is not understood.")
@@ -139,7 +145,7 @@ class _Reader:
         tokens = _TOKENS[node.type]
         separated, last = True, node.start_byte
         for child in self.children(node, lines=node.type not in _ONE_LINE):
-            # Two commands need something between them, else the shell reads them as one.
+            # Without a separator between them the shell reads two commands as one.
             separated |= "\n" in self.source[last : child.start_byte].replace("\\\n", "")
             last = child.end_byte
             if child.type in tokens:
@@ -148,7 +154,7 @@ class _Reader:
                 separated = True
             elif child.type == "comment":
                 self.comment(child)
-            elif child.type in REDIRECTS:
+            elif child.type in _REDIRECTS:
                 self.redirect(child)
             elif not separated and child.is_named:
                 raise WordDoubt("It is not understood.")
@@ -175,7 +181,7 @@ class _Reader:
             case "&":
                 raise WordDoubt("It leaves a command running in the background.")
             case _:
-                raise WordDoubt("It uses a part of the shell that is not judged.")
+                raise WordDoubt("It uses a part of the shell that is not checked.")
 
     def words(self, start: int, end: int) -> tuple[Word, ...]:
         return read_words(
@@ -209,28 +215,28 @@ class _Reader:
         last: int | None = None
         for child in self.children(node, lines=False):
             if child.start_byte == last:
-                raise WordDoubt("It is not understood.")  # two words with nothing between are one
+                raise WordDoubt("It is not understood.")  # two adjacent words are one
             last = child.end_byte
             if child.type == "variable_assignment":
                 assignments.append(self.assignment(child))
-            elif child.type in REDIRECTS:
+            elif child.type in _REDIRECTS:
                 self.redirect(child)
             elif child.type in _WORDS or child.type == "command_name":
                 words.append(self.word(child.start_byte, child.end_byte))
             else:
-                raise WordDoubt("It uses a part of the shell that is not judged.")
+                raise WordDoubt("It uses a part of the shell that is not checked.")
         self.steps.append(Simple(tuple(assignments), tuple(words)))
 
     def assignment(self, node: Node) -> VariableAssignment:
         match = _ASSIGNMENT.match(self.source, node.start_byte, node.end_byte)
         if match is None:
-            raise WordDoubt("It sets a variable in a way that is not judged.")
+            raise WordDoubt("It sets a variable in a way that is not checked.")
         if match.end() == node.end_byte:
             return VariableAssignment(match.group(1), Word(""))
         return VariableAssignment(match.group(1), self.word(match.end(), node.end_byte))
 
     def redirect(self, node: Node) -> None:
-        file = judge_redirect(
+        file = _read_redirect(
             node.type, self.source, node.start_byte, node.end_byte, word=self.word
         )
         if file is not None:
@@ -245,7 +251,7 @@ class _Reader:
             self.steps.append(Simple(words=(Word("["), *self.words(start + len("["), end))))
 
     def clauses(self, start: int, end: int) -> Iterator[tuple[Word, ...]]:
-        # Quoted ``&&`` would only split a word in the wrong place, which is then a Doubt.
+        # A quoted ``&&`` only splits a word in the wrong place, which then raises ``WordDoubt``.
         at = start
         for part in re.split(r"(&&|\|\|)", self.source[start:end]):
             if part not in {"&&", "||"}:
@@ -262,5 +268,43 @@ class _Reader:
             elif part.type in _WORDS:
                 words.append(self.word(part.start_byte, part.end_byte))
             elif part.type not in {"for", "variable_name", "in", ";"}:
-                raise WordDoubt("It uses a kind of loop that is not judged.")
+                raise WordDoubt("It uses a kind of loop that is not checked.")
         self.steps.append(Loop(self.source[name.start_byte : name.end_byte], tuple(words)))
+
+
+def _read_redirect(
+    kind: str, source: str, start: int, end: int, *, word: Callable[[int, int], Word]
+) -> Word | None:
+    """Returns the file that a redirection reads, if any; ``word`` parses the single word of it.
+
+    Raises ``WordDoubt`` unless the redirection only reads.
+    """
+    if not _BEFORE.search(source, 0, start):
+        raise WordDoubt("It redirects directly behind a word, which may set a variable.")
+    if _CLOSE.fullmatch(source, start, end):
+        return None
+    if kind == "heredoc_redirect":
+        raise WordDoubt("It holds a here-document.")
+    if kind == "herestring_redirect":
+        if not source.startswith("<<<", start):
+            raise WordDoubt("It is not understood.")
+        word(start + 3, end)
+        return None
+    match = _REDIRECT.match(source, start, end)
+    if match is None:
+        raise WordDoubt("It redirects in a way that is not checked.")
+    operator = match.group().strip(" \t0123456789")
+    named = word(match.end(), end)
+    target = named.exact
+    if target is None:
+        raise WordDoubt("It redirects to or from a name that is computed.")
+    if operator in {"<&", ">&"} and _DESCRIPTOR.fullmatch(target):
+        return None
+    if operator == "<":
+        # Bash itself opens these two as network connections.
+        if target.startswith(("/dev/tcp", "/dev/udp")):
+            raise WordDoubt("It reads from the network.")
+        return named
+    if target != "/dev/null":
+        raise WordDoubt("It redirects output into a file.")
+    return None

@@ -1,8 +1,8 @@
-"""Shell words: what a piece of a command line can become before a program sees it.
+"""Shell words: parses part of a command line into the arguments that a program may get.
 
-Reads one stretch of source by the shell's own rules for quotes, escapes and
-expansions, and says how much of each word is certain. It knows no program.
-Whatever it does not fully understand is a ``Doubt``: never a guess.
+Applies the shell's rules for quotes, escapes and expansions, and determines how much of each word
+is certain. Independent of programs. It raises ``WordDoubt`` for everything that it does not fully
+understand, and never guesses.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from enum import IntEnum
 
 
 class WordDoubt(Exception):
-    """Why a command cannot be proven read-only: one sentence, shown to people."""
+    """The reason why a command cannot be proven read-only: one sentence, shown to people."""
 
 
 class Shape(IntEnum):
-    """What a word may become, from the most certain to the least."""
+    """The possible expansions of a word, from the most certain to the least."""
 
     EXACT = 0  # one argument, known
     ONE = 1  # one argument of which only the prefix is known
@@ -28,12 +28,12 @@ class Shape(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    text: str  # the whole argument when it is exact, else its certain beginning
+    text: str  # the whole argument if it is exact, else its certain prefix
     shape: Shape = Shape.EXACT
-    # Where only patterns make it uncertain: all of it. Which characters were quoted is lost.
+    # The whole word if only patterns make it uncertain, without the information on quotes.
     pattern: str | None = field(default=None, compare=False)
     names: frozenset[str] = field(default=frozenset(), compare=False)  # variables in it
-    is_stream: bool = False  # what another command prints, and nothing else
+    is_stream: bool = False  # only the output of another command
 
     @property
     def exact(self) -> str | None:
@@ -41,36 +41,38 @@ class Word:
 
     @property
     def is_operand(self) -> bool:
-        """Can never be taken for an option, whatever it becomes."""
+        """Whether no expansion of the word can be read as an option."""
         if self.shape is Shape.EXACT:
             return self.text == "-" or not self.text.startswith("-")
         return self.shape is not Shape.LOOSE and self.text[:1] not in {"", "-", "+", "(", "!"}
 
 
-# What ``xargs`` reads: no shell replaces it by names of files.
+# The arguments that ``xargs`` reads: no shell expands them to file names.
 LOOSE = Word("", Shape.LOOSE, names=frozenset({"*"}))
 
 _VARIABLE = re.compile(r"\$(?:[A-Za-z_][A-Za-z0-9_]*|[0-9?#$@*!-])")
-# No default that assigns, no indirection, no offset (arithmetic) and no ``@P``: those can run code.
+# No assigning default, no indirection, no offset (arithmetic) and no ``@P``: those can run code.
 _BRACED = re.compile(r"\$\{#?[A-Za-z_][A-Za-z0-9_]*(?:(?:%%?|##?|:-)[A-Za-z0-9_./*-]*)?\}")
 # Digits alone: a name in arithmetic may hold ``a[$(command)]``, which bash runs.
 _ARITHMETIC = re.compile(r"\$\(\([0-9 +*/%()-]*\)\)")
 _ANSI = re.compile(r"\$'((?:[^'\\\n]|\\[nt\\'])*)'")
 _ANSI_ESCAPE = {"\\n": "\n", "\\t": "\t", "\\\\": "\\", "\\'": "'"}
 _META = frozenset(";&|<>()\n")
-# Nothing that passes may set these, so they begin as paths do; a folder's name may hold blanks.
+# No permitted command sets these, so they are absolute paths; a folder's name may have blanks.
 _ABSOLUTE = frozenset({"HOME", "PWD"})
 
 
 @dataclass(slots=True)
 class _Draft:
     text: list[str] = field(default_factory=list)
-    bare: list[str] = field(default_factory=list)  # the same, quoted characters blotted out
-    certain: int | None = None  # how many characters stand before the first expansion
+    bare: list[str] = field(
+        default_factory=list
+    )  # the same, with quoted characters replaced by NUL
+    certain: int | None = None  # number of characters before the first expansion
     shape: Shape = Shape.EXACT
     begun: bool = False
     names: set[str] = field(default_factory=set)
-    has_other: bool = False  # an expansion that is no plain variable
+    has_other: bool = False  # an expansion other than a plain variable
     is_stream: bool = False
 
     def add(self, text: str, *, quoted: bool) -> None:
@@ -96,7 +98,7 @@ class _Draft:
         if pattern is not None:
             certain = pattern if certain is None else min(certain, pattern)
             self.shape = max(self.shape, Shape.EACH)
-        # The source was read as one character a byte; the text is what those bytes say.
+        # The source has one character for each byte: decode those bytes.
         whole = "".join(self.text).encode("latin-1").decode()
         return Word(
             "".join(self.text[:certain]).encode("latin-1").decode(),
@@ -208,7 +210,7 @@ class _Lexer:
                 self.draft.add("/", quoted=True)
                 shape = Shape.ONE
             if "*" in name.partition(":-")[2]:
-                self.draft.has_other = True  # a default that is replaced by names of files
+                self.draft.has_other = True  # a default that expands to file names
             self.draft.expand(Shape.LOOSE if name == "@" else shape)
             self.at = match.end()
         elif not quoted and (match := _ANSI.match(source, at, self.end)):
@@ -245,11 +247,11 @@ def read_words(
     substitution: Callable[[int], int],
     variables: set[str] | None = None,
 ) -> tuple[Word, ...]:
-    """The words between two offsets; ``source`` holds one character a byte.
+    """Returns the words between two offsets; ``source`` has one character for each byte.
 
-    ``substitution`` judges the command substitution that begins at an offset
-    and returns the offset behind it, or raises ``Doubt``. ``variables`` takes the names of
-    all variables that are expanded.
+    ``substitution`` checks the command substitution that starts at an offset and returns the
+    offset after it, or raises ``WordDoubt``. The names of all expanded variables are added to
+    ``variables``. Raises ``WordDoubt``.
     """
     lexer = _Lexer(source, end, substitution, start)
     if variables is not None:

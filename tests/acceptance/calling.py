@@ -18,6 +18,10 @@ def bash(command: str) -> str:
     return call("bash", command=command, description="test")
 
 
+def write(name: str, content: str = "x") -> str:
+    return call("write", file_path=name, content=content)
+
+
 def agents(*prompts: str) -> str:
     """One reply that sends for an agent with each of these prompts."""
     calls = " ;; ".join(f"agent {_hidden(json.dumps({'prompt': prompt}))}" for prompt in prompts)
@@ -52,7 +56,9 @@ def metadata_of(result: dict[str, Any]) -> dict[str, Any]:
     return dict(json.loads(result["metadata"]))
 
 
-async def asked(seat: Seat, session: str | None = None, *, start: int = 0) -> dict[str, Any]:
+async def permission_request(
+    seat: Seat, session: str | None = None, *, start: int = 0
+) -> dict[str, Any]:
     """The payload of the next permission request."""
 
     def fits(event: Event) -> bool:

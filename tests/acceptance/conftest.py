@@ -28,11 +28,11 @@ MakeProject = Callable[..., Path]
 
 
 @pytest.fixture(scope="session")
-def lent_services(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[], Services]]:
+def shared_services(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[], Services]]:
     """PostgreSQL and Redis, started by the first test that calls this."""
     started: list[Services] = []
 
-    def lend() -> Services:
+    def start_once() -> Services:
         if not started:
             reason = missing_services()
             if reason is not None:
@@ -43,15 +43,15 @@ def lent_services(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable
             services.start()
         return started[0]
 
-    yield lend
+    yield start_once
     for services in started:
         services.stop()
 
 
 @pytest.fixture
-def services(lent_services: Callable[[], Services]) -> Services:
+def services(shared_services: Callable[[], Services]) -> Services:
     """PostgreSQL and Redis, for tests of the scaled shape alone."""
-    return lent_services()
+    return shared_services()
 
 
 @pytest.fixture(scope="session")
@@ -65,7 +65,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ScriptedModel]:
 
 @pytest.fixture
 def make_a_server(
-    request: pytest.FixtureRequest, tmp_path: Path, lent_services: Callable[[], Services]
+    request: pytest.FixtureRequest, tmp_path: Path, shared_services: Callable[[], Services]
 ) -> Iterator[MakeServer]:
     """`make_a_server(shape, env={...}, workers=1)`: a server, not started, and closed after the test."""
     made: list[Server] = request.node.stash.setdefault(_SERVERS, [])
@@ -81,7 +81,7 @@ def make_a_server(
             shape,
             tmp_path / f"server-{len(made) + 1}",
             env=env,
-            services=lent_services() if shape is Shape.SCALED else None,
+            services=shared_services() if shape is Shape.SCALED else None,
             workers=workers,
             reroute=reroute,
         )
@@ -129,10 +129,10 @@ def _started(request: pytest.FixtureRequest, shape: Shape, make: MakeServer) -> 
 
 @pytest.fixture(scope="session")
 def kept_servers(
-    tmp_path_factory: pytest.TempPathFactory, lent_services: Callable[[], Services]
+    tmp_path_factory: pytest.TempPathFactory, shared_services: Callable[[], Services]
 ) -> Iterator[Callable[[Shape], Server]]:
     """One server for each shape, started when first asked for and kept for the session."""
-    kept = KeptServers(tmp_path_factory.mktemp("kept"), lent_services)
+    kept = KeptServers(tmp_path_factory.mktemp("kept"), shared_services)
     yield kept
     kept.close()
 

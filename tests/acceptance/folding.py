@@ -43,9 +43,9 @@ class Fold:
         for name in ("sessions", "requests", "batches", "accepted", "ends", "folded", "kinds"):
             setattr(twin, name, copy.copy(getattr(self, name)))
         twin._open, twin._shown = dict(self._open), set(self._shown)
-        growing = set(self._open.values())
+        open_ids = set(self._open.values())
         twin.messages = {
-            id: copy.deepcopy(message) if id in growing else message
+            id: copy.deepcopy(message) if id in open_ids else message
             for id, message in self.messages.items()
         }
         return twin
@@ -63,7 +63,7 @@ class Fold:
         elif "number" in item:
             self._event(item)
         else:
-            self._beside(item["type"], item["data"])
+            self._control(item["type"], item["data"])
 
     # -- the log
 
@@ -76,6 +76,9 @@ class Fold:
         match kind.split("."):
             case ["session", "deleted"]:
                 self._forget_session(data["session"]["id"])
+            case ["session", "rewound"]:
+                for message_id in data["rewind"]["message_ids"]:
+                    del self.messages[message_id]
             case ["session", _]:
                 self.sessions[data["session"]["id"]] = data["session"]
             case ["message", _]:
@@ -92,9 +95,9 @@ class Fold:
                 self.batches.pop(data["batch_id"], None)
 
     def _message(self, kind: str, message: Json) -> None:
-        known = message["id"] in self.messages
-        if known == (kind in ("message.created", "message.started")):
-            raise Broken(f"{kind} of a message that is {'known' if known else 'unknown'}")
+        exists = message["id"] in self.messages
+        if exists == (kind in ("message.created", "message.started")):
+            raise Broken(f"{kind} of a message that is {'known' if exists else 'unknown'}")
         if kind in _CLOSING:
             message = self._whole(message)
         if kind in _STARTING or kind in _CLOSING:
@@ -104,20 +107,20 @@ class Fold:
             self._open[self.number] = message["id"]
             self._shown.add(self.number)
             message = copy.deepcopy(message)
-        if kind in _CLOSING and known:
-            message = _with_known_words(message, self.messages[message["id"]])
+        if kind in _CLOSING and exists:
+            message = _with_streamed_text(message, self.messages[message["id"]])
         self.messages[message["id"]] = message
 
     def _whole(self, message: Json) -> Json:
         """With the words that were told as deltas: the end gives only their length."""
-        told = self.messages[message["id"]]
+        earlier = self.messages[message["id"]]
         is_shown = any(id == message["id"] for n, id in self._open.items() if n in self._shown)
         parts = []
         for index, part in enumerate(message["parts"]):
             if "length" in part["data"]:
-                if not is_shown or index >= len(told["parts"]):
+                if not is_shown or index >= len(earlier["parts"]):
                     raise Broken(f"an end without words that were never told: {message}")
-                data, field = _growing(told["parts"][index])
+                data, field = _streamed(earlier["parts"][index])
                 rest = dict(part["data"])
                 if len(data[field]) != rest.pop("length"):
                     raise Broken(f"{len(data[field])} letters are known of {message}")
@@ -138,10 +141,10 @@ class Fold:
 
     def _forget_session(self, session_id: str) -> None:
         self.sessions.pop(session_id, None)
-        gone = {id for id, m in self.messages.items() if m["session_id"] == session_id}
-        for message_id in gone:
+        deleted = {id for id, m in self.messages.items() if m["session_id"] == session_id}
+        for message_id in deleted:
             del self.messages[message_id]
-        self._open = {n: id for n, id in self._open.items() if id not in gone}
+        self._open = {n: id for n, id in self._open.items() if id not in deleted}
 
     # -- words
 
@@ -157,7 +160,7 @@ class Fold:
             parts.append(_new_part(header[0]))
         elif header or part > len(parts):
             raise Broken(f"part {part} of {len(parts)}: {delta}")
-        data, field = _growing(parts[part])
+        data, field = _streamed(parts[part])
         if len(data[field]) != offset:
             raise Broken(f"words at {offset} where {len(data[field])} are known: {delta}")
         if not (text or header):
@@ -166,7 +169,7 @@ class Fold:
 
     # -- beside the log
 
-    def _beside(self, kind: str, data: Json) -> None:
+    def _control(self, kind: str, data: Json) -> None:
         match kind:
             case "message.progress":
                 self._progress(data["number"], data["message"])
@@ -188,11 +191,11 @@ class Fold:
     def _progress(self, number: int, message: Json) -> None:
         if self._open.get(number) != message["id"]:
             raise Broken(f"progress of message {message['id']}, which is not open as {number}")
-        known, told = _words(self.messages[message["id"]]), _words(message)
+        own_words, sent_words = _words(self.messages[message["id"]]), _words(message)
         # The row that it is told from may lag behind the words that were shown before.
-        for mine, theirs in zip(known, told, strict=False):
-            if not (mine.startswith(theirs) or theirs.startswith(mine)):
-                raise Broken(f"progress contradicts what was told: {mine!r}, {theirs!r}")
+        for own, sent in zip(own_words, sent_words, strict=False):
+            if not (own.startswith(sent) or sent.startswith(own)):
+                raise Broken(f"progress contradicts what was told: {own!r}, {sent!r}")
         self._shown.add(number)
         self.messages[message["id"]] = message
 
@@ -233,19 +236,19 @@ def differences(fold: Fold, snapshot: Json, session_id: str | None = None) -> li
     if fold.unfinished() != [run["key"] for run in snapshot["runs"]]:
         found.append(f"runs {fold.unfinished()} are not {snapshot['runs']}")
     if session_id is not None:
-        mine = {m["id"]: m for m in fold.messages_of(session_id)}
-        theirs = {m["id"]: m for m in snapshot["messages"]}
-        found += _unlike("message", mine, theirs)
-        if list(mine) != list(theirs):
+        folded = {m["id"]: m for m in fold.messages_of(session_id)}
+        stored_messages = {m["id"]: m for m in snapshot["messages"]}
+        found += _unlike("message", folded, stored_messages)
+        if list(folded) != list(stored_messages):
             found.append(f"messages in another order in {session_id}")
     return found
 
 
-def _unlike(what: str, mine: dict[str, Json], theirs: dict[str, Json]) -> list[str]:
+def _unlike(what: str, folded: dict[str, Json], stored: dict[str, Json]) -> list[str]:
     return [
-        f"{what} {id}: folded {mine.get(id)}, stored {theirs.get(id)}"
-        for id in {**mine, **theirs}
-        if mine.get(id) != theirs.get(id)
+        f"{what} {id}: folded {folded.get(id)}, stored {stored.get(id)}"
+        for id in {**folded, **stored}
+        if folded.get(id) != stored.get(id)
     ]
 
 
@@ -260,7 +263,7 @@ def _new_part(header: Any) -> Json:
     }
 
 
-def _growing(part: Json) -> tuple[Json, str]:
+def _streamed(part: Json) -> tuple[Json, str]:
     fields = {"text": "text", "reasoning": "thinking", "tool_call": "input"}
     field = fields.get(part["type"])
     if field is None:
@@ -268,15 +271,15 @@ def _growing(part: Json) -> tuple[Json, str]:
     return part["data"], field
 
 
-def _with_known_words(message: Json, known: Json) -> Json:
+def _with_streamed_text(message: Json, earlier: Json) -> Json:
     """The end of a message tells the length of words that came as deltas."""
     message = copy.deepcopy(message)
     for index, part in enumerate(message["parts"]):
         if "length" in part["data"]:
-            mine, field = _growing(known["parts"][index])
-            if len(mine[field]) != part["data"].pop("length"):
-                raise Broken(f"told of {part}, known is {mine}")
-            part["data"][field] = mine[field]
+            data, field = _streamed(earlier["parts"][index])
+            if len(data[field]) != part["data"].pop("length"):
+                raise Broken(f"told of {part}, known is {data}")
+            part["data"][field] = data[field]
     return message
 
 
@@ -284,7 +287,7 @@ def _words(message: Json) -> list[str]:
     words = []
     for part in message["parts"]:
         if part["type"] in ("text", "reasoning", "tool_call"):
-            data, field = _growing(part)
+            data, field = _streamed(part)
             words.append(data.get(field, ""))
         else:
             words.append("")

@@ -28,6 +28,7 @@ class Decoder(ABC):
     """Bytes of one connection in, items of the feed out."""
 
     has_ended = False  # the server said that nothing more comes
+    close_code: int | None = None  # of a WebSocket
 
     @abstractmethod
     def feed(self, data: bytes) -> list[Any]: ...
@@ -66,6 +67,7 @@ class WsDecoder(Decoder):
             self._has_begun, self._rest = True, rest
         items: list[Any] = []
         while (frame := self._frame()) is not None:
+            assert not self.has_ended, f"something came behind the close: {frame!r}"
             first, payload = frame
             if first & 0x0F < _CLOSE:
                 self._pieces.append(payload)
@@ -74,6 +76,7 @@ class WsDecoder(Decoder):
                     self._pieces = []
             elif first & 0x0F == _CLOSE:
                 self.has_ended = True
+                self.close_code = int.from_bytes(payload[:2], "big")
         return items
 
     def _frame(self) -> tuple[int, bytes] | None:
@@ -108,15 +111,12 @@ class Connection:
         after: int | None,
         by_header: bool = False,
         receive_buffer: int = 0,
+        token: str = "",
     ) -> Self:
-        raw = socket.socket()
-        if receive_buffer:
-            raw.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
-        raw.setblocking(False)
-        loop = asyncio.get_running_loop()
-        await loop.sock_connect(raw, ("127.0.0.1", port))
         query = "" if after is None or by_header else f"?after={after}"
-        headers = f"Host: 127.0.0.1:{port}\r\n"
+        headers = ""
+        if token:
+            headers += f"Authorization: Bearer {token}\r\n"
         if by_header and after is not None:
             headers += f"Last-Event-ID: {after}\r\n"
         decoder: Decoder = SseDecoder()
@@ -129,7 +129,23 @@ class Connection:
                 "Upgrade: websocket\r\nConnection: Upgrade\r\n"
                 f"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: {key}\r\n"
             )
-        await loop.sock_sendall(raw, f"GET {path}{query} HTTP/1.1\r\n{headers}\r\n".encode())
+        return await cls.get(
+            port, f"{path}{query}", decoder, headers=headers, receive_buffer=receive_buffer
+        )
+
+    @classmethod
+    async def get(
+        cls, port: int, path: str, decoder: Decoder, *, headers: str = "", receive_buffer: int = 0
+    ) -> Self:
+        """Any stream by its path."""
+        raw = socket.socket()
+        if receive_buffer:
+            raw.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
+        raw.setblocking(False)
+        loop = asyncio.get_running_loop()
+        await loop.sock_connect(raw, ("127.0.0.1", port))
+        head = f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n{headers}\r\n"
+        await loop.sock_sendall(raw, head.encode())
         return cls(raw, decoder)
 
     async def read(self, most: int = _AT_ONCE) -> tuple[list[Any], int]:
@@ -140,6 +156,10 @@ class Connection:
     @property
     def has_ended(self) -> bool:
         return self._decoder.has_ended
+
+    @property
+    def close_code(self) -> int | None:
+        return self._decoder.close_code
 
     def hurry(self) -> None:
         """From now on as quick as any other."""

@@ -58,17 +58,17 @@ async def test_work_is_cancelled_and_its_workspace_released_from_the_admin(
         await pages.get(style[1])
         workspace = await pages.get(f"/admin/workspaces/workspace/{seat.workspace.id}/change/")
         assert "very-secret-word" not in workspace
-        said = await pages.submit(
+        page = await pages.submit(
             "/admin/workspaces/session/", action="cancel", _selected_action=session
         )
-        assert "1 prompt cancelled" in said
+        assert "1 prompt cancelled" in page
         complete = await seat.stream.run_complete(session)
         assert complete["cancelled"]
         assert seat.stream.errors() == []
         assert roles_and_finishes(await seat.workspace.messages(session)) == CANCELLED_PAIR
-        said = await pages.submit(
+        page = await pages.submit(
             "/admin/workspaces/workspace/", action="release", _selected_action=seat.workspace.id
         )
-        assert "released from 1 client, closed" in said
+        assert "released from 1 client, closed" in page
     await seat.stream.wait_end()
     await seat.workspace.get(expect=404)

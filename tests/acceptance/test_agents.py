@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.acceptance.calling import agents, asked, eventually, results, until
+from tests.acceptance.calling import agents, eventually, permission_request, results, until
 from tests.acceptance.conversation import Seat, roles_and_finishes, take_seat, text_of
 from tests.acceptance.crash.ground import log_of
 from tests.acceptance.harness.client import Client
@@ -23,7 +23,7 @@ async def children(seat: Seat, session: str) -> list[dict[str, Any]]:
     return list(await seat.workspace.call("GET", f"/sessions/{session}/children"))
 
 
-async def test_an_agent_works_in_a_child_session_and_gives_its_last_words(
+async def test_an_agent_runs_in_a_child_session_and_returns_its_last_text(
     shared_server: Server, connect: Connect, project: MakeProject
 ) -> None:
     path = project("agent")
@@ -55,7 +55,7 @@ async def test_an_agent_works_in_a_child_session_and_gives_its_last_words(
     assert [event.session for event in seat.stream.of("agent_event")] == [session]
 
 
-async def test_agents_of_one_reply_work_side_by_side(
+async def test_agents_of_one_reply_run_at_the_same_time(
     shared_server: Server, connect: Connect, project: MakeProject, model: ScriptedModel
 ) -> None:
     seat = await take_seat(connect(shared_server), project("side-by-side"))
@@ -123,7 +123,7 @@ async def test_a_cancel_of_the_parent_cancels_the_agents(
     assert [e for e in seat.stream.of("agent_event") if e.payload["type"] == "error"] == []
 
 
-async def test_a_cancelled_agent_is_an_error_to_its_parent_which_goes_on(
+async def test_a_cancelled_agent_is_an_error_to_its_parent_which_continues(
     shared_server: Server, connect: Connect, project: MakeProject, model: ScriptedModel
 ) -> None:
     seat = await take_seat(connect(shared_server), project("child-cancelled"))
@@ -142,7 +142,7 @@ async def test_a_cancelled_agent_is_an_error_to_its_parent_which_goes_on(
     assert "cancelled" in result["content"]
 
 
-async def test_a_permission_asked_inside_it_reaches_the_clients_with_its_path(
+async def test_a_permission_request_of_an_agent_reaches_the_clients_with_its_path(
     shared_server: Server, connect: Connect, project: MakeProject, tmp_path: Path
 ) -> None:
     outside = tmp_path / "outside.txt"
@@ -152,7 +152,7 @@ async def test_a_permission_asked_inside_it_reaches_the_clients_with_its_path(
     look = f"[[tool=view {json.dumps({'file_path': str(outside)})}]] [[n=2]]"
 
     await seat.workspace.prompt(session, agents(look))
-    request = await asked(seat)
+    request = await permission_request(seat)
     (child,) = await children(seat, session)
     assert request["session_id"] == child["id"]
     assert request["path"] == str(outside)
@@ -174,7 +174,7 @@ async def test_a_denial_inside_it_ends_the_agent_and_not_its_parent(
     look = f"[[tool=view {json.dumps({'file_path': str(tmp_path / 'no.txt')})}]] [[n=2]]"
 
     await seat.workspace.prompt(session, agents(look))
-    await seat.workspace.grant(await asked(seat), "deny")
+    await seat.workspace.grant(await permission_request(seat), "deny")
     await seat.stream.run_complete(session)
 
     messages = await seat.workspace.messages(session)
@@ -204,7 +204,7 @@ async def test_an_agent_has_only_tools_that_read(
 
 
 @pytest.mark.server_env(CRUSH_LEASE="2", CRUSH_POLL="0.2")
-async def test_agents_and_their_parent_go_on_after_a_crash(
+async def test_agents_and_their_parent_continue_after_a_crash(
     server: Server, connect: Connect, project: MakeProject, tmp_path: Path
 ) -> None:
     """Killed while the child waits for an answer: both are parked, and both return."""
@@ -215,7 +215,7 @@ async def test_agents_and_their_parent_go_on_after_a_crash(
     session = await seat.workspace.session()
     look = f"[[tool=view {json.dumps({'file_path': str(outside)})}]] [[n=2]]"
     await seat.workspace.prompt(session, agents(look), run_id="kept")
-    await asked(seat)
+    await permission_request(seat)
 
     async def are_parked() -> bool:
         return (await log_of(connect(server), seat.workspace)).kinds["run.parked"] == 2
@@ -225,7 +225,7 @@ async def test_agents_and_their_parent_go_on_after_a_crash(
     await asyncio.to_thread(server.kill9)
     await asyncio.to_thread(server.restart)
     back = await take_seat(connect(server), path)
-    request = await asked(back)  # told again to whoever attaches
+    request = await permission_request(back)  # told again to whoever attaches
     assert await back.workspace.grant(request) is True
     complete = await back.stream.run_complete(session)
 
@@ -235,7 +235,7 @@ async def test_agents_and_their_parent_go_on_after_a_crash(
     assert not result["is_error"]
 
 
-async def test_a_deleted_session_takes_its_agents_sessions_with_it(
+async def test_deleting_a_session_deletes_its_agents_sessions(
     shared_server: Server, connect: Connect, project: MakeProject, model: ScriptedModel
 ) -> None:
     seat = await take_seat(connect(shared_server), project("deleted-parent"))
@@ -249,11 +249,11 @@ async def test_a_deleted_session_takes_its_agents_sessions_with_it(
 
     deleted = {session, child["id"]}
 
-    def all_gone() -> bool:
-        told = seat.stream.of("session")
-        return deleted <= {e.payload["id"] for e in told if e.action == "deleted"}
+    def all_deleted() -> bool:
+        events = seat.stream.of("session")
+        return deleted <= {e.payload["id"] for e in events if e.action == "deleted"}
 
-    await eventually(all_gone, "both sessions are gone")
+    await eventually(all_deleted, "both sessions are gone")
     await seat.workspace.get_session(child["id"], expect=404)
 
 

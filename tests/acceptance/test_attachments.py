@@ -11,13 +11,13 @@ from tests.acceptance.conversation import SHORT, roles_and_finishes, take_seat
 from tests.acceptance.harness.client import Client
 from tests.acceptance.harness.model import ScriptedModel
 from tests.acceptance.harness.shapes import Server
-from tests.acceptance.transcripts import asked, said_by_user
+from tests.acceptance.transcripts import requests_sent, user_texts
 
 Connect = Callable[[Server], Client]
 MakeProject = Callable[..., Path]
 
 
-async def test_an_attached_text_is_stored_and_told_to_the_model(
+async def test_an_attached_text_is_stored_and_sent_to_the_model(
     shared_server: Server, connect: Connect, project: MakeProject, model: ScriptedModel
 ) -> None:
     seat = await take_seat(connect(shared_server), project())
@@ -33,21 +33,21 @@ async def test_an_attached_text_is_stored_and_told_to_the_model(
         "MIMEType": "text/plain",
         "Data": note["content"],
     }
-    told = seat.stream.of("message", session)[0].payload
-    assert told["parts"] == user["parts"]
-    (body,) = asked(model, mark)
-    (said,) = said_by_user(body)
-    assert said.startswith(f"{mark} {SHORT}\n\n")
-    assert "note.txt" in said
-    assert words.strip() in said
+    payload = seat.stream.of("message", session)[0].payload
+    assert payload["parts"] == user["parts"]
+    (body,) = requests_sent(model, mark)
+    (text,) = user_texts(body)
+    assert text.startswith(f"{mark} {SHORT}\n\n")
+    assert "note.txt" in text
+    assert words.strip() in text
     # It is remembered in the next turn.
     await seat.workspace.prompt(session, f"{mark} again {SHORT}", "two")
     await seat.stream.run_complete(session, "two")
-    assert words.strip() in said_by_user(asked(model, mark)[1])[0]
+    assert words.strip() in user_texts(requests_sent(model, mark)[1])[0]
 
 
 @pytest.mark.parametrize("sees", [True, False], ids=["a model that sees", "a blind model"])
-async def test_an_image_reaches_a_model_that_sees_and_is_mentioned_to_others(
+async def test_an_image_reaches_a_model_that_supports_images_and_is_mentioned_to_others(
     shared_server: Server, connect: Connect, project: MakeProject, model: ScriptedModel, sees: bool
 ) -> None:
     path = project(providers=with_sight(model.base_url, sees))
@@ -57,7 +57,7 @@ async def test_an_image_reaches_a_model_that_sees_and_is_mentioned_to_others(
     await seat.workspace.prompt(session, f"{mark} {SHORT}", "one", attachments=[image])
     complete = await seat.stream.run_complete(session, "one")
     assert "error" not in complete
-    (body,) = asked(model, mark)
+    (body,) = requests_sent(model, mark)
     content = body["messages"][-1]["content"]
     if sees:
         images = [item["image_url"]["url"] for item in content if item["type"] == "image_url"]
@@ -85,8 +85,8 @@ async def test_an_empty_prompt_needs_an_attached_text(
         ("user", "stop"),
         ("assistant", "end_turn"),
     ]
-    (body,) = asked(model, mark)
-    assert said_by_user(body)[0].count(mark) == 1
+    (body,) = requests_sent(model, mark)
+    assert user_texts(body)[0].count(mark) == 1
 
 
 async def test_a_queued_prompt_keeps_its_attachments_when_it_joins(
@@ -100,8 +100,8 @@ async def test_a_queued_prompt_keeps_its_attachments_when_it_joins(
     await seat.workspace.prompt(session, f"{mark} {SHORT}", attachments=[note])
     model.open_gate(gate)
     await seat.stream.run_complete(session, "one")
-    (body,) = asked(model, mark)
-    assert "joined words" in said_by_user(body)[-1]
+    (body,) = requests_sent(model, mark)
+    assert "joined words" in user_texts(body)[-1]
 
 
 @pytest.mark.parametrize("content", ["not base64!", "QUJ"], ids=["letters", "length"])

@@ -23,7 +23,7 @@ def carry_out(section: str, *, data: Path, to: Path) -> None:
     subprocess.run(["sh", "-c", script], check=True, timeout=180)
 
 
-def test_what_is_restored_is_what_was_backed_up(
+def test_a_restored_backup_has_the_same_content(
     embedded_server: Server, project: MakeProject, tmp_path: Path
 ) -> None:
     env, path = embedded_server.env, str(project())

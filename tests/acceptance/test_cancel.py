@@ -126,7 +126,7 @@ async def test_a_cancel_between_activation_and_first_message(
     assert not (await seat.stream.run_complete(session, "after")).get("cancelled")
 
 
-async def test_cancels_of_an_idle_session_poison_nothing(
+async def test_cancels_of_an_idle_session_do_not_affect_later_prompts(
     shared_server: Server, connect: Connect, project: MakeProject, new_run_id: Callable
 ) -> None:
     seat = await take_seat(connect(shared_server), project())
@@ -144,7 +144,7 @@ async def test_cancels_of_an_idle_session_poison_nothing(
 
 
 @pytest.mark.parametrize("how", ["closed", "timed out", "aborted"])
-async def test_the_run_outlives_the_request_that_asked_for_it(
+async def test_the_run_outlives_its_http_request(
     shared_server: Server,
     connect: Connect,
     project: MakeProject,
@@ -266,7 +266,7 @@ async def test_a_prompt_right_after_a_cancel_is_not_touched_by_it(
     assert len(seat.stream.of("run_complete")) == 2 * rounds
 
 
-async def test_a_client_that_retires_takes_its_own_run_along(
+async def test_a_client_that_retires_cancels_its_own_run(
     shared_server: Server, connect: Connect, project: MakeProject
 ) -> None:
     """As ctrl-C in a terminal client's `run` does, beside an interactive client of the folder."""

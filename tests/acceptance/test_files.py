@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.acceptance.calling import asked, call, metadata_of, results, run_call
+from tests.acceptance.calling import call, metadata_of, permission_request, results, run_call
 from tests.acceptance.conversation import Seat, take_seat
 from tests.acceptance.harness.client import Client
 from tests.acceptance.harness.model import ScriptedModel
@@ -29,7 +29,7 @@ async def seat(shared_server: Server, connect: Connect, project: MakeProject) ->
     return await take_seat(connect(shared_server), project(uuid.uuid4().hex), yolo=True)
 
 
-async def test_an_image_is_shown_to_a_model_that_sees(
+async def test_an_image_is_sent_to_a_model_that_supports_images(
     shared_server: Server, connect: Connect, project: MakeProject, model: ScriptedModel
 ) -> None:
     path = project(uuid.uuid4().hex)
@@ -44,19 +44,19 @@ async def test_an_image_is_shown_to_a_model_that_sees(
     assert shown["is_error"] is False
     assert (shown["mime_type"], base64.b64decode(shown["data"])) == ("image/png", PNG)
     # Its own request, by its folder: the model serves other tests as well.
-    asked = [model.request(entry["number"])["body"] for entry in model.served()[-50:]]
-    mine = [body for body in asked if path.name in json.dumps(body)]
-    (told,) = [body for body in mine if shown["data"] in json.dumps(body)]
-    assert told["messages"][-2]["role"] == "tool"  # and the image after it
+    bodies = [model.request(entry["number"])["body"] for entry in model.served()[-50:]]
+    own_bodies = [body for body in bodies if path.name in json.dumps(body)]
+    (with_image,) = [body for body in own_bodies if shown["data"] in json.dumps(body)]
+    assert with_image["messages"][-2]["role"] == "tool"  # and the image after it
 
 
-async def test_an_image_is_told_of_to_a_model_that_does_not_see(seat: Seat) -> None:
+async def test_an_image_is_mentioned_to_a_model_that_supports_none(seat: Seat) -> None:
     (seat.workspace.path / "picture.png").write_bytes(PNG)
     session = await seat.workspace.session()
-    told = await run_call(seat, session, call("view", file_path="picture.png"))
-    assert told["is_error"] is True
-    assert "this model does not see images" in told["content"]
-    assert "data" not in told
+    viewed = await run_call(seat, session, call("view", file_path="picture.png"))
+    assert viewed["is_error"] is True
+    assert "this model cannot see images" in viewed["content"]
+    assert "data" not in viewed
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ async def test_a_change_keeps_line_ends_encoding_mode_and_links(
     assert history[1]["Content"] == metadata_of(edited)["new_content"]
 
 
-async def test_a_state_that_somebody_else_made_is_a_version_too(seat: Seat) -> None:
+async def test_a_change_by_another_program_is_a_version_too(seat: Seat) -> None:
     file = seat.workspace.path / "a.txt"
     file.write_text("one\n")
     session = await seat.workspace.session()
@@ -114,14 +114,14 @@ async def test_a_state_that_somebody_else_made_is_a_version_too(seat: Seat) -> N
         assert set(row) == {
             "Content", "CreatedAt", "ID", "Path", "SessionID", "UpdatedAt", "Version"
         }  # fmt: skip
-    told = seat.stream.of("file", session)
-    assert [event.payload["version"] for event in told] == [0, 1, 2, 3]
-    assert set(told[0].payload) == {
+    events = seat.stream.of("file", session)
+    assert [event.payload["version"] for event in events] == [0, 1, 2, 3]
+    assert set(events[0].payload) == {
         "content", "created_at", "id", "path", "session_id", "updated_at", "version"
     }  # fmt: skip
 
 
-async def test_what_lies_outside_is_asked_for_also_through_a_link(
+async def test_files_outside_need_permission_even_through_a_link(
     seat: Seat, tmp_path: Path
 ) -> None:
     outside = (tmp_path / "outside").resolve()
@@ -130,7 +130,9 @@ async def test_what_lies_outside_is_asked_for_also_through_a_link(
     (seat.workspace.path / "way").symlink_to(outside)
     (seat.workspace.path / "file.txt").symlink_to(outside / "secret.txt")
     session = await seat.workspace.session()
-    await run_call(seat, session, call("view", file_path="file.txt"))  # nothing is asked yet
+    await run_call(
+        seat, session, call("view", file_path="file.txt")
+    )  # nothing is permission_request yet
     await seat.workspace.skip_permissions(False)
     expected: list[tuple[str, dict[str, Any], str, Path]] = [
         ("view", {"file_path": "way/secret.txt"}, "read", outside / "secret.txt"),
@@ -146,7 +148,7 @@ async def test_what_lies_outside_is_asked_for_also_through_a_link(
     for tool, given, action, path in expected:
         start = seat.stream.mark()
         await seat.workspace.prompt(session, call(tool, **given))
-        request = await asked(seat, session, start=start)
+        request = await permission_request(seat, session, start=start)
         assert (request["tool_name"], request["action"]) == (tool, action)
         assert request["path"] == str(path)
         await seat.workspace.grant(request, "deny")
@@ -164,7 +166,7 @@ async def test_what_lies_outside_is_asked_for_also_through_a_link(
     assert found["content"] == "No matches found."
 
 
-async def test_grep_outside_finds_when_allowed(seat: Seat, tmp_path: Path) -> None:
+async def test_grep_outside_the_workspace_works_when_allowed(seat: Seat, tmp_path: Path) -> None:
     (tmp_path / "outside").mkdir()
     (tmp_path / "outside" / "a.txt").write_text("needle\n")
     session = await seat.workspace.session()

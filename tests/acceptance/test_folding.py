@@ -10,7 +10,7 @@ from tests.acceptance.conversation import roles_and_finishes, take_seat, text_of
 from tests.acceptance.harness.client import Client
 from tests.acceptance.harness.model import ScriptedModel
 from tests.acceptance.harness.shapes import Server
-from tests.acceptance.transcripts import HeldTool, asked, roles, said_by_user, tool_answers
+from tests.acceptance.transcripts import BlockedTool, requests_sent, roles, tool_answers, user_texts
 
 Connect = Callable[[Server], Client]
 MakeProject = Callable[..., Path]
@@ -32,24 +32,24 @@ async def test_they_join_after_the_results_of_the_tool_that_runs(
 ) -> None:
     path = project()
     seat = await take_seat(connect(shared_server), path, yolo=True)
-    workspace, held, mark = seat.workspace, HeldTool(path), uuid.uuid4().hex
+    workspace, blocked, mark = seat.workspace, BlockedTool(path), uuid.uuid4().hex
     session = await workspace.session()
-    first = f"{mark} {held.script} [[n=9]]"
+    first = f"{mark} {blocked.script} [[n=9]]"
     await workspace.prompt(session, first, run_id)
-    await held.wait()
+    await blocked.wait()
     joining = [f"{mark} joins", f"{mark} joins too [[n=4]]"]
     for text in joining:
         await workspace.prompt(session, text)
     assert await workspace.queued(session) == 2
     assert await workspace.queue(session) == joining
-    held.let_go()
+    blocked.release()
     complete = await seat.stream.run_complete(session)
     assert await workspace.queued(session) == 0
     # The next model call had the tool's result first, then the words that joined.
-    before, after = asked(model, mark)
+    before, after = requests_sent(model, mark)
     assert roles(before) == ["user"]
     assert roles(after) == ["user", "assistant", "tool", "user"]
-    assert said_by_user(after) == [first, "\n\n".join(joining)]
+    assert user_texts(after) == [first, "\n\n".join(joining)]
     messages = await workspace.messages(session)
     assert roles_and_finishes(messages) == [
         ("user", "stop"),
@@ -81,7 +81,7 @@ async def test_they_join_a_turn_that_waits_for_its_model(
     model.open_gate(gate)
     complete = await seat.stream.run_complete(session, "one")
     assert len(complete["text"].split()) == 2
-    bodies = asked(model, mark)
+    bodies = requests_sent(model, mark)
     assert [roles(body) for body in bodies] == [
         ["user"],
         ["user", "assistant", "tool", "user"],
@@ -94,17 +94,17 @@ async def test_joining_overtakes_queued_prompts_that_have_a_run_id(
 ) -> None:
     path = project()
     seat = await take_seat(connect(shared_server), path, yolo=True)
-    workspace, held = seat.workspace, HeldTool(path)
+    workspace, blocked = seat.workspace, BlockedTool(path)
     session = await workspace.session()
-    await workspace.prompt(session, held.script, "first")
-    await held.wait()
+    await workspace.prompt(session, blocked.script, "first")
+    await blocked.wait()
     await workspace.prompt(session, "waits [[n=2]]", "second")
     await workspace.prompt(session, "overtakes [[n=3]]")
     assert await workspace.queue(session) == ["waits [[n=2]]", "overtakes [[n=3]]"]
-    held.let_go()
+    blocked.release()
     await seat.stream.run_complete(session, "second")
     messages = await workspace.messages(session)
-    assert texts_of_user(messages) == [held.script, "overtakes [[n=3]]", "waits [[n=2]]"]
+    assert texts_of_user(messages) == [blocked.script, "overtakes [[n=3]]", "waits [[n=2]]"]
     assert roles_and_finishes(messages)[-2:] == ENDED_PAIR
     completes = [e.payload for e in seat.stream.of("run_complete", session)]
     assert [c.get("run_id") for c in completes] == ["first", "second"]
@@ -127,8 +127,8 @@ async def test_without_a_next_step_they_become_one_turn_of_their_own(
     completes = [e.payload for e in seat.stream.of("run_complete", session)]
     assert [c.get("run_id", "none") for c in completes] == ["first", "none", "second"]
     assert len(completes[1]["text"].split()) == 4
-    (body,) = asked(model, mark)
-    assert said_by_user(body)[-1] == f"{mark} a\n\n{mark} b [[n=4]]"
+    (body,) = requests_sent(model, mark)
+    assert user_texts(body)[-1] == f"{mark} a\n\n{mark} b [[n=4]]"
     messages = await workspace.messages(session)
     assert roles_and_finishes(messages) == [
         *ENDED_PAIR,
@@ -156,7 +156,7 @@ async def test_they_join_the_first_turn_that_has_a_next_step(
     complete = await seat.stream.run_complete(session, "second")
     assert len(complete["text"].split()) == 3
     assert len(seat.stream.of("run_complete", session)) == 2
-    assert [roles(body)[-2:] for body in asked(model, mark)] == [["tool", "user"]]
+    assert [roles(body)[-2:] for body in requests_sent(model, mark)] == [["tool", "user"]]
 
 
 async def test_a_cancel_takes_those_that_joined_and_those_that_wait(
@@ -164,12 +164,12 @@ async def test_a_cancel_takes_those_that_joined_and_those_that_wait(
 ) -> None:
     path = project()
     seat = await take_seat(connect(shared_server), path, yolo=True)
-    workspace, held, gate = seat.workspace, HeldTool(path), model.new_gate()
+    workspace, blocked, gate = seat.workspace, BlockedTool(path), model.new_gate()
     session = await workspace.session()
-    await workspace.prompt(session, held.script, "first")
-    await held.wait()
+    await workspace.prompt(session, blocked.script, "first")
+    await blocked.wait()
     await workspace.prompt(session, f"joins [[n=3 gate={gate}]]")
-    held.let_go()
+    blocked.release()
     await model.wait_at_gate(gate)
     await workspace.prompt(session, "waits [[n=3]]")
     await workspace.cancel(session)

@@ -5,7 +5,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tests.acceptance.calling import asked, bash, call, eventually, metadata_of, results, run_call
+from tests.acceptance.calling import (
+    bash,
+    call,
+    eventually,
+    metadata_of,
+    permission_request,
+    results,
+    run_call,
+)
 from tests.acceptance.conversation import roles_and_finishes, take_seat
 from tests.acceptance.harness.client import Client
 from tests.acceptance.harness.model import ScriptedModel
@@ -20,15 +28,15 @@ def hooks(*commands: str, matcher: str = "", timeout: int = 60) -> dict[str, Any
     return {"hooks": {"PreToolUse": made}}
 
 
-def says(**answer: Any) -> str:
+def answering(**answer: Any) -> str:
     """A hook that gives this answer to every call."""
     return f"cat > /dev/null; echo '{json.dumps(answer)}'"
 
 
-async def test_a_hook_that_allows_is_asked_instead_of_the_user(
+async def test_a_hook_that_allows_replaces_the_permission_request(
     shared_server: Server, connect: Connect, project: MakeProject
 ) -> None:
-    path = project("allow", **hooks(says(decision="allow"), matcher="^bash$"))
+    path = project("allow", **hooks(answering(decision="allow"), matcher="^bash$"))
     seat = await take_seat(connect(shared_server), path)
     session = await seat.workspace.session()
 
@@ -37,11 +45,11 @@ async def test_a_hook_that_allows_is_asked_instead_of_the_user(
     assert seat.stream.of("permission_request") == []
 
     await seat.workspace.prompt(session, call("write", file_path="b.txt", content="x"))
-    request = await asked(seat, session)  # the matcher leaves other tools alone
+    request = await permission_request(seat, session)  # the matcher leaves other tools alone
     await seat.workspace.grant(request, "deny")
 
 
-async def test_a_hook_that_denies_gives_the_model_its_reason_and_the_turn_goes_on(
+async def test_a_hook_that_denies_gives_the_model_its_reason_and_the_turn_continues(
     shared_server: Server, connect: Connect, project: MakeProject
 ) -> None:
     path = project("deny", **hooks("echo 'not on a Friday' >&2; exit 2"))
@@ -58,16 +66,16 @@ async def test_a_hook_that_denies_gives_the_model_its_reason_and_the_turn_goes_o
     assert roles_and_finishes(messages)[-1] == ("assistant", "end_turn")
 
 
-async def test_a_rewritten_input_is_what_is_asked_for_shown_and_run(
+async def test_a_rewritten_input_is_requested_shown_and_run(
     shared_server: Server, connect: Connect, project: MakeProject
 ) -> None:
-    rewriting = says(updated_input={"command": "touch rewritten.txt"})
+    rewriting = answering(updated_input={"command": "touch rewritten.txt"})
     path = project("rewrite", **hooks(rewriting))
     seat = await take_seat(connect(shared_server), path)
     session = await seat.workspace.session()
 
     await seat.workspace.prompt(session, bash("touch original.txt"))
-    request = await asked(seat, session)
+    request = await permission_request(seat, session)
     assert request["params"]["command"] == "touch rewritten.txt"
     await seat.workspace.grant(request)
     await seat.stream.run_complete(session)
@@ -78,10 +86,10 @@ async def test_a_rewritten_input_is_what_is_asked_for_shown_and_run(
     assert json.loads(made["input"])["command"] == "touch rewritten.txt"
 
 
-async def test_what_a_hook_adds_is_told_to_the_model(
+async def test_context_that_a_hook_adds_reaches_the_model(
     shared_server: Server, connect: Connect, project: MakeProject
 ) -> None:
-    path = project("context", **hooks(says(decision="allow", context="mind the gap")))
+    path = project("context", **hooks(answering(decision="allow", context="mind the gap")))
     seat = await take_seat(connect(shared_server), path)
     session = await seat.workspace.session()
 
@@ -90,7 +98,7 @@ async def test_what_a_hook_adds_is_told_to_the_model(
     assert result["content"].endswith("mind the gap")
 
 
-async def test_a_hook_that_hangs_is_killed_and_has_no_say(
+async def test_a_hook_that_hangs_is_killed_and_ignored(
     shared_server: Server, connect: Connect, project: MakeProject
 ) -> None:
     path = project("hang", **hooks("sleep 600", timeout=1))
@@ -120,19 +128,19 @@ async def test_a_cancel_reaches_a_turn_that_waits_for_its_hook(
     assert not (path / "made.txt").exists()
 
 
-async def test_a_hook_is_asked_once_though_the_run_was_parked(
+async def test_a_hook_runs_once_though_the_run_was_parked(
     shared_server: Server, connect: Connect, project: MakeProject, tmp_path: Path
 ) -> None:
     count = tmp_path / "count"
-    path = project("once", **hooks(f"echo asked >> {count}"))
+    path = project("once", **hooks(f"echo permission_request >> {count}"))
     seat = await take_seat(connect(shared_server), path)
     session = await seat.workspace.session()
     await seat.workspace.prompt(session, bash("touch made.txt"))
-    await seat.workspace.grant(await asked(seat, session))
+    await seat.workspace.grant(await permission_request(seat, session))
     await seat.stream.run_complete(session)
 
     assert (path / "made.txt").exists()
-    assert count.read_text().splitlines() == ["asked"]
+    assert count.read_text().splitlines() == ["permission_request"]
     assert results(await seat.workspace.messages(session))[0]["is_error"] is False
 
 
@@ -150,9 +158,9 @@ async def test_a_hook_sees_the_call_and_none_of_the_servers_secrets(
 
     await run_call(seat, session, bash("echo hello"))
 
-    told = json.loads(seen.read_text())
-    assert told["tool_name"] == "bash"
-    assert told["tool_input"]["command"] == "echo hello"
-    assert told["session_id"] == session
+    seen_input = json.loads(seen.read_text())
+    assert seen_input["tool_name"] == "bash"
+    assert seen_input["tool_input"]["command"] == "echo hello"
+    assert seen_input["session_id"] == session
     assert "CRUSH_TOOL_NAME=bash" in env.read_text()
     assert "DATABASE_URL" not in env.read_text()

@@ -9,7 +9,7 @@ from urllib.parse import quote
 import pytest
 from aiohttp import web
 
-from tests.acceptance.calling import asked, results
+from tests.acceptance.calling import permission_request, results
 from tests.acceptance.conversation import SHORT, roles_and_finishes, take_seat
 from tests.acceptance.harness.client import Client
 from tests.acceptance.harness.project import configuration, make_project
@@ -73,7 +73,7 @@ async def caller() -> AsyncIterator[Caller]:
 @pytest.mark.parametrize(
     "call_id", ["x" * 190, "x" * 5000, "é" * 163, "a\0b", "a/b?c#d $$e"], ids=lambda i: repr(i[:6])
 )
-async def test_calls_with_any_ids_are_carried_out_and_found_again(
+async def test_calls_with_any_ids_run_and_are_found_again(
     shared_server: Server, connect: Connect, caller: Caller, tmp_path: Path, call_id: str
 ) -> None:
     project = make_project(tmp_path / "project", caller.url)
@@ -85,7 +85,7 @@ async def test_calls_with_any_ids_are_carried_out_and_found_again(
     batch = await seat.stream.wait_for(lambda e: e.type == "question_batch_request")
     answer = {"request_id": batch.payload["questions"][0]["id"], "yes": True}
     assert await seat.workspace.answer_questions(batch.payload["id"], [answer])
-    await seat.workspace.grant(await asked(seat, session))
+    await seat.workspace.grant(await permission_request(seat, session))
 
     assert "error" not in await seat.stream.run_complete(session)
     messages = await seat.workspace.messages(session)
@@ -102,7 +102,7 @@ async def test_calls_with_any_ids_are_carried_out_and_found_again(
     assert await seat.workspace.messages(quote(child, safe=""))
 
 
-async def test_a_model_s_name_that_no_column_takes_is_told_and_not_used(
+async def test_a_model_name_that_no_column_can_store_is_reported_and_not_used(
     shared_server: Server, connect: Connect, caller: Caller, tmp_path: Path
 ) -> None:
     settings = configuration(caller.url)

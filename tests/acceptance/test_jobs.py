@@ -46,7 +46,7 @@ async def output_of(seat: Seat, session: str, shell_id: str, **more: Any) -> dic
     return await run_call(seat, session, call("job_output", shell_id=shell_id, **more))
 
 
-async def test_a_job_runs_on_behind_its_call_and_is_read_waited_for_and_ended(seat: Seat) -> None:
+async def test_a_job_outlives_its_call_and_can_be_read_awaited_and_ended(seat: Seat) -> None:
     path = seat.workspace.path
     session = await seat.workspace.session()
     result = await run_call(seat, session, background(f"echo first; {GO}; echo second; exit 3"))
@@ -85,7 +85,7 @@ async def test_a_job_runs_on_behind_its_call_and_is_read_waited_for_and_ended(se
     assert waited["content"] == "Status: ended with exit code 3\n\nfirst\nsecond"
     assert metadata_of(waited)["done"] is True
     killed = await run_call(seat, session, call("job_kill", shell_id=shell_id))
-    assert (killed["is_error"], "had ended before" in killed["content"]) == (False, True)
+    assert (killed["is_error"], "had already ended" in killed["content"]) == (False, True)
     # Another session of the workspace knows it; another workspace does not, nor is one made up.
     other = await seat.workspace.session()
     assert (await output_of(seat, other, shell_id))["content"] == waited["content"]
@@ -96,7 +96,7 @@ async def test_a_job_runs_on_behind_its_call_and_is_read_waited_for_and_ended(se
 
 
 @linux_only
-async def test_a_job_is_ended_with_all_it_started(seat: Seat) -> None:
+async def test_a_job_ends_with_all_its_processes(seat: Seat) -> None:
     session = await seat.workspace.session()
     shell_id = await begin(seat, session, f"trap '' TERM INT HUP; echo begun; {STAY}")
     await eventually(lambda: len(processes(seat)) >= 3, "it runs")
@@ -109,7 +109,7 @@ async def test_a_job_is_ended_with_all_it_started(seat: Seat) -> None:
     assert shown["content"] == "Status: killed\n\nbegun"
 
 
-async def test_what_fails_at_once_is_told_at_once(seat: Seat) -> None:
+async def test_a_job_that_fails_at_once_is_reported_at_once(seat: Seat) -> None:
     session = await seat.workspace.session()
     for _ in range(20):  # at once is half a second, which a busy machine may not keep
         result = await run_call(seat, session, background("echo broken; exit 7"))
@@ -126,8 +126,8 @@ async def test_a_command_that_takes_long_moves_to_the_background(seat: Seat) -> 
     session = await seat.workspace.session()
     command = f"echo first; {GO}; echo second"
     for seconds in (1, 4, 16):  # a busy machine takes a while to start a shell
-        asked = call("bash", command=command, description="test", auto_background_after=seconds)
-        metadata = metadata_of(await run_call(seat, session, asked))
+        prompt = call("bash", command=command, description="test", auto_background_after=seconds)
+        metadata = metadata_of(await run_call(seat, session, prompt))
         if metadata["output"]:
             break
     assert (metadata["background"], metadata["output"]) == (True, "first")
@@ -148,7 +148,7 @@ async def test_a_command_that_takes_long_moves_to_the_background(seat: Seat) -> 
 
 
 @linux_only
-async def test_a_cancel_ends_what_is_in_front_and_leaves_the_background(seat: Seat) -> None:
+async def test_a_cancel_ends_the_foreground_command_and_keeps_background_jobs(seat: Seat) -> None:
     session = await seat.workspace.session()
     shell_id = await begin(seat, session, f"{GO}; echo done")
     behind = len(processes(seat))
@@ -180,9 +180,7 @@ async def test_jobs_end_with_their_workspace(seat: Seat) -> None:
     assert shown["content"] == "Status: killed\n\nbegun"
 
 
-async def test_there_are_only_so_many_and_they_print_only_so_much(
-    seat: Seat, shared_server: Server
-) -> None:
+async def test_their_number_and_their_output_are_bounded(seat: Seat, shared_server: Server) -> None:
     log = LogWatch(shared_server)
     session = await seat.workspace.session()
     flood = await begin(seat, session, "echo top; seq 300000; echo bottom; sleep 987")
@@ -239,7 +237,7 @@ async def test_clients_see_what_a_tool_prints_while_it_runs(seat: Seat) -> None:
 
 @linux_only
 @pytest.mark.parametrize("how", ["SIGTERM", "SIGKILL"])
-async def test_no_job_outlives_its_server_and_the_next_one_tells_what_became_of_it(
+async def test_no_job_outlives_its_server_and_the_next_server_reports_its_end(
     make_a_server: MakeServer, shape: Shape, connect: Connect, project: MakeProject, how: str
 ) -> None:
     server = make_a_server(shape, env={"CRUSH_SERVER_DETACH_GRACE": "60"})
@@ -262,9 +260,9 @@ async def test_no_job_outlives_its_server_and_the_next_one_tells_what_became_of_
         return str((await output_of(again, session, shell_id))["content"])
 
     async with asyncio.timeout(60):
-        while not (told := await content()).startswith(f"Status: {status}"):
+        while not (content_now := await content()).startswith(f"Status: {status}"):
             await asyncio.sleep(0.1)
-    assert told.endswith("begun")
+    assert content_now.endswith("begun")
     shown = await output_of(again, session, shell_id, wait=True)
     assert metadata_of(shown)["done"] is True
 

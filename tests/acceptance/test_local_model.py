@@ -51,11 +51,11 @@ async def ask(seat: Seat, text: str) -> tuple[str, dict[str, Any]]:
     return session, await seat.stream.run_complete(session, f"{session} {start}", 240)
 
 
-@pytest.mark.parametrize(("told", "works"), [("1", "local"), ("0", "offline")])
-async def test_it_works_where_nothing_else_is_configured_if_the_server_was_started_for_it(
-    make_a_server: Callable[..., Server], connect: Connect, tmp_path: Path, told: str, works: str
+@pytest.mark.parametrize(("setting", "works"), [("1", "local"), ("0", "offline")])
+async def test_it_serves_unconfigured_workspaces_when_the_server_was_started_for_it(
+    make_a_server: Callable[..., Server], connect: Connect, tmp_path: Path, setting: str, works: str
 ) -> None:
-    server = make_a_server(Shape.EMBEDDED, env={"CRUSH_LOCAL_MODEL": told})
+    server = make_a_server(Shape.EMBEDDED, env={"CRUSH_LOCAL_MODEL": setting})
     server.start()
     (tmp_path / "bare").mkdir()
     workspace = await connect(server).workspace(tmp_path / "bare")
@@ -78,13 +78,13 @@ async def test_it_answers_a_prompt_word_by_word(
     assert [message["role"] for message in messages] == ["user", "assistant"]
     assert messages[1]["provider"] == "local"
     assert len(text_of(messages[1]).split()) > 5
-    held = await seat.workspace.get_session(session)
-    assert held["prompt_tokens"] > 0
-    assert held["completion_tokens"] > 0
-    assert held["cost"] == 0
+    session_row = await seat.workspace.get_session(session)
+    assert session_row["prompt_tokens"] > 0
+    assert session_row["completion_tokens"] > 0
+    assert session_row["cost"] == 0
 
 
-async def test_it_calls_a_tool_within_its_schema_and_goes_on_with_the_result(
+async def test_it_calls_a_tool_within_its_schema_and_continues_with_the_result(
     shared_server: Server, connect: Connect, folder: Path
 ) -> None:
     seat = await take_seat(connect(shared_server), folder)
@@ -122,7 +122,7 @@ async def test_a_cancel_in_the_middle_stops_it(
 
 
 @pytest.mark.parametrize("words", [0, 3])
-async def test_a_server_stops_in_order_while_it_thinks(
+async def test_a_server_stops_in_order_while_the_model_computes(
     make_a_server: Callable[..., Server], connect: Connect, folder: Path, words: int
 ) -> None:
     server = make_a_server(Shape.EMBEDDED)

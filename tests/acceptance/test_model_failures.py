@@ -20,7 +20,7 @@ from tests.acceptance.harness.native import NativeSocket, NativeSse
 from tests.acceptance.harness.ports import free_port
 from tests.acceptance.harness.project import configuration
 from tests.acceptance.harness.shapes import Server
-from tests.acceptance.transcripts import asked, times_asked
+from tests.acceptance.transcripts import request_times, requests_sent
 
 Connect = Callable[[Server], Client]
 MakeProject = Callable[..., Path]
@@ -33,7 +33,7 @@ def words(count: int) -> str:
 
 
 @pytest.mark.parametrize("status", [429, 503])
-async def test_it_waits_as_long_as_the_provider_asks_and_then_succeeds(
+async def test_it_waits_for_the_providers_retry_after_and_then_succeeds(
     shared_server: Server,
     connect: Connect,
     project: MakeProject,
@@ -46,13 +46,13 @@ async def test_it_waits_as_long_as_the_provider_asks_and_then_succeeds(
     await seat.workspace.prompt(session, f"{mark} {script}", "one")
     complete = await seat.stream.run_complete(session, "one")
     assert complete["text"] == words(5)
-    first, second = times_asked(model, mark)
+    first, second = request_times(model, mark)
     assert second - first >= 2
     assert seat.stream.errors() == []
     assert roles_and_finishes(await seat.workspace.messages(session)) == ENDED_PAIR
 
 
-async def test_it_asks_again_after_failures_of_the_provider(
+async def test_it_retries_after_failures_of_the_provider(
     shared_server: Server, connect: Connect, project: MakeProject, model: ScriptedModel
 ) -> None:
     seat = await take_seat(connect(shared_server), project())
@@ -61,12 +61,12 @@ async def test_it_asks_again_after_failures_of_the_provider(
     complete = await seat.stream.run_complete(session, "one")
     assert complete["text"] == words(5)
     assert "error" not in complete
-    assert len(asked(model, mark)) == 3
+    assert len(requests_sent(model, mark)) == 3
     assert seat.stream.errors() == []
     assert roles_and_finishes(await seat.workspace.messages(session)) == ENDED_PAIR
 
 
-async def test_a_retry_is_shown_everywhere_while_it_waits(
+async def test_a_waiting_retry_is_shown_to_every_client(
     shared_server: Server, connect: Connect, project: MakeProject
 ) -> None:
     client = connect(shared_server)
@@ -77,15 +77,15 @@ async def test_a_retry_is_shown_everywhere_while_it_waits(
     native = (await feed.wait_for(lambda e: e.type == "message.restarted")).body["data"]["retry"]
     assert (native["attempt"], native["attempts"]) == (2, 6)
     assert 100 <= native["delay_seconds"] <= 101
-    assert "slow down" in native["reason"]
-    told = await seat.stream.wait_for(lambda e: e.type == "agent_event")
-    assert (told.payload["type"], told.payload["retry"]) == ("retry", native)
+    assert "limits the rate" in native["reason"]
+    event = await seat.stream.wait_for(lambda e: e.type == "agent_event")
+    assert (event.payload["type"], event.payload["retry"]) == ("retry", native)
     await feed.close()
     await seat.workspace.cancel(session)
     await seat.stream.run_complete(session, "one")
 
 
-async def test_a_reply_that_broke_off_begins_anew_and_is_never_doubled(
+async def test_an_interrupted_reply_is_retried_and_never_doubled(
     shared_server: Server, connect: Connect, project: MakeProject, model: ScriptedModel
 ) -> None:
     client = connect(shared_server)
@@ -103,7 +103,7 @@ async def test_a_reply_that_broke_off_begins_anew_and_is_never_doubled(
     assert text_of(reply) == words(80)
     assert [part["type"] for part in reply["parts"]] == ["reasoning", "text", "finish"]
     assert reply["parts"][0]["data"]["thinking"] == "think0 think1 think2 "
-    assert len(asked(model, mark)) == 3
+    assert len(requests_sent(model, mark)) == 3
     # On this wire each event has the whole message: begun anew, it becomes shorter.
     shown = [e.text for e in seat.stream.of("message", session) if e.payload["role"] == "assistant"]
     assert all(words(80).startswith(text) for text in shown), shown
@@ -128,14 +128,14 @@ async def test_a_reply_that_broke_off_begins_anew_and_is_never_doubled(
 
 PERMANENT = {
     "a wrong key": ("[[status=401]]", "refused the API key"),
-    "an unknown model": ("[[status=404]]", "does not know the model 'fake-large'"),
+    "an unknown model": ("[[status=404]]", "has no model 'fake-large'"),
     "a refused request": ("[[status=400]]", "bad request"),
-    "a wait too long": ("[[status=429 retry_after=3600]]", "slow down"),
+    "a wait too long": ("[[status=429 retry_after=3600]]", "limits the rate"),
 }
 
 
 @pytest.mark.parametrize("kind", PERMANENT)
-async def test_what_cannot_be_helped_is_told_once_to_every_client(
+async def test_a_permanent_error_is_reported_once_to_every_client(
     shared_server: Server, connect: Connect, project: MakeProject, model: ScriptedModel, kind: str
 ) -> None:
     script, sentence = PERMANENT[kind]
@@ -150,10 +150,10 @@ async def test_what_cannot_be_helped_is_told_once_to_every_client(
         assert sentence in complete["error"]
         assert complete["message_id"] == messages[-1]["id"]
         assert "cancelled" not in complete
-        (told,) = [e.payload for e in stream.of("agent_event") if e.payload["type"] == "error"]
-        assert told["error"] == complete["error"]
-        assert told["session_id"] == session
-        assert told["run_id"] == "one"
+        (error,) = [e.payload for e in stream.of("agent_event") if e.payload["type"] == "error"]
+        assert error["error"] == complete["error"]
+        assert error["session_id"] == session
+        assert error["run_id"] == "one"
         assert [e for e in stream.of("agent_event") if e.payload["type"] == "agent_finished"] == []
     assert roles_and_finishes(messages) == [("user", "stop"), ("assistant", "error")]
     finish = messages[-1]["parts"][-1]["data"]
@@ -163,7 +163,7 @@ async def test_what_cannot_be_helped_is_told_once_to_every_client(
     assert finish["message"].rstrip(".") in complete["error"]
     assert complete["error"].endswith(finish["details"])
     assert "sk-fake" not in str(seat.stream.events)
-    assert len(asked(model, mark)) == 1
+    assert len(requests_sent(model, mark)) == 1
     assert (await seat.workspace.get_session(session))["is_busy"] is False
     # The session is usable afterwards, and its history is one that models accept.
     await seat.workspace.prompt(session, "after [[n=5 times=0]]", "two")
@@ -171,7 +171,7 @@ async def test_what_cannot_be_helped_is_told_once_to_every_client(
     assert len(seat.stream.errors()) == 2  # the event and the end of the first run
 
 
-async def test_a_cancel_ends_the_pause_before_the_next_try(
+async def test_a_cancel_ends_the_pause_before_a_retry(
     shared_server: Server, connect: Connect, project: MakeProject, model: ScriptedModel
 ) -> None:
     client = connect(shared_server)
@@ -184,13 +184,13 @@ async def test_a_cancel_ends_the_pause_before_the_next_try(
     complete = await seat.stream.run_complete(session, "one")
     assert complete["cancelled"] is True
     assert "error" not in complete
-    assert len(asked(model, mark)) == 1
+    assert len(requests_sent(model, mark)) == 1
     assert seat.stream.errors() == []
     assert roles_and_finishes(await seat.workspace.messages(session)) == CANCELLED_PAIR
     await feed.close()
 
 
-async def test_a_provider_that_is_not_there_is_named_after_some_tries(
+async def test_an_unreachable_provider_is_named_after_some_retries(
     shared_server: Server, connect: Connect, project: MakeProject, model: ScriptedModel
 ) -> None:
     wrong = configuration(f"http://127.0.0.1:{free_port()}/v1")
@@ -208,7 +208,7 @@ async def test_a_provider_that_is_not_there_is_named_after_some_tries(
 
 
 @pytest.mark.parametrize("broken", ["an unknown provider", "an unset variable", "a broken file"])
-async def test_a_choice_that_cannot_be_used_fails_with_the_reason_until_it_is_corrected(
+async def test_an_unusable_model_choice_fails_with_the_reason_until_it_is_corrected(
     shared_server: Server, connect: Connect, project: MakeProject, model: ScriptedModel, broken: str
 ) -> None:
     mark, wrong = uuid.uuid4().hex, configuration(model.base_url)
@@ -230,27 +230,27 @@ async def test_a_choice_that_cannot_be_used_fails_with_the_reason_until_it_is_co
     }
     assert reasons[broken] in complete["error"]
     assert "text" not in complete
-    assert asked(model, mark) == []  # never another provider than the one that was chosen
+    assert requests_sent(model, mark) == []  # never another provider than the one that was chosen
     seat.workspace.configure(configuration(model.base_url))
     await seat.workspace.prompt(session, f"{mark} {SHORT}", "two")
     assert (await seat.stream.run_complete(session, "two"))["text"] == words(5)
 
 
 @pytest.mark.server_env(CRUSH_MODEL_SILENCE="3")
-@pytest.mark.parametrize("silence", ["silent", "hang", "stall=2"])
-async def test_a_silent_provider_is_given_up_and_asked_again(
+@pytest.mark.parametrize("silent_phase", ["silent", "hang", "stall=2"])
+async def test_a_request_to_a_silent_provider_times_out_and_is_retried(
     embedded_server: Server,
     connect: Connect,
     project: MakeProject,
     model: ScriptedModel,
-    silence: str,
+    silent_phase: str,
 ) -> None:
     seat = await take_seat(connect(embedded_server), project())
     session, mark = await seat.workspace.session(), uuid.uuid4().hex
-    await seat.workspace.prompt(session, f"{mark} [[{silence} times=1 n=5]]", "one")
+    await seat.workspace.prompt(session, f"{mark} [[{silent_phase} times=1 n=5]]", "one")
     complete = await seat.stream.run_complete(session, "one")
     assert complete["text"] == words(5)
-    first, second = times_asked(model, mark)
+    first, second = request_times(model, mark)
     assert second - first >= 3
     assert [e["ended"] for e in model.served(mark) if not e["title"]] == ["aborted", "done"]
     assert seat.stream.errors() == []

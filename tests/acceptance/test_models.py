@@ -12,7 +12,7 @@ from tests.acceptance.harness.model import ScriptedModel
 from tests.acceptance.harness.native import NativeSse
 from tests.acceptance.harness.project import configuration
 from tests.acceptance.harness.shapes import Server
-from tests.acceptance.transcripts import asked, headers_sent, roles, tool_answers
+from tests.acceptance.transcripts import headers_sent, requests_sent, roles, tool_answers
 
 Connect = Callable[[Server], Client]
 MakeProject = Callable[..., Path]
@@ -81,7 +81,7 @@ async def test_the_calls_of_one_reply_each_get_their_result(
     assert "view" in by_name["nosuch"]["content"]  # it says what there is
     assert not any(by_name[name]["is_error"] for name in ("view", "ls", "grep"))
     # The model gets them in the order of its calls, whichever ended first.
-    body = asked(model, mark)[-1]
+    body = requests_sent(model, mark)[-1]
     assert roles(body) == ["user", "assistant", "tool", "tool", "tool", "tool"]
     ids = [m["tool_call_id"] for m in body["messages"] if m["role"] == "tool"]
     assert ids == [call["id"] for call in made]
@@ -89,7 +89,7 @@ async def test_the_calls_of_one_reply_each_get_their_result(
     assert messages[-1]["role"] == "assistant"
 
 
-async def test_broken_arguments_go_back_to_the_model(
+async def test_broken_arguments_are_reported_to_the_model(
     shared_server: Server, connect: Connect, project: MakeProject, model: ScriptedModel
 ) -> None:
     seat = await take_seat(connect(shared_server), project())
@@ -102,7 +102,7 @@ async def test_broken_arguments_go_back_to_the_model(
     (result,) = parts_of(messages[2], "tool_result")
     assert result["is_error"] is True
     assert "JSON" in result["content"]
-    body = asked(model, mark)[-1]
+    body = requests_sent(model, mark)[-1]
     assert tool_answers(body) == [result["content"]]
     # What a provider is sent back must be JSON, whatever the model wrote.
     (call,) = body["messages"][-2]["tool_calls"]
@@ -110,7 +110,7 @@ async def test_broken_arguments_go_back_to_the_model(
     assert seat.stream.of("permission_request") == []
 
 
-async def test_wrong_arguments_go_back_with_the_field_that_is_wrong(
+async def test_wrong_arguments_are_reported_with_the_wrong_field(
     shared_server: Server, connect: Connect, project: MakeProject, model: ScriptedModel
 ) -> None:
     seat = await take_seat(connect(shared_server), project())
@@ -134,7 +134,7 @@ async def test_calls_that_repeat_without_progress_end_the_turn(
     assert "error" not in complete
     assert "cancelled" not in complete
     messages = await seat.workspace.messages(session)
-    assert 3 <= len(asked(model, mark)) <= 10
+    assert 3 <= len(requests_sent(model, mark)) <= 10
     assert messages[-1]["role"] == "tool"  # every call has its result
     replies = [m for m in messages if m["role"] == "assistant"]
     assert [m["role"] for m in messages[1:]] == ["assistant", "tool"] * len(replies)
@@ -147,7 +147,7 @@ async def test_calls_that_repeat_without_progress_end_the_turn(
     assert len((await seat.stream.run_complete(session, "two"))["text"].split()) == 5
 
 
-async def test_many_rounds_that_make_progress_go_on(
+async def test_many_rounds_that_make_progress_continue(
     shared_server: Server, connect: Connect, project: MakeProject
 ) -> None:
     path = project()
@@ -163,7 +163,7 @@ async def test_many_rounds_that_make_progress_go_on(
 # --- ends
 
 
-async def test_a_reply_that_is_cut_by_its_limit_says_so(
+async def test_a_reply_that_reaches_its_limit_is_marked(
     shared_server: Server, connect: Connect, project: MakeProject, model: ScriptedModel
 ) -> None:
     seat = await take_seat(connect(shared_server), project())
@@ -174,7 +174,7 @@ async def test_a_reply_that_is_cut_by_its_limit_says_so(
     assert complete["text"] == "word0 word1 word2 "
     messages = await seat.workspace.messages(session)
     assert roles_and_finishes(messages) == [("user", "stop"), ("assistant", "max_tokens")]
-    assert asked(model, mark)[0]["max_tokens"] == 4096
+    assert requests_sent(model, mark)[0]["max_tokens"] == 4096
     await seat.workspace.prompt(session, "[[n=2 finish=content_filter]]", "two")
     await seat.stream.run_complete(session, "two")
     last = (await seat.workspace.messages(session))[-1:]
@@ -198,13 +198,13 @@ async def test_a_changed_configuration_is_used_by_the_next_prompt(
         seat.workspace.configure(changed)
         await seat.workspace.prompt(session, f"{mark} {SHORT}", f"run-{number}")
         await seat.stream.run_complete(session, f"run-{number}")
-    used = [(body["model"], body["max_tokens"]) for body in asked(model, mark)]
+    used = [(body["model"], body["max_tokens"]) for body in requests_sent(model, mark)]
     assert used == [(("fake-large", "fake-small")[number % 2], 100 + number) for number in range(6)]
     replies = [m["model"] for m in await seat.workspace.messages(session)][1::2]
     assert replies == ["fake-large", "fake-small"] * 3
 
 
-async def test_a_key_of_the_workspaces_environment_reaches_the_model_and_nobody_else(
+async def test_a_key_of_the_workspaces_environment_reaches_only_the_model(
     server: Server, connect: Connect, project: MakeProject, model: ScriptedModel
 ) -> None:
     secret = f"sk-{uuid.uuid4().hex}"
@@ -273,7 +273,7 @@ async def test_the_messages_dialect_carries_a_whole_turn(
     (headers, _) = headers_sent(model, mark)
     assert headers["x-api-key"] == "sk-fake"
     assert "Authorization" not in headers
-    second = asked(model, mark)[1]["messages"]
+    second = requests_sent(model, mark)[1]["messages"]
     assert [message["role"] for message in second] == ["user", "assistant", "user"]
     thinking = [b for b in second[1]["content"] if b["type"] == "thinking"]
     assert [(b["thinking"], b["signature"]) for b in thinking] == [
@@ -284,10 +284,10 @@ async def test_the_messages_dialect_carries_a_whole_turn(
     assert use["input"] == {"file_path": "a.txt"}
     assert result["tool_use_id"] == use["id"]
     assert "alpha" in json.dumps(result["content"])
-    told = await seat.stream.wait_for(
+    event = await seat.stream.wait_for(
         lambda e: e.type == "session" and e.payload["completion_tokens"] == 10
     )
-    assert told.payload["prompt_tokens"] == 150
+    assert event.payload["prompt_tokens"] == 150
     # Its failures are met and told like the other dialect's.
     await seat.workspace.prompt(session, "[[cut=2 times=1 n=4]]", "two")
     complete = await seat.stream.run_complete(session, "two")

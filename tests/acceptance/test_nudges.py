@@ -13,7 +13,7 @@ from tests.acceptance.harness.shapes import Server
 # Whoever misses a nudge waits longer than any limit of this test.
 @pytest.mark.server_env(CRUSH_POLL="3000", CRUSH_LEASE="30000")
 @pytest.mark.server_workers(2)
-async def test_a_worker_hears_of_prompts_and_cancels_without_looking(
+async def test_a_worker_is_notified_of_prompts_and_cancels_without_polling(
     server: Server, connect: Callable[[Server], Client], project: Callable[..., Path]
 ) -> None:
     seat = await take_seat(connect(server), project())

@@ -52,7 +52,7 @@ async def ask_and_answer(
     return session, complete, question.payload
 
 
-async def test_an_interactive_client_finds_itself_configured(
+async def test_an_interactive_client_finds_the_configuration_complete(
     shared_server: Server, connect: Connect, folder: Path
 ) -> None:
     workspace = await connect(shared_server).workspace(folder)
@@ -69,7 +69,7 @@ async def test_an_interactive_client_finds_itself_configured(
     assert agent["model_cfg"]["provider"] == large["provider"]
 
 
-async def test_it_says_what_it_is_and_how_to_configure_another(
+async def test_it_introduces_itself_and_explains_how_to_configure_another(
     shared_server: Server, connect: Connect, folder: Path
 ) -> None:
     seat = await take_seat(connect(shared_server), folder)
@@ -107,7 +107,7 @@ async def test_it_says_what_it_is_and_how_to_configure_another(
         ("find files named *.py", "glob", "one.py"),
     ],
 )
-async def test_it_looks_with_the_real_tools_and_asks_nobody(
+async def test_it_reads_with_the_real_tools_and_needs_no_permission(
     shared_server: Server, connect: Connect, folder: Path, text: str, tool: str, found: str
 ) -> None:
     seat = await take_seat(connect(shared_server), folder)

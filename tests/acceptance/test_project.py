@@ -56,7 +56,7 @@ async def test_a_context_file_says_that_it_is_done(open_project: Open, name: str
     assert not await needed(workspace)
 
 
-async def test_the_file_that_the_prompt_writes_counts_too(open_project: Open) -> None:
+async def test_the_configured_context_file_ends_the_need_to_initialize(open_project: Open) -> None:
     workspace = await open_project(options={"initialize_as": "NOTES.md"})
     prompt = (await workspace.call("GET", "/project/init-prompt"))["prompt"]
     assert "`NOTES.md`" in prompt
@@ -72,7 +72,7 @@ async def test_an_empty_folder_has_nothing_to_describe(open_project: Open) -> No
     assert not await needed(workspace)
 
 
-async def test_a_data_directory_that_cannot_be_written_is_told(open_project: Open) -> None:
+async def test_an_unwritable_data_directory_is_reported(open_project: Open) -> None:
     workspace = await open_project()
     data_dir = Path(workspace.answer["data_dir"])
     shutil.rmtree(data_dir, ignore_errors=True)

@@ -14,7 +14,7 @@ from tests.acceptance.harness.http import UnexpectedStatus
 from tests.acceptance.harness.model import ScriptedModel
 from tests.acceptance.harness.native import NativeSse
 from tests.acceptance.harness.shapes import Server, Shape
-from tests.acceptance.transcripts import asked, said_by_user
+from tests.acceptance.transcripts import requests_sent, user_texts
 
 Connect = Callable[[Server], Client]
 MakeProject = Callable[..., Path]
@@ -85,7 +85,7 @@ async def test_the_same_run_id_is_the_same_run(
     completes = [e.payload["run_id"] for e in seat.stream.of("run_complete", session)]
     assert completes == ["same", "after"]
     assert roles_and_finishes(await seat.workspace.messages(session)) == ENDED_PAIR * 2
-    assert len(asked(model, mark)) == 1
+    assert len(requests_sent(model, mark)) == 1
 
 
 async def test_the_same_run_id_with_another_body_is_refused(
@@ -116,7 +116,7 @@ async def test_the_same_run_id_with_another_body_is_refused(
     assert not (await elsewhere.stream.run_complete(there, "mine")).get("error")
 
 
-async def test_prompts_of_unknown_places_are_not_found(
+async def test_prompts_of_unknown_workspaces_and_sessions_are_not_found(
     shared_server: Server, connect: Connect, project: MakeProject
 ) -> None:
     client = connect(shared_server)
@@ -215,7 +215,7 @@ async def test_clearing_touches_neither_the_running_prompt_nor_an_idle_session(
 
 
 @pytest.mark.server_env(CRUSH_MAX_RUNS="1")
-async def test_a_prompt_that_waits_for_a_worker_alone_is_not_queued_and_not_cleared(
+async def test_a_prompt_that_waits_only_for_a_worker_is_not_queued_and_not_cleared(
     server: Server, connect: Connect, project: MakeProject, model: ScriptedModel
 ) -> None:
     """It is the next turn of its session: nothing of its session is before it."""
@@ -291,7 +291,7 @@ async def test_three_workers_run_each_prompt_once_and_each_session_in_order(
         ]
         assert (await seat.workspace.get_session(session))["is_busy"] is False
     await feed.close()
-    newest = Counter(said_by_user(body)[-1].split("[")[0] for body in asked(model, mark))
+    newest = Counter(user_texts(body)[-1].split("[")[0] for body in requests_sent(model, mark))
     assert newest == Counter(
         f"{mark} {session} {place} " for session in sessions for place in range(3)
     )

@@ -56,9 +56,9 @@ async def talk(client: Client, folder: Path) -> tuple[list[dict[str, Any]], dict
     complete = await seat.stream.run_complete(session, "r1", 60)
     assert "error" not in complete
     messages = await seat.workspace.messages(session)
-    held = await seat.workspace.get_session(session)
+    session_row = await seat.workspace.get_session(session)
     await seat.workspace.release()
-    return messages, held
+    return messages, session_row
 
 
 async def test_a_conversation_with_a_tool_and_reasoning(
@@ -67,17 +67,19 @@ async def test_a_conversation_with_a_tool_and_reasoning(
     client = connect(shared_server)
     for subject in SUBJECTS:
         provider.answers = [subject.recorded("reasoning"), subject.recorded("words")]
-        provider.asked.clear()
-        messages, held = await talk(client, configured(tmp_path / subject.id, subject, provider))
+        provider.requests.clear()
+        messages, session_row = await talk(
+            client, configured(tmp_path / subject.id, subject, provider)
+        )
         assert [message["role"] for message in messages] == [
             *("user", "assistant", "tool", "assistant"),
         ], subject.id
-        thought, said = subject.expected("reasoning"), subject.expected("words")
+        thought, words = subject.expected("reasoning"), subject.expected("words")
         (reasoning,) = [part for part in messages[1]["parts"] if part["type"] == "reasoning"][:1]
         assert reasoning["data"]["thinking"] == thought["thinking"]
-        assert text_of(messages[3]) == said["text"]
-        spent = float(thought["cost"]) + float(said["cost"])
-        assert held["cost"] == pytest.approx(spent, rel=1e-12), subject.id
+        assert text_of(messages[3]) == words["text"]
+        spent = float(thought["cost"]) + float(words["cost"])
+        assert session_row["cost"] == pytest.approx(spent, rel=1e-12), subject.id
         # What the provider wants back of its reasoning came with the tool's result.
-        assert len(provider.asked) == 2
-        assert (kept := thought.get("kept", "")) in provider.asked[1].raw.decode(), kept
+        assert len(provider.requests) == 2
+        assert (kept := thought.get("kept", "")) in provider.requests[1].raw.decode(), kept

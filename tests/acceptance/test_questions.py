@@ -43,7 +43,7 @@ async def result_of(seat: Seat, session: str) -> dict[str, Any]:
     return results(await seat.workspace.messages(session))[-1]
 
 
-async def test_all_four_types_are_asked_in_one_batch_and_answered(
+async def test_questions_of_all_four_types_are_sent_in_one_batch_and_answered(
     shared_server: Server, connect: Connect, project: MakeProject
 ) -> None:
     seat = await take_seat(connect(shared_server), project("types"))
@@ -82,7 +82,7 @@ async def test_all_four_types_are_asked_in_one_batch_and_answered(
     assert closed.payload == {"batch_id": batch["id"]}
 
 
-async def test_any_client_answers_and_the_first_one_wins(
+async def test_any_client_answers_and_the_first_answer_counts(
     shared_server: Server, connect: Connect, project: MakeProject
 ) -> None:
     path = project("first-wins")
@@ -127,7 +127,7 @@ async def test_a_batch_without_an_id_is_found_by_its_question(
 
 
 @pytest.mark.parametrize("named", [True, False])
-async def test_dismissed_questions_are_told_to_the_model_which_goes_on(
+async def test_dismissed_questions_are_reported_to_the_model_which_continues(
     shared_server: Server, connect: Connect, project: MakeProject, named: bool
 ) -> None:
     seat = await take_seat(connect(shared_server), project(f"dismissed-{named}"))
@@ -240,7 +240,7 @@ async def test_an_answer_that_does_not_fit_is_refused_and_the_questions_stay(
         ([{"type": "yes_no"}], "questions[0].question"),
     ],
 )
-async def test_wrong_arguments_go_back_to_the_model_naming_the_field(
+async def test_wrong_arguments_are_reported_to_the_model_with_the_field(
     shared_server: Server,
     connect: Connect,
     project: MakeProject,

@@ -10,12 +10,15 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+from tests.acceptance.harness.commands import DEFAULT_SIGNALS
 from tests.acceptance.harness.environment import ROOT, server_environment
 from tests.acceptance.harness.ports import free_port
+from tests.acceptance.harness.processes import end_leftovers
 
 # The reader takes a minute before each step, and the default graces are 30 s and 10 s. All three are
 # divided by five: a busy machine must start `python3` and `curl` within the first grace.
@@ -25,6 +28,7 @@ PATIENCE_SECONDS = 60.0
 BLOCK = re.compile(r"^```sh\n# terminal ([AB])\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 COMMAND = re.compile(r"(?:.*(?:\\|&&)\n)*.*\n")
 PROMPT = "READY> "
+CTRL_C = "\x03"
 PAGES = [ROOT / "README.md", ROOT / "docs" / "clients.md"]
 
 
@@ -34,30 +38,32 @@ class Shell:
     def __init__(self, env: dict[str, str], cwd: Path) -> None:
         self.shown = ""
         self._mark = 0
-        self._ours, theirs = pty.openpty()
+        self._terminal, terminal_of_child = pty.openpty()
         self._child = subprocess.Popen(
-            ["bash", "--norc", "--noprofile", "-i"],
+            [sys.executable, "-c", DEFAULT_SIGNALS, "bash", "--norc", "--noprofile", "-i"],
             env={**env, "PS1": PROMPT, "TERM": "dumb"},
             cwd=cwd,
-            stdin=theirs,
-            stdout=theirs,
-            stderr=theirs,
+            stdin=terminal_of_child,
+            stdout=terminal_of_child,
+            stderr=terminal_of_child,
             start_new_session=True,
         )
-        os.close(theirs)
+        os.close(terminal_of_child)
 
     def type(self, keys: str) -> None:
         self._mark = len(self.shown)
-        os.write(self._ours, keys.encode())
+        os.write(self._terminal, keys.encode())
 
     def wait_for(self, pattern: str) -> str:
         """What was shown since the last keys, as soon as the pattern is in it."""
         deadline = time.monotonic() + PATIENCE_SECONDS
         while not re.search(pattern, self.shown[self._mark :]):
             left = deadline - time.monotonic()
-            if left <= 0 or not select.select([self._ours], [], [], left)[0]:
+            if left <= 0 or not select.select([self._terminal], [], [], left)[0]:
                 raise AssertionError(f"{pattern} was not shown, but:\n{self.shown}")
-            self.shown += os.read(self._ours, 65_536).decode(errors="replace").replace("\r\n", "\n")
+            self.shown += (
+                os.read(self._terminal, 65_536).decode(errors="replace").replace("\r\n", "\n")
+            )
         return self.shown[self._mark :]
 
     def run(self, lines: str) -> str:
@@ -68,14 +74,31 @@ class Shell:
             shown += self.wait_for(rf"\n{PROMPT}$")
         return shown
 
+    def interrupt(self) -> None:
+        """Presses Ctrl-C, and waits for the command to end."""
+        self.type(CTRL_C)
+        self.wait_for(rf"{PROMPT}$")
+
+    def close(self) -> None:
+        # bash gives each command a process group of its own. The hangup of the terminal would end
+        # the command too, but not where SIGHUP is ignored, as in tests that `nohup` has started.
+        command = os.tcgetpgrp(self._terminal)  # 0 if the shell has ended
+        for group in {command or self._child.pid, self._child.pid}:
+            with suppress(ProcessLookupError):
+                os.killpg(group, signal.SIGKILL)
+        self._child.wait()
+        os.close(self._terminal)
+
     def __enter__(self) -> "Shell":
-        self.wait_for(PROMPT)
+        try:
+            self.wait_for(PROMPT)
+        except BaseException:
+            self.close()
+            raise
         return self
 
     def __exit__(self, *_: object) -> None:
-        os.killpg(self._child.pid, signal.SIGKILL)
-        self._child.wait()
-        os.close(self._ours)
+        self.close()
 
 
 @pytest.fixture
@@ -101,8 +124,11 @@ def checkout(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def env(tmp_path: Path) -> dict[str, str]:
-    return server_environment(tmp_path / "home", tmp_path / "data", GRACES)
+def env(tmp_path: Path) -> Iterator[dict[str, str]]:
+    """The environment of the shells. After the test, nothing that they started may still run."""
+    data_dir = tmp_path / "data"
+    yield server_environment(tmp_path / "home", data_dir, GRACES)
+    assert end_leftovers(f"CRUSH_DATA_DIR={data_dir}") == []
 
 
 def blocks_of(page: Path, tmp_path: Path, port: int) -> Iterator[tuple[str, str]]:
@@ -142,7 +168,7 @@ def test_the_commands_of_the_readme_work_at_human_speed(
         assert "- manage.py" in b.run(next_step(blocks, "B"))
         assert "Hello, world" in b.run(next_step(blocks, "B")).partition("--wait")[2]
         listed = b.run(next_step(blocks, "B"))
-        assert re.search(r"touch made\.txt` +busy", listed)
+        assert re.search(r"touch made\S+ +busy", listed)  # the title is cut at 80 columns
         assert re.search(r"read greeting\.txt  +\d", listed)
 
         b.type(next_step(blocks, "B"))
@@ -151,6 +177,7 @@ def test_the_commands_of_the_readme_work_at_human_speed(
         b.type("y\n")
         assert "- made.txt" in b.wait_for(rf"\n{PROMPT}$")
         assert next(blocks, None) is None
+        server.interrupt()
         expect_no_errors(server, b)
 
 
@@ -179,6 +206,8 @@ def test_the_conversation_over_http_works_at_human_speed(
         b.wait_for(r'"type":"run.finished"[^$]*"type":"run.finished"')
         assert "greeting.txt\nmade-too.txt\n" in a.run(next_step(blocks, "A"))
         assert next(blocks, None) is None
+        b.interrupt()
+        server.interrupt()
         expect_no_errors(a, b, server)
 
 

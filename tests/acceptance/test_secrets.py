@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from tests.acceptance.calling import asked, bash, results, run_call
+from tests.acceptance.calling import bash, permission_request, results, run_call
 from tests.acceptance.conversation import Seat, take_seat
 from tests.acceptance.harness.client import Client
 from tests.acceptance.harness.model import ScriptedModel
@@ -57,24 +57,24 @@ class Echo:
         self.seen = ""
 
     async def answer(self, request: web.Request) -> web.Response:
-        said = json.dumps(dict(request.headers)) + (await request.read()).decode()
-        self.seen += said
+        text = json.dumps(dict(request.headers)) + (await request.read()).decode()
+        self.seen += text
         key = request.headers.get("Authorization", "")
-        message = f"Incorrect API key provided: {key}. You sent {said}"
+        message = f"Incorrect API key provided: {key}. You sent {text}"
         return web.json_response({"error": {"message": message}}, status=401)
 
 
 @pytest.fixture
 async def echo() -> AsyncIterator[Echo]:
-    told = Echo()
+    echo = Echo()
     app = web.Application(client_max_size=10_000_000)
-    app.router.add_route("*", "/{tail:.*}", told.answer)
+    app.router.add_route("*", "/{tail:.*}", echo.answer)
     runner = web.AppRunner(app, access_log=None)
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", 0)
     await site.start()
-    told.url = f"http://127.0.0.1:{runner.addresses[0][1]}/v1"
-    yield told
+    echo.url = f"http://127.0.0.1:{runner.addresses[0][1]}/v1"
+    yield echo
     await runner.cleanup()
 
 
@@ -190,7 +190,7 @@ async def every_answer(client: Client, seat: Seat, session: str) -> dict[str, by
     return answers
 
 
-async def test_no_secret_of_a_workspace_is_told_to_anybody(
+async def test_no_secret_of_a_workspace_is_revealed(
     secretive: Server, connect: Connect, secret_project: Path, echo: Echo, model: ScriptedModel
 ) -> None:
     client = connect(secretive)
@@ -205,9 +205,9 @@ async def test_no_secret_of_a_workspace_is_told_to_anybody(
     sent = json.dumps([model.request(entry["number"]) for entry in model.served(mark)])
     assert GIVEN["KEY_BY_VARIABLE"] in sent
     assert GIVEN["HEADER_BY_VARIABLE"] in sent
-    # A permission is asked, answered, and a tool run.
+    # A permission is requested and answered, and a tool run.
     await seat.workspace.prompt(session, bash('test -n "$ENV_SECRET" && touch has-it'), "tool")
-    await seat.workspace.grant(await asked(seat, session))
+    await seat.workspace.grant(await permission_request(seat, session))
     await seat.stream.run_complete(session, "tool")
     assert (secret_project / "has-it").exists()
     # A provider refuses, and says the key and all headers back.
@@ -238,10 +238,10 @@ async def test_no_secret_of_a_workspace_is_told_to_anybody(
     for path, body in (await every_answer(client, seat, refused)).items():
         assert leaks(body) == [], path
     await sse.wait_for(lambda r: "run.finished" in json.dumps(r.body))
-    heard = [json.dumps([e.type, e.payload]) for e in seat.stream.events]
-    heard += [json.dumps(r.body) for r in (*socket.received, *sse.received)]
-    assert len(heard) > 20
-    assert leaks("\n".join(heard)) == []
+    received = [json.dumps([e.type, e.payload]) for e in seat.stream.events]
+    received += [json.dumps(r.body) for r in (*socket.received, *sse.received)]
+    assert len(received) > 20
+    assert leaks("\n".join(received)) == []
     await socket.close()
     await sse.close()
     # One that opens the path without an environment sees no more, and takes nothing away.
@@ -249,7 +249,7 @@ async def test_no_secret_of_a_workspace_is_told_to_anybody(
     assert leaks(json.dumps(second.answer)) == []
 
 
-async def test_refused_requests_do_not_repeat_what_they_held(
+async def test_refusals_do_not_repeat_secrets_from_the_request(
     secretive: Server, connect: Connect, tmp_path: Path
 ) -> None:
     client = connect(secretive)
@@ -274,7 +274,7 @@ async def test_refused_requests_do_not_repeat_what_they_held(
         assert leaks(await answer.read()) == []
 
 
-async def test_nothing_is_stored_in_the_clear_and_for_nobody_else(
+async def test_secrets_are_stored_encrypted_in_private_files(
     make_a_server: MakeServer, connect: Connect, secret_project: Path
 ) -> None:
     old_mask = os.umask(0)  # the server must see to its files itself
@@ -305,7 +305,7 @@ async def test_nothing_is_stored_in_the_clear_and_for_nobody_else(
         await asyncio.to_thread(server.start)
         again = await take_seat(connect(server), secret_project)
         await again.workspace.prompt(session, bash('test -n "$ENV_SECRET" && touch has-it'), "t")
-        await again.workspace.grant(await asked(again, session))
+        await again.workspace.grant(await permission_request(again, session))
         await again.stream.run_complete(session, "t")
         assert (secret_project / "has-it").exists()
     finally:

@@ -53,7 +53,7 @@ async def _status(client: Client, workspace_id: str) -> int:
         return answer.status
 
 
-async def test_the_first_answer_to_a_permission_counts_and_all_are_told(
+async def test_the_first_answer_to_a_permission_counts_and_all_clients_are_notified(
     shared_server: Server, connect: Connect, project: MakeProject
 ) -> None:
     client, path = connect(shared_server), project("asking")
@@ -78,10 +78,10 @@ async def test_the_first_answer_to_a_permission_counts_and_all_are_told(
     assert await b.workspace.grant(request) is True
     assert await a.workspace.grant(request, "deny") is False
     for seat in (a, b, late):
-        told = await seat.stream.wait_for(
+        notification = await seat.stream.wait_for(
             lambda e: e.type == "permission_notification" and e.payload["granted"]
         )
-        assert told.payload == {
+        assert notification.payload == {
             "tool_call_id": request["tool_call_id"],
             "granted": True,
             "denied": False,

@@ -65,7 +65,7 @@ async def shows(seat: Seat, session: str, text: str, *, ended: bool = False) -> 
     return await seat.stream.wait_for(fits)
 
 
-async def test_a_users_command_is_run_and_kept_as_his_message(seat: Seat) -> None:
+async def test_a_users_command_runs_and_is_stored_as_a_user_message(seat: Seat) -> None:
     session = await seat.workspace.session()
     answer = await seat.workspace.shell(session, "echo hi there")
     assert answer == {"output": "hi there\n", "exit_code": 0}
@@ -85,10 +85,10 @@ async def test_a_users_command_is_run_and_kept_as_his_message(seat: Seat) -> Non
     assert seat.stream.of("permission_request") == []
 
 
-async def test_the_width_of_the_terminal_is_honoured(seat: Seat) -> None:
+async def test_output_fits_the_width_of_the_terminal(seat: Seat) -> None:
     session = await seat.workspace.session()
-    asked = "stty size </dev/stdout; echo $COLUMNS; test -t 1 && echo screen"
-    answer = await shell(seat, session, asked, term_width=77)
+    command = "stty size </dev/stdout; echo $COLUMNS; test -t 1 && echo screen"
+    answer = await shell(seat, session, command, term_width=77)
     assert answer["output"] == "50 77\n77\nscreen\n"
     for name in "abcdefghij":
         (seat.workspace.path / f"file-{name}.txt").touch()
@@ -99,8 +99,8 @@ async def test_the_width_of_the_terminal_is_honoured(seat: Seat) -> None:
     assert narrow.count("\n") == 5
     assert plain.count("\n") == 10
     # Colours stay, what would move a cursor or set a title goes, and lines end as everywhere.
-    told = r"printf '\033[31mred\033[0m\033[2J\033]0;title\007\r\n10%%\r20%%\n'"
-    answer = await shell(seat, session, told, term_width=80)
+    command = r"printf '\033[31mred\033[0m\033[2J\033]0;title\007\r\n10%%\r20%%\n'"
+    answer = await shell(seat, session, command, term_width=80)
     assert answer["output"] == "\033[31mred\033[0m\n20%\n"
 
 
@@ -118,10 +118,10 @@ async def test_it_is_streamed_as_it_runs(seat: Seat) -> None:
         )
         assert created.payload["role"] == "user"
         assert command_of(created.payload)["output"] == ""
-        growing = await shows(seat, session, "first\n")
-        assert growing.action == "updated"
-        assert growing.finish is None
-        message_id = growing.payload["id"]
+        first = await shows(seat, session, "first\n")
+        assert first.action == "updated"
+        assert first.finish is None
+        message_id = first.payload["id"]
         expected = {
             "session_id": session,
             "message_id": message_id,
@@ -151,14 +151,14 @@ async def test_it_is_streamed_as_it_runs(seat: Seat) -> None:
             end = await reader.wait_for(has_ended)
             assert command_of(end.body["data"]["message"])["output"] == "first\nsecond\n"
             # What was told while it ran is not told after its end.
-            told = [item.type for item in reader.received]
-            assert "tool.output" not in told[told.index("message.finished") :]
+            types = [item.type for item in reader.received]
+            assert "tool.output" not in types[types.index("message.finished") :]
     finally:
         for reader in readers:
             await reader.close()
 
 
-async def test_it_goes_on_when_its_client_is_gone(seat: Seat) -> None:
+async def test_it_continues_when_its_client_disconnects(seat: Seat) -> None:
     session = await seat.workspace.session()
     path = f"{seat.workspace.client.http.url}/v1/workspaces/{seat.workspace.id}"
     path += f"/agent/sessions/{session}/shell"
@@ -179,7 +179,7 @@ async def test_it_goes_on_when_its_client_is_gone(seat: Seat) -> None:
 
 
 @linux_only
-async def test_a_cancel_of_its_session_ends_it_with_all_it_started(seat: Seat) -> None:
+async def test_a_cancel_of_its_session_ends_it_with_all_its_processes(seat: Seat) -> None:
     session, other = await seat.workspace.session(), await seat.workspace.session()
     running = shell(seat, session, f"trap '' TERM INT HUP; echo begun; {STAY}")
     elsewhere = shell(seat, other, f"{GO}; echo untouched")
@@ -236,9 +236,7 @@ async def test_it_does_not_disturb_a_run_of_its_session(seat: Seat) -> None:
     assert text_of((await seat.workspace.messages(session))[-1])
 
 
-async def test_its_output_is_bounded_however_much_it_prints(
-    seat: Seat, shared_server: Server
-) -> None:
+async def test_its_output_is_bounded(seat: Seat, shared_server: Server) -> None:
     log = LogWatch(shared_server)
     session = await seat.workspace.session()
     for more in ({}, {"term_width": 80}):
@@ -254,7 +252,7 @@ async def test_its_output_is_bounded_however_much_it_prints(
     assert log.loud() == []
 
 
-async def test_what_is_wrong_with_a_request_is_said(seat: Seat) -> None:
+async def test_a_bad_request_is_refused_with_the_reason(seat: Seat) -> None:
     session = await seat.workspace.session()
     for body, word in [
         ({}, "command"),
@@ -304,7 +302,7 @@ async def test_each_workspace_has_its_own_environment(
 
 @linux_only
 @pytest.mark.parametrize("how", ["SIGTERM", "SIGKILL"])
-async def test_the_end_of_its_server_leaves_it_finished_with_what_was_kept(
+async def test_when_its_server_ends_it_is_finished_with_its_stored_output(
     make_a_server: MakeServer, shape: Shape, connect: Connect, project: MakeProject, how: str
 ) -> None:
     server = make_a_server(shape, env={"CRUSH_SERVER_DETACH_GRACE": "60"})

@@ -18,7 +18,7 @@ from tests.acceptance.harness.native import NativeSse
 from tests.acceptance.harness.shapes import Server
 from tests.acceptance.harness.stream import Event
 
-OURS = ["crush-config", "crush-hooks"]
+BUNDLED = ["crush-config", "crush-hooks"]
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ def write_skill(seat: Seat, name: str, front: str) -> Path:
     return whole.replace(file)
 
 
-async def told(seat: Seat, file: Path, *, start: int = 0) -> dict[str, Any] | None:
+async def announced_state(seat: Seat, file: Path, *, start: int = 0) -> dict[str, Any] | None:
     """What the next event says of the file; nothing where it is not named."""
 
     def fits(event: Event) -> bool:
@@ -49,43 +49,43 @@ async def told(seat: Seat, file: Path, *, start: int = 0) -> dict[str, Any] | No
     return next((s for s in event.payload["states"] if s["path"] == str(file)), None)
 
 
-async def test_skills_are_told_as_they_come_change_break_and_go(seat: Seat) -> None:
+async def test_added_changed_broken_and_removed_skills_are_announced(seat: Seat) -> None:
     start = seat.stream.mark()
     # The one told when the workspace opened may still be on its way.
     file = write_skill(seat, "mend-it", "description: Use when it is broken.")
 
-    def comes(event: Event) -> bool:
+    def names_the_skill(event: Event) -> bool:
         return event.type == "skills_event" and any(
             state["path"] == str(file) for state in event.payload["states"]
         )
 
-    event = await seat.stream.wait_for(comes, start=start)
+    event = await seat.stream.wait_for(names_the_skill, start=start)
     states = {state["name"]: state for state in event.payload["states"]}
-    assert set(states) == {*OURS, "mend-it"}
+    assert set(states) == {*BUNDLED, "mend-it"}
     assert states["mend-it"] == {"name": "mend-it", "path": str(file), "state": 0}
     assert states["crush-config"]["path"] == "crush://skills/crush-config/SKILL.md"
     start = seat.stream.mark()
     write_skill(seat, "mend-it", "description: [broken]")
-    assert await told(seat, file, start=start) == {
+    assert await announced_state(seat, file, start=start) == {
         "name": "mend-it",
         "path": str(file),
         "state": 1,
-        "error": "description: must be a text",
+        "error": "description: must be a string",
     }
-    assert [s["name"] for s in await seat.workspace.call("GET", "/skills")] == OURS
+    assert [s["name"] for s in await seat.workspace.call("GET", "/skills")] == BUNDLED
     start = seat.stream.mark()
     file.unlink()
-    assert await told(seat, file, start=start) is None
+    assert await announced_state(seat, file, start=start) is None
 
 
-async def test_skills_are_told_once_when_a_workspace_opens(
+async def test_skills_are_announced_once_when_a_workspace_opens(
     seat: Seat, shared_server: Server
 ) -> None:
     workspace = seat.workspace
     reader = await NativeSse(workspace.client.http, workspace.id, after=0).open()
     try:
         event = await reader.wait_for(lambda received: received.type == "skills.changed")
-        assert [state["name"] for state in event.body["data"]["states"]] == OURS
+        assert [state["name"] for state in event.body["data"]["states"]] == BUNDLED
     finally:
         await reader.close()
     assert workspace.answer["skills"] == event.body["data"]["states"]
@@ -96,12 +96,12 @@ async def test_the_list_and_the_text_of_a_skill(seat: Seat) -> None:
     file = write_skill(seat, "mend-it", "description: Use it.\nuser-invocable: true")
     write_skill(seat, "unwanted", "description: Disabled.")
 
-    def comes(event: Event) -> bool:
+    def shows_four(event: Event) -> bool:
         return event.type == "skills_event" and len(event.payload["states"]) == 4
 
-    await seat.stream.wait_for(comes)
+    await seat.stream.wait_for(shows_four)
     shown = await workspace.call("GET", "/skills")
-    assert [skill["name"] for skill in shown] == [*OURS, "mend-it"]
+    assert [skill["name"] for skill in shown] == [*BUNDLED, "mend-it"]
     assert shown[-1] == {
         "description": "Use it.",
         "id": str(file),
@@ -118,9 +118,9 @@ async def test_the_list_and_the_text_of_a_skill(seat: Seat) -> None:
         "source": "project",
         "builtin": False,
     }
-    ours = await workspace.call("POST", "/skills/read", {"skill_id": shown[0]["id"]})
-    assert b"crush.json" in base64.b64decode(ours["content"])
-    assert ours["result"]["builtin"] is True
+    bundled = await workspace.call("POST", "/skills/read", {"skill_id": shown[0]["id"]})
+    assert b"crush.json" in base64.b64decode(bundled["content"])
+    assert bundled["result"]["builtin"] is True
 
 
 @pytest.mark.parametrize(
@@ -140,9 +140,9 @@ async def test_nothing_but_a_skill_is_read(seat: Seat, body: Any, status: int) -
     assert set(json.loads(refused.value.text)) == {"message"}
 
 
-async def test_a_skills_file_is_read_unasked_and_drawn_as_a_skill(seat: Seat) -> None:
-    (ours, *_) = await seat.workspace.call("GET", "/skills")
-    where = ROOT / "agents" / "skills" / "builtin" / ours["name"] / "SKILL.md"
+async def test_a_skills_file_is_read_without_permission_and_shown_as_a_skill(seat: Seat) -> None:
+    (bundled, *_) = await seat.workspace.call("GET", "/skills")
+    where = ROOT / "agents" / "skills" / "builtin" / bundled["name"] / "SKILL.md"
     session = await seat.workspace.session()
 
     result = await run_call(seat, session, call("view", file_path=str(where)))
@@ -151,5 +151,5 @@ async def test_a_skills_file_is_read_unasked_and_drawn_as_a_skill(seat: Seat) ->
     assert seat.stream.of("permission_request") == []
     drawn = metadata_of(result)
     assert drawn["resource_type"] == "skill"
-    assert drawn["resource_name"] == ours["name"]
-    assert drawn["resource_description"] == ours["description"]
+    assert drawn["resource_name"] == bundled["name"]
+    assert drawn["resource_description"] == bundled["description"]

@@ -38,17 +38,17 @@ def summaries(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def progress(seat: Seat) -> list[bool]:
-    told = [event.payload for event in seat.stream.of("agent_event")]
-    return [event["done"] for event in told if event["type"] == "summarize"]
+    notices = [event.payload for event in seat.stream.of("agent_event")]
+    return [event["done"] for event in notices if event["type"] == "summarize"]
 
 
-def told(model: ScriptedModel, containing: str) -> str:
+def sent_messages(model: ScriptedModel, containing: str) -> str:
     """The messages of a turn's newest request that hold a text, as one text."""
     number = [entry for entry in model.served(containing) if not entry["title"]][-1]["number"]
     return json.dumps(model.request(number)["body"]["messages"])
 
 
-async def test_a_session_is_summarised_by_hand_and_goes_on_from_the_summary(
+async def test_a_session_is_summarised_on_request_and_continues_from_the_summary(
     shared_server: Server, connect: Connect, project: MakeProject, model: ScriptedModel
 ) -> None:
     seat = await take_seat(connect(shared_server), project("by-hand"))
@@ -65,12 +65,12 @@ async def test_a_session_is_summarised_by_hand_and_goes_on_from_the_summary(
     messages = await seat.workspace.messages(session)
     (summary,) = summaries(messages)
     assert roles_and_finishes(messages)[2] == ("assistant", "end_turn")
-    known = await seat.workspace.get_session(session)
-    assert known["summary_message_id"] == summary["id"]
+    session_row = await seat.workspace.get_session(session)
+    assert session_row["summary_message_id"] == summary["id"]
     assert progress(seat) == [False, True]
-    asked = told(model, second)
-    assert text_of(summary).strip() in asked
-    assert first not in asked
+    request = sent_messages(model, second)
+    assert text_of(summary).strip() in request
+    assert first not in request
     # Nobody prompted for it: no run's end was announced.
     assert len(seat.stream.of("run_complete")) == 2
 
@@ -92,12 +92,12 @@ async def test_a_conversation_near_the_end_of_its_window_is_summarised_before_it
     (summary,) = summaries(messages)
     assert messages[3]["id"] == summary["id"]
     assert complete["message_id"] == messages[-1]["id"]
-    asked = told(model, second)
-    assert text_of(summary).strip() in asked
-    assert "the first" not in asked
+    request = sent_messages(model, second)
+    assert text_of(summary).strip() in request
+    assert "the first" not in request
 
 
-async def test_a_summary_in_the_middle_of_a_turn_keeps_what_was_asked_for(
+async def test_a_summary_in_the_middle_of_a_turn_keeps_the_prompt(
     shared_server: Server, connect: Connect, project: MakeProject, model: ScriptedModel
 ) -> None:
     seat = await take_seat(connect(shared_server), with_window(project("middle")))
@@ -110,9 +110,9 @@ async def test_a_summary_in_the_middle_of_a_turn_keeps_what_was_asked_for(
     messages = await seat.workspace.messages(session)
     assert len(summaries(messages)) == 1
     assert len(results(messages)) == 2  # before the summary, and again by the forgetful model
-    asked = told(model, mark)
-    assert "<summary>" in asked
-    assert mark in asked
+    request = sent_messages(model, mark)
+    assert "<summary>" in request
+    assert mark in request
     assert roles_and_finishes(messages)[-1] == ("assistant", "end_turn")
 
 
@@ -132,7 +132,7 @@ async def test_an_exhausted_window_causes_a_summary_and_one_retry(
     assert [e for e in seat.stream.of("agent_event") if e.payload["type"] == "error"] == []
 
 
-async def test_a_window_that_stays_exhausted_is_an_error_after_one_retry(
+async def test_a_window_that_is_still_exhausted_is_an_error_after_one_retry(
     shared_server: Server, connect: Connect, project: MakeProject, model: ScriptedModel
 ) -> None:
     seat = await take_seat(connect(shared_server), with_window(project("stays")))
@@ -147,7 +147,7 @@ async def test_a_window_that_stays_exhausted_is_an_error_after_one_retry(
     assert len(summaries(messages)) == 1
 
 
-async def test_nothing_is_summarised_where_the_configuration_says_so(
+async def test_nothing_is_summarised_when_the_configuration_disables_it(
     shared_server: Server, connect: Connect, project: MakeProject, model: ScriptedModel
 ) -> None:
     path = with_window(project("switched-off"), disable_auto_summarize=True)
@@ -161,7 +161,7 @@ async def test_nothing_is_summarised_where_the_configuration_says_so(
     assert summaries(await seat.workspace.messages(session)) == []
 
 
-async def test_a_summary_can_be_cancelled_and_the_conversation_stays(
+async def test_a_summary_can_be_cancelled_and_the_conversation_is_kept(
     shared_server: Server, connect: Connect, project: MakeProject, model: ScriptedModel
 ) -> None:
     """The model answers a summary at once, so it is held behind a prompt and cancelled there."""
@@ -180,7 +180,7 @@ async def test_a_summary_can_be_cancelled_and_the_conversation_stays(
     await run(seat, session, f"{later} [[n=3]]")
 
     assert (await seat.workspace.get_session(session))["summary_message_id"] == ""
-    assert "kept words" in told(model, later)
+    assert "kept words" in sent_messages(model, later)
 
 
 async def test_an_empty_session_has_nothing_to_summarise(

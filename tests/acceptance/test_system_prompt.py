@@ -1,5 +1,6 @@
 """What a model is told before a conversation: the place, git, skills, context files, attribution."""
 
+import json
 import os
 import subprocess
 import uuid
@@ -13,9 +14,12 @@ from tests.acceptance.harness.client import Client
 from tests.acceptance.harness.model import ScriptedModel
 from tests.acceptance.harness.shapes import Server
 
+Connect = Callable[[Server], Client]
+MakeProject = Callable[..., Path]
+
 
 @pytest.fixture
-def folder(project: Callable[..., Path]) -> Path:
+def folder(project: MakeProject) -> Path:
     """A repository with a commit, a change, a context file and a skill."""
     folder = project(
         uuid.uuid4().hex,
@@ -39,7 +43,7 @@ def git(folder: Path, *arguments: str) -> None:
     subprocess.run(["git", *arguments], cwd=folder, env=env, check=True)
 
 
-async def told(seat: Seat, model: ScriptedModel, session: str) -> str:
+async def system_prompt(seat: Seat, model: ScriptedModel, session: str) -> str:
     """The system prompt of a new turn."""
     start, word = seat.stream.mark(), uuid.uuid4().hex
     await seat.workspace.prompt(session, f"{word} [[n=1]]")
@@ -50,24 +54,24 @@ async def told(seat: Seat, model: ScriptedModel, session: str) -> str:
     return str(system["content"])
 
 
-async def told_with_git(seat: Seat, model: ScriptedModel) -> str:
+async def system_prompt_with_git(seat: Seat, model: ScriptedModel) -> str:
     """Git has two seconds; on a busy machine it may miss them, and the session keeps what it got."""
     prompt = ""
     for _ in range(20):
-        prompt = await told(seat, model, await seat.workspace.session())
+        prompt = await system_prompt(seat, model, await seat.workspace.session())
         if "Git branch" in prompt:
             break
     return prompt
 
 
-async def test_a_model_is_told_of_the_place(
+async def test_the_prompt_has_the_folder_git_context_files_skills_and_attribution(
     shared_server: Server,
-    connect: Callable[[Server], Client],
+    connect: Connect,
     model: ScriptedModel,
     folder: Path,
 ) -> None:
     seat = await take_seat(connect(shared_server), folder, env=[f"PATH={os.environ['PATH']}"])
-    prompt = await told_with_git(seat, model)
+    prompt = await system_prompt_with_git(seat, model)
     assert f"Working directory: {folder}" in prompt
     assert "Git branch: trunk" in prompt
     assert "?? crush.json" in prompt
@@ -81,29 +85,53 @@ async def test_a_model_is_told_of_the_place(
     assert "Generated with Crush" not in prompt
 
 
-async def test_git_is_told_as_it_was_when_the_session_began(
+async def test_the_prompt_has_the_git_state_from_the_sessions_start(
     shared_server: Server,
-    connect: Callable[[Server], Client],
+    connect: Connect,
     model: ScriptedModel,
     folder: Path,
 ) -> None:
     seat = await take_seat(connect(shared_server), folder, env=[f"PATH={os.environ['PATH']}"])
     session = await seat.workspace.session()
-    first = await told(seat, model, session)
+    first = await system_prompt(seat, model, session)
     (folder / "new.txt").touch()
-    assert await told(seat, model, session) == first  # a changed beginning would not be cached
-    assert "?? new.txt" in await told_with_git(seat, model)
+    assert (
+        await system_prompt(seat, model, session) == first
+    )  # a changed beginning would not be cached
+    assert "?? new.txt" in await system_prompt_with_git(seat, model)
 
 
 async def test_a_broken_skill_stops_no_turn(
     shared_server: Server,
-    connect: Callable[[Server], Client],
+    connect: Connect,
     model: ScriptedModel,
     folder: Path,
 ) -> None:
     file = folder / ".agents" / "skills" / "mend-it" / "SKILL.md"
     file.write_bytes(b"---\nname: \xff\xfe [\n")
     seat = await take_seat(connect(shared_server), folder, env=[f"PATH={os.environ['PATH']}"])
-    prompt = await told(seat, model, await seat.workspace.session())
+    prompt = await system_prompt(seat, model, await seat.workspace.session())
     assert "mend-it" not in prompt
     assert "<name>crush-config</name>" in prompt
+
+
+async def test_the_prompt_has_the_context_files_of_the_user_the_folders_above_and_the_workspace(
+    embedded_server: Server, connect: Connect, project: MakeProject, model: ScriptedModel
+) -> None:
+    path = project("repository/package")
+    (path.parent / "AGENTS.md").write_text("word-of-the-repository")
+    (path / "AGENTS.md").write_text("word-of-the-package " + "x" * 100_000 + " word-of-the-end")
+    own = Path(embedded_server.env["HOME"], ".config/crush/CRUSH.md")
+    own.parent.mkdir(parents=True)
+    own.write_text("word-of-the-user")
+    seat = await take_seat(connect(embedded_server), path)
+    tag = uuid.uuid4().hex
+    session = await seat.workspace.session()
+    await seat.workspace.prompt(session, tag, tag)
+    await seat.stream.run_complete(session, tag)
+    bodies = [model.request(entry["number"])["body"] for entry in model.served(tag)]
+    sent_body = json.dumps(next(body for body in bodies if body.get("tools")))
+    places = [sent_body.find(f"word-of-the-{w}") for w in ("user", "repository", "package")]
+    assert -1 not in places
+    assert places == sorted(places)
+    assert "word-of-the-end" not in sent_body

@@ -1,9 +1,14 @@
-"""Readers of the native feed that drop, dawdle and come twice lose nothing and see nothing twice."""
+"""Readers of the native feed that drop, dawdle and come twice lose nothing and see nothing twice.
+
+Those whose token is revoked meanwhile get the end of their stream, and nothing behind it.
+"""
 
 import asyncio
 import random
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +38,9 @@ STREAMING = (
 
 async def snapshot_of(workspace: Workspace, session: str = "") -> Json:
     answer = await workspace.client.http.call(
-        "GET", f"/api/workspaces/{workspace.id}/snapshot", params={"session": session}
+        "GET",
+        f"/api/workspaces/{workspace.id}/snapshot",
+        params={"session": session, "limit": 1000},
     )
     return dict(answer)
 
@@ -102,8 +109,52 @@ class Mill:
             self.snapshots.append(await snapshot_of(self.workspace))
 
 
+class RevokedReaders:
+    """Readers with a token each, which is revoked while they read."""
+
+    def __init__(self, workspace: Workspace, port: int, chance: random.Random) -> None:
+        self._workspace = workspace
+        self._port = port
+        self._chance = chance
+        self.ended: Counter[str] = Counter()  # by transport
+
+    async def work(self, is_over: Callable[[], bool]) -> None:
+        async with asyncio.TaskGroup() as group:
+            for transport in TRANSPORTS:
+                group.create_task(self._come_and_go(transport, is_over))
+
+    async def _come_and_go(self, transport: str, is_over: Callable[[], bool]) -> None:
+        while not is_over():
+            http = self._workspace.client.http
+            made = await http.call("POST", "/api/tokens", {"name": "torture"}, expect=201)
+            connection = await Connection.open(
+                self._port, self._workspace.id, transport, after=0, token=made["token"]
+            )
+            reading = asyncio.create_task(self._read_to_the_end(connection))
+            await asyncio.sleep(self._chance.random() * 2)
+            assert not reading.done(), "a stream ended while its token was valid"
+            await http.call("DELETE", f"/api/tokens/{made['id']}", expect=204)
+            async with asyncio.timeout(60):
+                await reading
+            assert connection.close_code == (4401 if transport == "ws" else None)
+            connection.drop()
+            self.ended[transport] += 1
+
+    async def _read_to_the_end(self, connection: Connection) -> None:
+        fold = Fold()
+        while not connection.has_ended:
+            items, size = await connection.read()
+            assert size, "cut off before its end"
+            for item in items:
+                fold.take(item)
+        # While the others get much. A socket is cut off then, because it does not answer the close.
+        with suppress(TimeoutError, ConnectionResetError):
+            async with asyncio.timeout(1.5):
+                assert await connection.read() == ([], 0), "something came behind the end"
+
+
 @pytest.mark.timeout(900)
-async def test_readers_that_drop_and_return_fold_the_state_of_the_database(
+async def test_readers_that_reconnect_arrive_at_the_state_of_the_database(
     shared_server: Server, connect: Connect, project: MakeProject
 ) -> None:
     seed = random.SystemRandom().randrange(1_000_000)
@@ -117,6 +168,7 @@ async def test_readers_that_drop_and_return_fold_the_state_of_the_database(
         )
         for number, transport in enumerate(TRANSPORTS * READERS, 1)
     ]
+    revoked = RevokedReaders(workspace, shared_server.port, random.Random(seed))
     began = time.monotonic()
 
     def drops() -> int:
@@ -130,10 +182,13 @@ async def test_readers_that_drop_and_return_fold_the_state_of_the_database(
     async with asyncio.TaskGroup() as group:
         group.create_task(mill.work())
         group.create_task(watch())
+        group.create_task(revoked.work(lambda: mill.is_over))
         for reader in readers:
             group.create_task(reader.torture(lambda: mill.is_over, mean_bytes=60_000))
     final = await snapshot_of(workspace)
     print(f"{final['number']} events, {drops()} drops in {time.monotonic() - began:.0f} s")
+    print(f"streams ended by a revoked token: {dict(revoked.ended)}")
+    assert min(revoked.ended[transport] for transport in TRANSPORTS) >= 3
     assert not any(session.get("is_busy") for session in final["sessions"])
     # Those who come long after get everything too.
     readers += [
@@ -149,7 +204,11 @@ async def test_readers_that_drop_and_return_fold_the_state_of_the_database(
     assert sum(reader.fold.deltas for reader in readers) >= 1000
     for session in mill.talking:
         stored = await snapshot_of(workspace, session)
-        assert stored["messages"] == await workspace.messages(session)
+        shown = await workspace.messages(session)  # has fewer fields than the native form
+        assert [
+            {name: native[name] for name in message}
+            for native, message in zip(stored["messages"], shown, strict=True)
+        ] == shown
         for reader in readers:
             assert differences(reader.fold, stored, session) == []
     await check_snapshots(shared_server, workspace, mill.snapshots)
@@ -166,14 +225,16 @@ async def check_snapshots(server: Server, workspace: Workspace, taken: list[Json
         for item in items:
             fold.take(item)
             while waiting and fold.number == waiting[0]["number"]:
-                assert _told(fold.sessions.values()) == _told(waiting.pop(0)["sessions"])
+                assert _comparable(fold.sessions.values()) == _comparable(
+                    waiting.pop(0)["sessions"]
+                )
     connection.drop()
 
 
-def _told(sessions: Iterable[Json]) -> dict[str, Json]:
+def _comparable(sessions: Iterable[Json]) -> dict[str, Json]:
     # How many messages a session has, and since when, readers know from its messages.
-    known = ("message_count", "updated_at")
-    return {s["id"]: {n: v for n, v in s.items() if n not in known} for s in sessions}
+    from_messages = ("message_count", "updated_at")
+    return {s["id"]: {n: v for n, v in s.items() if n not in from_messages} for s in sessions}
 
 
 async def agree(reader: RoughReader, workspace: Workspace, session: str = "") -> None:
@@ -189,7 +250,7 @@ async def agree(reader: RoughReader, workspace: Workspace, session: str = "") ->
 
 
 @pytest.mark.parametrize("transport", TRANSPORTS)
-async def test_a_slow_reader_is_told_to_resume_and_loses_nothing(
+async def test_a_slow_reader_receives_resume_and_loses_nothing(
     shared_server: Server, connect: Connect, project: MakeProject, transport: str
 ) -> None:
     client = connect(shared_server)
@@ -231,7 +292,7 @@ async def test_a_slow_reader_is_told_to_resume_and_loses_nothing(
 
 @pytest.mark.parametrize("transport", TRANSPORTS)
 @pytest.mark.parametrize("cursor", ["none", "0"])
-async def test_who_joins_in_the_middle_of_a_message_is_shown_it_and_goes_on_exactly(
+async def test_a_reader_that_joins_mid_message_gets_its_text_and_continues_exactly(
     shared_server: Server,
     connect: Connect,
     project: MakeProject,

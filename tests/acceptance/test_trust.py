@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.acceptance.calling import asked, bash, eventually
+from tests.acceptance.calling import bash, eventually, permission_request
 from tests.acceptance.conversation import Seat, take_seat
 from tests.acceptance.harness.client import Client
 from tests.acceptance.harness.commands import Typed, command
@@ -54,7 +54,7 @@ async def trust_request(seat: Seat, start: int = 0) -> dict[str, Any]:
     return event.payload
 
 
-async def test_nothing_of_the_folder_acts_until_one_client_allows_it_for_all(
+async def test_nothing_in_the_folder_acts_until_one_client_trusts_it_for_all(
     server: Server, connect: Connect, hostile: Path, model: ScriptedModel
 ) -> None:
     give_user_a_model(server, model)
@@ -82,14 +82,14 @@ async def test_nothing_of_the_folder_acts_until_one_client_allows_it_for_all(
     await first.workspace.call("POST", "/permissions/skip", {"skip": False})
     session = await first.workspace.session()
     await first.workspace.prompt(session, bash("touch made.txt"), "one")
-    question = await asked(first, session)
+    question = await permission_request(first, session)
     assert question["tool_name"] == "bash"
     await first.workspace.call("POST", "/permissions/skip", {"skip": True})
     await first.workspace.grant(question, "deny")
     await first.stream.run_complete(session, "one")
     assert {file.name for file in hostile.iterdir()} <= {"crush.json", ".crush"}
 
-    # Who comes later is asked as well; the first answer counts for all.
+    # A client that attaches later gets the request as well; the first answer counts for all.
     second = await take_seat(connect(server), hostile)
     assert (await trust_request(second))["id"] == request["id"]
     assert await second.workspace.grant(request, "allow_session") is True
@@ -152,7 +152,7 @@ async def test_the_command_line_shows_and_answers(
     shown = command(embedded_server.env, "trust", str(hostile))
     assert shown.code == 1  # nobody at a terminal: it only shows
     assert "mcp.x: sh -c touch MCP_RAN; sleep 5" in shown.out
-    assert "Nobody has answered for" in shown.out
+    assert "nobody has answered" in shown.out
     with Typed(embedded_server.env, "trust", str(hostile)) as typed:
         typed.wait_for("trust this folder?")
         assert "permissions.allowed_tools: bash" in typed.shown
@@ -163,7 +163,7 @@ async def test_the_command_line_shows_and_answers(
     listed = command(embedded_server.env, "trust", "--list")
     assert str(hostile) in listed.out
     revoked = command(embedded_server.env, "trust", "--revoke", str(hostile))
-    assert "Nobody has answered for" in revoked.out
+    assert "nobody has answered" in revoked.out
     assert "mcp" not in await seat.workspace.config()
 
 
@@ -179,7 +179,7 @@ def test_without_a_server_the_answer_is_kept_for_the_next(
     assert "trusted" in command(embedded_server.env, "trust", "--list").out
 
 
-def test_a_prompt_that_fails_for_what_is_left_out_says_so_and_how_to_go_on(
+def test_a_prompt_that_fails_for_an_ignored_setting_names_it_and_the_remedy(
     embedded_server: Server, tmp_path: Path, model: ScriptedModel
 ) -> None:
     folder = tmp_path / "shared"
@@ -202,7 +202,7 @@ def test_a_prompt_that_fails_for_what_is_left_out_says_so_and_how_to_go_on(
     assert done.out.split() == ["w-0", "w-1", "w-2"]
 
 
-async def test_a_hostile_model_or_client_cannot_trust_what_was_not_shown(
+async def test_a_hostile_model_or_client_cannot_trust_powers_that_were_not_shown(
     embedded_server: Server, connect: Connect, hostile: Path
 ) -> None:
     client = connect(embedded_server)
@@ -220,7 +220,7 @@ async def test_a_hostile_model_or_client_cannot_trust_what_was_not_shown(
     assert "mcp" not in await seat.workspace.config()
 
 
-async def test_what_a_client_stores_needs_no_trust_and_does_not_trust_the_rest(
+async def test_settings_of_a_client_need_no_trust_and_do_not_trust_the_rest(
     embedded_server: Server, connect: Connect, hostile: Path, tmp_path: Path
 ) -> None:
     plain = tmp_path / "plain"

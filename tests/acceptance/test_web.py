@@ -1,4 +1,4 @@
-"""The web through a running server: what is asked, what comes back, what is refused."""
+"""Tools that use the web, through a running server: permissions, results and refusals."""
 
 import json
 import re
@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from tests.acceptance.calling import asked, call, results, run_call
+from tests.acceptance.calling import call, permission_request, results, run_call
 from tests.acceptance.conversation import Seat, take_seat
 from tests.acceptance.harness.client import Client
 from tests.acceptance.harness.native import NativeSse
@@ -38,16 +38,16 @@ async def seat_at(client: Client, project: MakeProject, site: Site, **options: A
     return await take_seat(client, project(uuid.uuid4().hex, tools=tools), **options)
 
 
-async def test_fetch_asks_and_gives_markdown(seat: Seat, site: Site) -> None:
+async def test_fetch_needs_permission_and_returns_markdown(seat: Seat, site: Site) -> None:
     await seat.workspace.skip_permissions(False)
     session = await seat.workspace.session()
     url = f"{site.url}/page"
     await seat.workspace.prompt(session, call("fetch", url=url, format="markdown"))
-    request = await asked(seat, session)
+    request = await permission_request(seat, session)
     assert (request["tool_name"], request["action"]) == ("fetch", "fetch")
     assert request["path"] == str(seat.workspace.path)
     assert request["params"] == {"url": url, "format": "markdown", "timeout": 0}
-    assert site.asked == []  # not before leave was given
+    assert site.requests == []  # not before leave was given
     await seat.workspace.grant(request)
     await seat.stream.run_complete(session)
     (result,) = results(await seat.workspace.messages(session))
@@ -72,7 +72,7 @@ async def test_private_addresses_are_refused(
             assert "private network" in refused["content"]
     cloud = call("fetch", url="http://169.254.169.254/latest/meta-data/", format="text")
     assert "private network" in (await run_call(seat, session, cloud))["content"]
-    assert site.asked == []
+    assert site.requests == []
     assert not (seat.workspace.path / "f").exists()
 
 
@@ -85,20 +85,20 @@ async def test_a_redirect_into_a_private_network_is_refused(seat: Seat, site: Si
             )
             assert refused["is_error"] is True
             assert "private network" in refused["content"]
-        assert inner.asked == []
+        assert inner.requests == []
     followed = await run_call(
         seat, session, call("fetch", url=f"{site.url}/go?to=/text", format="text")
     )
     assert followed["content"] == "plain <b>words</b>\n"
 
 
-async def test_what_cannot_be_fetched_is_an_answer_to_the_model(seat: Seat, site: Site) -> None:
+async def test_a_failed_fetch_is_a_tool_result(seat: Seat, site: Site) -> None:
     session = await seat.workspace.session()
     for given, sentence in [
         ({"url": f"{site.url}/page"}, "format is missing"),
         ({"url": f"{site.url}/page", "format": "pdf"}, "format must be one of"),
         ({"url": "ftp://example.org", "format": "text"}, "must begin with http"),
-        ({"url": "http://me:sesame@example.org", "format": "text"}, "account"),
+        ({"url": "http://me:sesame@example.org", "format": "text"}, "user name or password"),
         ({"url": f"{site.url}/status?code=404", "format": "text"}, "404 Not Found"),
         ({"url": f"{site.url}/bomb", "format": "text"}, "not text"),
         ({"url": f"{site.url}/hang", "format": "text", "timeout": 1}, "longer than 1 seconds"),
@@ -109,7 +109,7 @@ async def test_what_cannot_be_fetched_is_an_answer_to_the_model(seat: Seat, site
         assert "sesame" not in refused["content"]
 
 
-async def test_download_saves_a_file_and_tells_how_far_it_is(seat: Seat, site: Site) -> None:
+async def test_download_saves_a_file_and_reports_its_progress(seat: Seat, site: Site) -> None:
     await seat.workspace.skip_permissions(False)
     path = seat.workspace.path
     session = await seat.workspace.session()
@@ -117,15 +117,15 @@ async def test_download_saves_a_file_and_tells_how_far_it_is(seat: Seat, site: S
     try:
         url = f"{site.url}/slow"
         await seat.workspace.prompt(session, call("download", url=url, file_path="new/f.bin"))
-        request = await asked(seat, session)
+        request = await permission_request(seat, session)
         assert (request["tool_name"], request["action"]) == ("download", "download")
         assert request["path"] == str(path / "new" / "f.bin")
         assert request["params"] == {"url": url, "file_path": "new/f.bin", "timeout": 0}
         await seat.workspace.grant(request)
-        told = await native.wait_for(lambda item: item.type == "tool.output")
-        assert "of 0.5 MB" in json.dumps(told.body)
+        output = await native.wait_for(lambda item: item.type == "tool.output")
+        assert "of 0.5 MB" in json.dumps(output.body)
         assert not (path / "new" / "f.bin").exists()  # whole or not at all
-        site.goes_on.set()
+        site.resume.set()
         await seat.stream.run_complete(session)
     finally:
         await native.close()
@@ -162,7 +162,7 @@ async def test_sourcegraph_searches_the_instance_of_the_environment(
     found = await run_call(seat, session, call("sourcegraph", query="needle", context_window=1))
     assert "github.com/a/b: src/x.go" in found["content"]
     assert "20|line 20" in found["content"]
-    assert site.asked[0].headers["Authorization"] == "token sgp_sesame"
+    assert site.requests[0].headers["Authorization"] == "token sgp_sesame"
     assert "sgp_sesame" not in json.dumps(await seat.workspace.messages(session))
     assert "sgp_sesame" not in shared_server.log_text()
 
@@ -188,7 +188,7 @@ async def test_agentic_fetch_searches_and_reads_in_a_child_session(
     await seat.workspace.prompt(
         session, f"[[calls=agentic_fetch {_hidden(json.dumps(given))}]] [[n=3]]"
     )
-    request = await asked(seat, session)
+    request = await permission_request(seat, session)
     assert (request["tool_name"], request["action"]) == ("agentic_fetch", "fetch")
     assert request["params"] == given
     assert request["path"] == str(seat.workspace.path)
@@ -210,7 +210,7 @@ async def test_agentic_fetch_searches_and_reads_in_a_child_session(
     assert {entry.name for entry in seat.workspace.path.iterdir()} <= {"crush.json", ".crush"}
 
 
-async def test_the_web_is_searched_only_by_who_was_sent_for(seat: Seat) -> None:
+async def test_only_the_sub_agent_searches_the_web(seat: Seat) -> None:
     session = await seat.workspace.session()
     refused = await run_call(seat, session, call("web_search", query="x"))
     assert refused["is_error"] is True

@@ -14,7 +14,7 @@ from tests.acceptance.harness.model import ScriptedModel
 Json = dict[str, Any]
 
 
-def asked(model: ScriptedModel, mark: str) -> list[Json]:
+def requests_sent(model: ScriptedModel, mark: str) -> list[Json]:
     """The bodies of the requests whose newest prompt holds the mark, oldest first."""
     return [model.request(entry["number"])["body"] for entry in _entries(model, mark)]
 
@@ -23,7 +23,7 @@ def headers_sent(model: ScriptedModel, mark: str) -> list[dict[str, str]]:
     return [model.request(entry["number"])["headers"] for entry in _entries(model, mark)]
 
 
-def times_asked(model: ScriptedModel, mark: str) -> list[float]:
+def request_times(model: ScriptedModel, mark: str) -> list[float]:
     return [entry["time"] for entry in _entries(model, mark)]
 
 
@@ -36,7 +36,7 @@ def roles(body: Json) -> list[str]:
     return [message["role"] for message in body["messages"] if message["role"] != "system"]
 
 
-def said_by_user(body: Json) -> list[str]:
+def user_texts(body: Json) -> list[str]:
     """The texts of the user's turns; images as `<image>`."""
     return [_flat(message["content"]) for message in body["messages"] if message["role"] == "user"]
 
@@ -52,7 +52,7 @@ def _flat(content: Any) -> str:
 
 
 @dataclass
-class HeldTool:
+class BlockedTool:
     """A command that runs until it is let go. The workspace must not ask for permission."""
 
     folder: Path
@@ -70,5 +70,5 @@ class HeldTool:
             while not (self.folder / f"{self.name}.runs").exists():
                 await asyncio.sleep(0.01)
 
-    def let_go(self) -> None:
+    def release(self) -> None:
         (self.folder / f"{self.name}.go").touch()

@@ -37,15 +37,15 @@ class LogWatch:
 async def stored(server: Server, workspace: Workspace) -> Mapping[str, Any]:
     """Everything that a refused request could have left behind."""
     http = workspace.client.http
-    known: dict[str, Any] = {
+    state: dict[str, Any] = {
         "workspaces": await workspace.client.workspaces(),
         "snapshot": await http.call("GET", f"/api/workspaces/{workspace.id}/snapshot"),
         "skip": await workspace.skips_permissions(),
         "prompted": await workspace.user_messages(),
     }
     if server.shape is Shape.EMBEDDED:
-        known["rows"] = await asyncio.to_thread(row_counts, server)
-    return known
+        state["rows"] = await asyncio.to_thread(row_counts, server)
+    return state
 
 
 def row_counts(server: Server) -> dict[str, int]:

@@ -97,11 +97,11 @@ def _once(figure: Figure, subject: Subject) -> Outcome:
 
 
 def _run(scenario: Any) -> Outcome:
-    async def awaited() -> Outcome:
+    async def measured() -> Outcome:
         outcome: Outcome = await scenario
         return outcome
 
-    coroutine: Coroutine[Any, Any, Outcome] = awaited()
+    coroutine: Coroutine[Any, Any, Outcome] = measured()
     try:
         import uvloop
     except ImportError:

@@ -147,7 +147,7 @@ FIGURES = (
     Figure(
         "fanout-100",
         (
-            Row("100 subscribers of one run", "ms", _lag, 15, 60),
+            Row("100 subscribers of one run", "ms", _lag, 4, 20),
             Row("  words lost", "", _lost, 0, 0),
         ),
         _v1(scenarios.words, 1, 100),
@@ -155,7 +155,7 @@ FIGURES = (
     Figure(
         "fanout-1000",
         (
-            Row("1,000 subscribers of one run", "ms", _lag),
+            Row("1,000 subscribers of one run", "ms", _lag, None, 60),
             Row("  words lost", "", _lost, 0, 0),
         ),
         _v1(scenarios.words, 1, 1000),

@@ -14,10 +14,10 @@ import uuid
 from pathlib import Path
 
 from agents.fleet.parent.child import RunningChild
+from agents.fleet.parent.child_pool import ChildPool
 from agents.fleet.parent.outcome import Ending, Listener, Order
-from agents.fleet.parent.spawning import Launch, own_command, spawn_child
-from agents.fleet.parent.warm import WarmChildren
-from agents.fleet.provisioning import Identity, Limits, ProvisionSpec, SpecExecutor
+from agents.fleet.parent.spawn import Launch, own_command, spawn_child
+from agents.fleet.provisioning.spec import ChildIdentity, Limits, ProvisionSpec, SpecExecutor
 
 ROOT = Path(__file__).parents[2]
 CHILDREN = {
@@ -39,7 +39,7 @@ def main() -> int:
 
 async def _measure(options: argparse.Namespace, folder: Path) -> None:
     how = Launch(CHILDREN[options.child], {"PYTHONPATH": str(ROOT)})
-    pool = WarmChildren(lambda spec: spawn_child(spec, how))
+    pool = ChildPool(lambda spec: spawn_child(spec, how))
     try:
         cold = [await _first_event(pool, folder, again=False) for _ in range(options.runs)]
         warm = [await _first_event(pool, folder, again=True) for _ in range(10 * options.runs)]
@@ -53,40 +53,40 @@ async def _measure(options: argparse.Namespace, folder: Path) -> None:
     print(f"| token events/s | {statistics.median(rates):,.0f} | {min(rates):,.0f} | ≥ 5,000 |")
 
 
-async def _first_event(pool: WarmChildren, folder: Path, *, again: bool) -> float:
+async def _first_event(pool: ChildPool, folder: Path, *, again: bool) -> float:
     first: asyncio.Future[float] = asyncio.get_running_loop().create_future()
 
-    async def hear(event: object) -> None:
+    async def receive(event: object) -> None:
         if not first.done():
             first.set_result(time.perf_counter())
 
     begun = time.perf_counter()
     # Another role is another kind: nothing that waits fits.
     child = await pool.take("w", _spec(folder, "warm" if again else uuid.uuid4().hex))
-    await _run(child, "word", hear)
+    await _run(child, "word", receive)
     pool.give_back(child, is_usable=again)
     return await first - begun
 
 
-async def _rate(pool: WarmChildren, folder: Path, events: int) -> float:
-    moments: list[float] = []
+async def _rate(pool: ChildPool, folder: Path, events: int) -> float:
+    received_at: list[float] = []
 
-    async def hear(event: object) -> None:
-        moments.append(time.perf_counter())
+    async def receive(event: object) -> None:
+        received_at.append(time.perf_counter())
 
     child = await pool.take("w", _spec(folder, "warm"))
-    await _run(child, f"__stream:{events}:0", hear)
+    await _run(child, f"__stream:{events}:0", receive)
     pool.give_back(child, is_usable=True)
-    if len(moments) != events + 1:
-        raise RuntimeError(f"{len(moments)} events of {events + 1} came")
-    return len(moments) / (moments[-1] - moments[0])
+    if len(received_at) != events + 1:
+        raise RuntimeError(f"{len(received_at)} events of {events + 1} came")
+    return len(received_at) / (received_at[-1] - received_at[0])
 
 
-async def _run(child: RunningChild, text: str, hear) -> None:
+async def _run(child: RunningChild, text: str, receive) -> None:
     async def refuse(request_id: str, body: object) -> bool:
         return False
 
-    assignment = child.assignment(Order(text), listener=Listener(hear, refuse))
+    assignment = child.assignment(Order(text), listener=Listener(receive, refuse))
     outcome = await child.run(assignment)
     if outcome.ending is not Ending.COMPLETED:
         raise RuntimeError(outcome.error)
@@ -94,7 +94,7 @@ async def _run(child: RunningChild, text: str, hear) -> None:
 
 def _spec(folder: Path, role: str) -> ProvisionSpec:
     return ProvisionSpec(
-        identity=Identity(f"c-{uuid.uuid4()}", role=role, depth=1),
+        identity=ChildIdentity(f"c-{uuid.uuid4()}", role=role, depth=1),
         executor=SpecExecutor("script"),
         fabric_dir=str(folder / "fabric"),
         storage_dir=str(folder / "storage"),

@@ -40,6 +40,7 @@ def main() -> None:
             asyncio.run(_requests(options.requests))
             asyncio.run(_writes(Path(folder) / str(run), options.writes))
             asyncio.run(_deliveries(options.deliveries))
+            asyncio.run(_statements(Path(folder) / str(run), options.writes))
 
 
 def _report(what: str, count: int, cpu: float, wall: float) -> None:
@@ -56,7 +57,7 @@ async def _requests(count: int) -> None:
     from django.core.handlers.asgi import ASGIHandler
     from django.test import override_settings
 
-    from crushsite.asgi.api_handler import ApiHandler
+    from crushsite.asgi.routing import ApiHandler
 
     async def gets(handler: Any) -> None:
         for _ in range(count):
@@ -151,6 +152,65 @@ def _append_by_orm(workspace_id: str, count: int) -> None:
     connection.close()
 
 
+async def _statements(folder: Path, count: int) -> None:
+    await asyncio.to_thread(_rows, folder, count)
+
+
+def _rows(folder: Path, count: int) -> None:
+    from django.db import connection, transaction
+
+    from permissions.models import QuestionBatch
+    from workspaces.log.rows import SESSION_COLUMNS, SessionRow
+    from workspaces.log.statements import statements
+    from workspaces.models import Session, Workspace
+
+    workspace = Workspace.objects.create(path=f"{folder}/rows", data_dir=f"{folder}/.crush")
+    session_id = Session.objects.create(workspace=workspace).pk
+
+    def read_by_statement() -> None:
+        with statements() as cursor:
+            where = "WHERE id = %s AND is_deleting = %s"
+            cursor.execute(
+                f"SELECT {SESSION_COLUMNS} FROM workspaces_session {where}", [session_id, False]
+            )
+            SessionRow(*cursor.fetchone())
+
+    def read_by_orm() -> None:
+        Session.objects.get(pk=session_id, is_deleting=False)
+
+    def change_by_statement() -> None:
+        with statements() as cursor:
+            cursor.execute(
+                "UPDATE workspaces_session SET title = %s WHERE id = %s", ["title", session_id]
+            )
+
+    def change_by_orm() -> None:
+        Session.objects.filter(pk=session_id).update(title="title")
+
+    def find_nothing_by_statement() -> None:
+        with statements() as cursor:
+            cursor.execute("SELECT id FROM permissions_questionbatch WHERE run_key = %s", [1])
+            cursor.fetchall()
+
+    def find_nothing_by_orm() -> None:
+        list(QuestionBatch.objects.filter(run_key=1))
+
+    with transaction.atomic():
+        for what, work in [
+            ("a session read by a statement", read_by_statement),
+            ("the same by the ORM", read_by_orm),
+            ("a session changed by a statement", change_by_statement),
+            ("the same by the ORM", change_by_orm),
+            ("no row found by a statement", find_nothing_by_statement),
+            ("the same by the ORM", find_nothing_by_orm),
+        ]:
+            cpu, wall = time.process_time(), time.perf_counter()
+            for _ in range(count):
+                work()
+            _report(what, count, time.process_time() - cpu, time.perf_counter() - wall)
+    connection.close()
+
+
 async def _deliveries(count: int) -> None:
     from channels.layers import InMemoryChannelLayer
 
@@ -172,7 +232,7 @@ async def _deliveries(count: int) -> None:
 
     await _timed("an event to each of 50 readers by the channel layer", rounds * READERS, by_layer)
 
-    room = Room(WORKSPACE, producers={}, ask_events=_nothing, ask_message=_nothing)
+    room = Room(WORKSPACE, producers={}, request_events=_nothing, request_message=_nothing)
     room.prime(0, {})
     readers = [NativeReader(Wire.WS) for _ in range(READERS)]
     for reader in readers:

@@ -121,9 +121,9 @@ class HttpClient:
 
     async def warm(self, count: int) -> None:
         """Have this many connections open, so that no measured call waits for a handshake."""
-        self._idle += [await self._connection_anew() for _ in range(count - len(self._idle))]
+        self._idle += [await self._new_connection() for _ in range(count - len(self._idle))]
 
-    async def _connection_anew(self) -> _Call:
+    async def _new_connection(self) -> _Call:
         loop = asyncio.get_running_loop()
         _, made = await loop.create_connection(_Call, self.host, self.port)
         return made

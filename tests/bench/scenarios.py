@@ -16,7 +16,7 @@ from tests.bench.wires.contract import Wire
 from tests.bench.wires.crush_native import CrushNative
 from tests.bench.wires.crush_v1 import CrushV1
 
-WORDS, PACE_MS = 100, 20  # 50 words a second
+WORDS, INTERVAL_MS = 100, 20  # 50 words a second
 _SAMPLED_SUBSCRIBERS = 100
 _GRACE_SECONDS = 60
 
@@ -47,15 +47,15 @@ async def turns(wire: Wire, running: Running, count: int = 50) -> Outcome:
     for _ in range(count):
         session = await wire.session()
         await asyncio.sleep(0.01)
-        asked = time.time()
+        sent_at = time.time()
         out.accept_ms.append(await wire.prompt(session, _words(WORDS, 0)) * 1000)
         await done(watch, [session])
-        out.first_word_ms.append((watch.first[session] - asked) * 1000)
+        out.first_word_ms.append((watch.first[session] - sent_at) * 1000)
     return out
 
 
 async def words(
-    wire: Wire, running: Running, runs: int, subscribers: int = 1, *, pace_ms: int = PACE_MS
+    wire: Wire, running: Running, runs: int, subscribers: int = 1, *, interval_ms: int = INTERVAL_MS
 ) -> Outcome:
     """`runs` at a time, all prompted at once, every word's way to every subscriber."""
     watches = [Watch() for _ in range(subscribers)]
@@ -64,7 +64,9 @@ async def words(
     await wire.warm(runs)
     before = usage(running.pids)
     async with Pacemaker() as pacemaker:
-        accepted = await asyncio.gather(*(wire.prompt(s, _words(WORDS, pace_ms)) for s in sessions))
+        accepted = await asyncio.gather(
+            *(wire.prompt(s, _words(WORDS, interval_ms)) for s in sessions)
+        )
         for watch in watches:
             await done(watch, sessions)
     await asyncio.sleep(0.3)  # what follows a run's end belongs to its cost
@@ -84,12 +86,12 @@ async def cancels(wire: Wire, running: Running, count: int = 30) -> Outcome:
     await begin(wire, running, [watch])
     for _ in range(count):
         session = await wire.session()
-        await wire.prompt(session, _words(2000, PACE_MS))
+        await wire.prompt(session, _words(2000, INTERVAL_MS))
         await _first(watch, session)
-        asked = time.time()
+        sent_at = time.time()
         await wire.cancel(session)
         await done(watch, [session])
-        out.cancel_ms.append((watch.done[session] - asked) * 1000)
+        out.cancel_ms.append((watch.done[session] - sent_at) * 1000)
     return out
 
 
@@ -128,10 +130,10 @@ async def _catch_up(wire: CrushNative, events: int) -> float:
         if numbered >= events and not finished.done():
             finished.set_result(at)
 
-    asked = time.time()
+    sent_at = time.time()
     await wire.listen(receive, after=0)
     async with asyncio.timeout(_GRACE_SECONDS):
-        return (await finished - asked) * 1000
+        return (await finished - sent_at) * 1000
 
 
 async def begin(wire: Wire, running: Running, watches: list[Watch]) -> None:
@@ -148,8 +150,8 @@ async def begin(wire: Wire, running: Running, watches: list[Watch]) -> None:
         await wire.subscribe(watch, sampled=number % step == 0)
 
 
-def _words(count: int, pace_ms: int) -> str:
-    return f"hi [[stamp]] [[n={count} d={pace_ms}]]"
+def _words(count: int, interval_ms: int) -> str:
+    return f"hi [[stamp]] [[n={count} d={interval_ms}]]"
 
 
 async def _first(watch: Watch, session: str) -> None:

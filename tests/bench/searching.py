@@ -8,11 +8,11 @@ import tempfile
 import time
 from pathlib import Path
 
-from agents.tools.search import ripgrep
+from agents.tools.search import search_process
 from agents.tools.search.grep import GREP
 from tests.bench.scenarios import Outcome
 from tests.bench.subjects import Running, Subject
-from tests.doubles.tool_context import make_desk
+from tests.doubles.tool_context import make_tool_doubles
 
 _FOLDERS, _FILES_EACH, _LINES = 1_000, 50, 40
 _REPETITIONS = 9
@@ -22,18 +22,18 @@ _PATTERNS = {"rare": 500, "common": 5}
 
 async def grep(subject: Subject, running: Running) -> Outcome:
     """The tool alone: what a server adds to each call is measured by the turns."""
-    binary = ripgrep.binary()
+    binary = search_process.binary()
     if binary is None:
         raise RuntimeError("there is no ripgrep to compare with")
     out = Outcome()
     root = Path(tempfile.mkdtemp(prefix="crush-bench-tree-")).resolve()
     try:
         await asyncio.to_thread(_plant, root)
-        context = make_desk(root).context
+        context = make_tool_doubles(root).context
         for name in _PATTERNS:
             word = f"word-{name}"
             args = GREP.parse({"pattern": word})
-            own, theirs = [], []
+            own, ripgrep = [], []
             for _ in range(_REPETITIONS + 1):  # the first warms the file system's cache
                 began = time.perf_counter()
                 await asyncio.to_thread(
@@ -46,8 +46,8 @@ async def grep(subject: Subject, running: Running) -> Outcome:
                 between = time.perf_counter()
                 await GREP.run(args, context)
                 own.append((time.perf_counter() - between) * 1000)
-                theirs.append((between - began) * 1000)
-            out.search_ms[name], out.search_ms[f"{name}, ripgrep"] = own[1:], theirs[1:]
+                ripgrep.append((between - began) * 1000)
+            out.search_ms[name], out.search_ms[f"{name}, ripgrep"] = own[1:], ripgrep[1:]
     finally:
         await asyncio.to_thread(shutil.rmtree, root)
     return out

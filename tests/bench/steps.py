@@ -48,8 +48,8 @@ async def _measure(folder: Path, steps: int, long: int) -> None:
     await server.start()
     try:
         await _turn(server, project, 30)  # warm
-        moments = await _turn(server, project, steps)
-        (wall, cpu), (wall_end, cpu_end) = moments[0], moments[-1]
+        times = await _turn(server, project, steps)
+        (wall, cpu), (wall_end, cpu_end) = times[0], times[-1]
         print(
             f"{steps} steps: {steps / (wall_end - wall):.0f} steps/s (at least 300),"
             f" {(cpu_end - cpu) / steps * 1e3:.2f} ms of CPU a step"
@@ -108,9 +108,9 @@ async def _compare(server: Any, project: Path, long: int, rounds: int = 7) -> No
     )
 
 
-def _typical(moments: list[tuple[float, float]]) -> float:
+def _typical(times: list[tuple[float, float]]) -> float:
     """The median processor time of a turn's last steps."""
-    used = [cpu for _, cpu in moments[-WINDOW:]]
+    used = [cpu for _, cpu in times[-WINDOW:]]
     took = sorted(b - a for a, b in itertools.pairwise(used))
     return took[len(took) // 2]
 
@@ -149,12 +149,12 @@ async def _turn(
     from agents.tools.registry import available
     from workspaces.log.parts import FinishReason
 
-    asked: list[tuple[float, float]] = []
+    requested_at: list[tuple[float, float]] = []
 
     class Instant:
         async def stream(self, request: ModelRequest) -> AsyncIterator[list[Any]]:
-            asked.append((time.perf_counter(), time.process_time()))
-            number = len(asked)
+            requested_at.append((time.perf_counter(), time.process_time()))
+            number = len(requested_at)
             if number > steps:
                 usage = Usage(input=100, output=3)
                 yield [TextDelta("that is all"), Stopped(FinishReason.END_TURN, usage)]
@@ -171,7 +171,7 @@ async def _turn(
     settings = Settings({}, ModelChoice("instant", "one"), ModelChoice("instant", "one"))
     model = Model(settings.large, ModelInfo("one", "One", context_window=0), Instant())
 
-    async def brief_of(claimed: Claimed) -> RunSetup:
+    async def setup_of(claimed: Claimed) -> RunSetup:
         return RunSetup(
             model, "You are quick.", available(frozenset()), settings, {}, str(project), ""
         )
@@ -180,17 +180,17 @@ async def _turn(
         session = await _session(project)
     else:
         await _session(project)  # opens the workspace again
-    pool = RunPool("bench", hub=server.hub, settings=PoolSettings(), brief_of=brief_of)
+    pool = RunPool("bench", hub=server.hub, settings=PoolSettings(), setup_of=setup_of)
     pool.start()
     try:
         await accept(session[1], Prompt(session[0], "go"))
-        pool.hear({"type": "run.accepted"})
-        while len(asked) <= steps:
+        pool.receive_nudge({"type": "run.accepted"})
+        while len(requested_at) <= steps:
             await asyncio.sleep(0.05)
     finally:
         await pool.drain(seconds=5)
         await pool.stop()
-    return asked[: steps + 1]
+    return requested_at[: steps + 1]
 
 
 if __name__ == "__main__":

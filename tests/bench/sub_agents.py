@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tests.acceptance.calling import agents
 from tests.bench.pacemaker import Pacemaker
-from tests.bench.scenarios import PACE_MS, WORDS, Outcome, begin, done, seen
+from tests.bench.scenarios import INTERVAL_MS, WORDS, Outcome, begin, done, seen
 from tests.bench.subjects import Running
 from tests.bench.usage import usage
 from tests.bench.watch import Watch
@@ -29,7 +29,7 @@ async def streaming(wire: Wire, running: Running, count: int, *, words: int = WO
         sessions = [await wire.session() for _ in range(count)]
         await wire.warm(count)
         before = usage(running.pids)
-        prompt = agents(f"{words} {PACE_MS}")
+        prompt = agents(f"{words} {INTERVAL_MS}")
         async with Pacemaker() as pacemaker:
             accepted = await asyncio.gather(*(wire.prompt(s, prompt) for s in sessions))
             await done(watch, sessions)
@@ -49,10 +49,10 @@ def fleet_child() -> Iterator[str]:
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None
-            told = re.fullmatch(r"listening (\S+)\n", process.stdout.readline())
-            if told is None:
+            match = re.fullmatch(r"listening (\S+)\n", process.stdout.readline())
+            if match is None:
                 raise RuntimeError("the bench's sub-agents did not start")
-            yield told[1]
+            yield match[1]
         finally:
             process.kill()
 

@@ -16,7 +16,7 @@ class Usage:
 
 def usage(pids: list[int], *, memory: bool = False) -> Usage:
     cpu, pss = 0.0, 0.0
-    told = False
+    warned = False
     for process in _tree(pids):
         with suppress(psutil.Error):
             times = process.cpu_times()
@@ -24,8 +24,8 @@ def usage(pids: list[int], *, memory: bool = False) -> Usage:
         if memory:
             with suppress(psutil.Error, AttributeError):
                 pss += process.memory_full_info().pss / 1_048_576
-                told = True
-    return Usage(cpu, pss if told else None)
+                warned = True
+    return Usage(cpu, pss if warned else None)
 
 
 def _tree(pids: list[int]) -> list[psutil.Process]:

@@ -19,8 +19,8 @@ def user(*parts: Part | str, id: str = "u1") -> TurnMessage:
 
 
 def assistant(*parts: Part | str, provider: str = "p") -> TurnMessage:
-    told = tuple(Text(p) if isinstance(p, str) else p for p in parts)
-    return TurnMessage("a1", Role.ASSISTANT, told, model="m-1", provider=provider)
+    content = tuple(Text(p) if isinstance(p, str) else p for p in parts)
+    return TurnMessage("a1", Role.ASSISTANT, content, model="m-1", provider=provider)
 
 
 def tool(*results: ToolResult) -> TurnMessage:

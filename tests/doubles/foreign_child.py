@@ -79,10 +79,10 @@ class Run:
                 await self._approve(value)
             case "__approve_overtakes":
                 # The question leaves before the event that came before it.
-                asking = asyncio.create_task(self._approve(value))
+                approval = asyncio.create_task(self._approve(value))
                 await asyncio.sleep(0.02)
                 await self._event({"type": "token", "content": "before "})
-                await asking
+                await approval
             case "__await_steer":
                 for _ in range(int(value or 1)):
                     self.echo.append(f"steer=[{await self.inbox.get()}]")

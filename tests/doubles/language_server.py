@@ -49,14 +49,23 @@ def errors(text: str) -> list[dict[str, Any]]:
 
 
 def capabilities() -> dict[str, Any]:
-    told: dict[str, Any] = {"textDocumentSync": {"openClose": True, "change": 1, "save": True}}
+    capabilities: dict[str, Any] = {
+        "textDocumentSync": {"openClose": True, "change": 1, "save": True}
+    }
     if MODE == "pull":
-        told["diagnosticProvider"] = {"interFileDependencies": False, "workspaceDiagnostics": False}
+        capabilities["diagnosticProvider"] = {
+            "interFileDependencies": False,
+            "workspaceDiagnostics": False,
+        }
     if MODE in {"lies", "evil-edits"}:
-        told |= {"referencesProvider": True, "renameProvider": True, "definitionProvider": {}}
+        capabilities |= {
+            "referencesProvider": True,
+            "renameProvider": True,
+            "definitionProvider": {},
+        }
     if MODE == "lies":
-        told["documentSymbolProvider"] = True
-    return told
+        capabilities["documentSymbolProvider"] = True
+    return capabilities
 
 
 LIES: dict[str, Any] = {
@@ -145,8 +154,8 @@ def main() -> None:
             if MODE == "hang":
                 time.sleep(3600)
             if MODE == "tells-secrets":
-                told = f"the token {os.environ['SECRET_TOKEN']} is wrong"
-                write({"id": message["id"], "error": {"code": 1, "message": told}})
+                error = f"the token {os.environ['SECRET_TOKEN']} is wrong"
+                write({"id": message["id"], "error": {"code": 1, "message": error}})
                 continue
             write({"id": message["id"], "result": {"capabilities": capabilities()}})
         elif method == "exit":

@@ -22,7 +22,7 @@ class MemoryBacking:
     moment: int = 0
     _news: asyncio.Event = field(default_factory=asyncio.Event)
 
-    async def place(self, workspace_id: str) -> McpWorkspace:
+    async def workspace(self, workspace_id: str) -> McpWorkspace:
         return McpWorkspace(self.path, self.env, dict(self.servers), self.disabled_tools)
 
     async def record(self, workspace_id: str, view: McpServerView, change: McpChange) -> None:

@@ -28,7 +28,7 @@ from starlette.responses import JSONResponse, Response
 
 from tests.doubles.mcp_server import make
 
-KNOWN = OAuthClientInformationFull(
+REGISTERED_CLIENT = OAuthClientInformationFull(
     client_id="configured-client",
     client_secret="configured-secret-value",
     redirect_uris=["http://localhost:1/callback"],
@@ -133,8 +133,8 @@ class Wider:
         request = Request(scope, receive)
         body = await request.body()
         token = self._provider.access.get(request.headers.get("authorization", "")[7:])
-        asks_more = b'"tools/call"' in body and b'"fail"' in body
-        if token is not None and asks_more and (self._deny or "more" not in token.scopes):
+        needs_more_scopes = b'"tools/call"' in body and b'"fail"' in body
+        if token is not None and needs_more_scopes and (self._deny or "more" not in token.scopes):
             challenge = 'Bearer error="insufficient_scope", scope="more"'
             refusal = Response(status_code=403, headers={"WWW-Authenticate": challenge})
             await refusal(scope, receive, send)
@@ -158,9 +158,9 @@ def main() -> None:
     url = f"http://127.0.0.1:{options.port}"
     provider = LetsAllIn(options.lifetime)
     if options.callback:
-        known = KNOWN.model_copy(update={"redirect_uris": [options.callback]})
-        provider.clients[KNOWN.client_id] = OAuthClientInformationFull.model_validate(
-            known.model_dump(mode="json")
+        client = REGISTERED_CLIENT.model_copy(update={"redirect_uris": [options.callback]})
+        provider.clients[REGISTERED_CLIENT.client_id] = OAuthClientInformationFull.model_validate(
+            client.model_dump(mode="json")
         )
     server = make(
         auth_server_provider=provider,

@@ -44,7 +44,7 @@ class Colour(BaseModel):
     colour: str
 
 
-async def wanted_colour() -> Elicit[Colour]:
+async def ask_colour() -> Elicit[Colour]:
     return Elicit("Which colour?", Colour)
 
 
@@ -82,6 +82,14 @@ def make(**options: Any) -> MCPServer:
         """Always fails."""
         raise ToolError(why)
 
+    _add_processes(server)
+    _add_lists(server)
+    return server
+
+
+def _add_processes(server: MCPServer) -> None:
+    """Adds tools that wait, end or start a process, or depend on it."""
+
     @server.tool()
     async def wait(seconds: float) -> str:
         """Waits, and notes when it is cancelled."""
@@ -116,6 +124,10 @@ def make(**options: Any) -> MCPServer:
             [sys.executable, "-c", "import time; time.sleep(600)"], start_new_session=True
         )
         return json.dumps({"pid": os.getpid(), "child": child.pid})
+
+
+def _add_lists(server: MCPServer) -> None:
+    """Adds the prompts, the resources and a tool that changes a list."""
 
     @server.tool()
     async def learn(tool: str, context: Context) -> str:
@@ -153,7 +165,6 @@ def make(**options: Any) -> MCPServer:
         )
 
     low.create_initialization_options = announcing
-    return server
 
 
 def add_more(server: MCPServer) -> None:
@@ -170,7 +181,7 @@ def add_more(server: MCPServer) -> None:
         return "at last"
 
     @server.tool()
-    def paint(colour: Annotated[Colour, Resolve(wanted_colour)]) -> str:
+    def paint(colour: Annotated[Colour, Resolve(ask_colour)]) -> str:
         """Asks a person for a colour."""
         return f"painted {colour.colour}"
 

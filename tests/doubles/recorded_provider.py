@@ -18,7 +18,7 @@ Json = dict[str, Any]
 
 
 @dataclass
-class Asked:
+class RecordedRequest:
     method: str
     target: str  # as it came over the wire
     headers: dict[str, str]
@@ -42,7 +42,7 @@ class RecordedProvider:
 
     def __init__(self) -> None:
         self.answers: list[Answer] = []
-        self.asked: list[Asked] = []
+        self.requests: list[RecordedRequest] = []
         self._server: asyncio.Server | None = None
 
     async def __aenter__(self) -> RecordedProvider:
@@ -66,10 +66,10 @@ class RecordedProvider:
             headers = {k.lower(): v.strip() for k, _, v in (line.partition(":") for line in lines)}
             body = await reader.readexactly(int(headers.get("content-length", "0")))
             method, target, _ = first.split(" ")
-            self.asked.append(Asked(method, target, headers, body))
+            self.requests.append(RecordedRequest(method, target, headers, body))
             answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
-            told = {"Transfer-Encoding": "chunked", "Connection": "close", **answer.headers}
-            named = "".join(f"{name}: {value}\r\n" for name, value in told.items())
+            lines = {"Transfer-Encoding": "chunked", "Connection": "close", **answer.headers}
+            named = "".join(f"{name}: {value}\r\n" for name, value in lines.items())
             writer.write(f"HTTP/1.1 {answer.status} Said\r\n{named}\r\n".encode())
             for piece in answer.pieces:
                 writer.write(b"%x\r\n%b\r\n" % (len(piece), piece))
@@ -119,5 +119,5 @@ def _message(headers: dict[str, str], payload: bytes) -> bytes:
 
 
 def refusal(status: int, body: Json, headers: dict[str, str]) -> Answer:
-    told = {"Content-Type": "application/json", **headers}
-    return Answer([json.dumps(body).encode()], status=status, headers=told)
+    all_headers = {"Content-Type": "application/json", **headers}
+    return Answer([json.dumps(body).encode()], status=status, headers=all_headers)

@@ -16,17 +16,19 @@ class Seat:
     """A context manager."""
 
     def __init__(self, *, columns: int = 80, rows: int = 24) -> None:
-        self._ours, self._theirs = pty.openpty()
+        self._controller, self._terminal_end = pty.openpty()
         self.resize(columns=columns, rows=rows)
-        self.terminal = UserTerminal(self._theirs, self._theirs)
+        self.terminal = UserTerminal(self._terminal_end, self._terminal_end)
         self.shown = ""
         self._seen = 0  # up to here ``wait_for`` has looked
 
     def resize(self, *, columns: int, rows: int) -> None:
-        fcntl.ioctl(self._theirs, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+        fcntl.ioctl(
+            self._terminal_end, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0)
+        )
 
     def type(self, keys: str) -> None:
-        os.write(self._ours, keys.encode())
+        os.write(self._controller, keys.encode())
 
     async def wait_for(self, *texts: str) -> str:
         """What was shown since the last call, up to the first of these that comes."""
@@ -47,22 +49,24 @@ class Seat:
         return before
 
     def hang_up(self) -> None:
-        os.close(self._ours)
-        self._ours = os.open(os.devnull, os.O_RDWR)
+        os.close(self._controller)
+        self._controller = os.open(os.devnull, os.O_RDWR)
 
     async def _read(self) -> None:
         loop = asyncio.get_running_loop()
         ready = loop.create_future()
-        loop.add_reader(self._ours, ready.set_result, None)
+        loop.add_reader(self._controller, ready.set_result, None)
         try:
             await ready
         finally:
-            loop.remove_reader(self._ours)
-        self.shown += os.read(self._ours, 65_536).decode(errors="replace").replace("\r\n", "\n")
+            loop.remove_reader(self._controller)
+        self.shown += (
+            os.read(self._controller, 65_536).decode(errors="replace").replace("\r\n", "\n")
+        )
 
     def __enter__(self) -> Seat:
         return self
 
     def __exit__(self, *_: object) -> None:
-        os.close(self._ours)
-        os.close(self._theirs)
+        os.close(self._controller)
+        os.close(self._terminal_end)

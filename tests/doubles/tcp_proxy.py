@@ -41,7 +41,9 @@ class TcpProxy:
         self._commits_to_cut = 0
         self._cut = Cut.ANSWER
         self._refuses_after_cut = False
+        self._bytes_to_cut: int | None = None
         self.cut_commits = 0
+        self.cut_answers = 0
         self.refused_connections = 0
         threading.Thread(target=self._accept, name="proxy", daemon=True).start()
 
@@ -67,6 +69,17 @@ class TcpProxy:
             self._commits_to_cut = count
             self._cut = cut
             self._refuses_after_cut = then_refuse
+
+    def cut_answers_after(self, count: int) -> None:
+        """The connection that brings this many more bytes to the client breaks there."""
+        with self._lock:
+            self._bytes_to_cut = count
+
+    @property
+    def is_armed(self) -> bool:
+        """Whether an answer will be cut."""
+        with self._lock:
+            return self._bytes_to_cut is not None
 
     def close(self) -> None:
         self.set_mode(Mode.REFUSE)
@@ -95,6 +108,17 @@ class TcpProxy:
             self.cut_commits += 1
             self._is_refusing = self._is_refusing or self._refuses_after_cut
             return self._cut
+
+    def bytes_before_cut(self, count: int) -> int:
+        """How many of these bytes of an answer may pass; fewer mean that the connection breaks."""
+        with self._lock:
+            if self._bytes_to_cut is None or self._bytes_to_cut > count:
+                if self._bytes_to_cut is not None:
+                    self._bytes_to_cut -= count
+                return count
+            passing, self._bytes_to_cut = self._bytes_to_cut, None
+            self.cut_answers += 1
+            return passing
 
     def forget(self, link: "_Link") -> None:
         with self._lock:
@@ -150,7 +174,10 @@ class _Link:
                         break
                 elif not is_request and self._cut is Cut.ANSWER:
                     break  # this is the answer to the COMMIT
-                back.sendall(data)
+                passing = len(data) if is_request else self._proxy.bytes_before_cut(len(data))
+                back.sendall(data[:passing])
+                if passing < len(data):
+                    break
         self.close(keeps_server=self._cut is Cut.HANG)
 
     def close(self, *, keeps_server: bool = False) -> None:

@@ -9,26 +9,26 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agents.tools.contract import ToolContext
-from tests.doubles.ledger import MemoryFileLedger, MemoryTodoList
+from tests.doubles.file_tracker import MemoryFileTracker, MemoryTodoList
 
 
 @dataclass
-class Desk:
-    """The context with its doubles at hand."""
+class ToolDoubles:
+    """The context, with the doubles that it contains."""
 
     context: ToolContext
-    files: MemoryFileLedger
+    files: MemoryFileTracker
     todos: MemoryTodoList
     progress: list[str]
 
 
-def make_desk(
+def make_tool_doubles(
     folder: Path,
     *,
     env: Mapping[str, str] | None = None,
     progress: Callable[[str], None] | None = None,
-) -> Desk:
-    files, todos, told = MemoryFileLedger(), MemoryTodoList(), list[str]()
+) -> ToolDoubles:
+    files, todos, progress_texts = MemoryFileTracker(), MemoryTodoList(), list[str]()
     context = ToolContext(
         working_dir=folder.resolve(),
         session_id=str(uuid.uuid4()),
@@ -38,6 +38,6 @@ def make_desk(
         process_mark=str(uuid.uuid4()),
         files=files,
         todos=todos,
-        progress=progress or told.append,
+        progress=progress or progress_texts.append,
     )
-    return Desk(context, files, todos, told)
+    return ToolDoubles(context, files, todos, progress_texts)

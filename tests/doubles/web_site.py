@@ -63,8 +63,8 @@ CODE = {
 @dataclass
 class Site:
     url: str = ""
-    asked: list[web.Request] = field(default_factory=list)
-    goes_on: asyncio.Event = field(default_factory=asyncio.Event)  # `/slow` waits in its middle
+    requests: list[web.Request] = field(default_factory=list)
+    resume: asyncio.Event = field(default_factory=asyncio.Event)  # `/slow` waits in its middle
 
     @property
     def port(self) -> int:
@@ -129,31 +129,39 @@ async def answer(request: web.Request, site: Site) -> web.StreamResponse:
         case "slow":  # half a megabyte, its size told before; it waits in the middle
             size = {"Content-Length": "500000"}
             response = await streamed(request, b"s" * 5_000, 50, pause=0.05, headers=size)
-            await site.goes_on.wait()
+            await site.resume.wait()
             await response.write(b"s" * 250_000)
             return response
         case "drip":  # a byte now and then, for ever
             return await streamed(request, b".", 1_000_000, pause=0.05)
         case "search":
-            if query.get("q") == "nothing":
-                return web.Response(
-                    text='<div class="no-results">No results.</div>', content_type="text/html"
-                )
-            if query.get("q") == "robot":
-                return web.Response(
-                    text='<div class="anomaly-modal__title">Bots</div>', content_type="text/html"
-                )
-            if query.get("q") == "changed":
-                return web.Response(text="<main>All new</main>", content_type="text/html")
-            return web.Response(text=RESULTS, content_type="text/html")
+            return search_page(query)
         case ".api":
-            body = await request.json()
-            if "broken" in body["variables"]["query"]:
-                return web.json_response({"errors": [{"message": "no such filter"}]})
-            if "nothing" in body["variables"]["query"]:
-                return web.json_response({"data": {"search": {"results": {"results": []}}}})
-            return web.json_response(CODE)
+            return await code_results(request)
     return web.Response(status=404)
+
+
+def search_page(query: Mapping[str, str]) -> web.Response:
+    if query.get("q") == "nothing":
+        return web.Response(
+            text='<div class="no-results">No results.</div>', content_type="text/html"
+        )
+    if query.get("q") == "robot":
+        return web.Response(
+            text='<div class="anomaly-modal__title">Bots</div>', content_type="text/html"
+        )
+    if query.get("q") == "changed":
+        return web.Response(text="<main>All new</main>", content_type="text/html")
+    return web.Response(text=RESULTS, content_type="text/html")
+
+
+async def code_results(request: web.Request) -> web.Response:
+    body = await request.json()
+    if "broken" in body["variables"]["query"]:
+        return web.json_response({"errors": [{"message": "no such filter"}]})
+    if "nothing" in body["variables"]["query"]:
+        return web.json_response({"data": {"search": {"results": {"results": []}}}})
+    return web.json_response(CODE)
 
 
 def packed(encoding: str, body: bytes) -> web.Response:
@@ -182,7 +190,7 @@ async def web_site() -> AsyncIterator[Site]:
     site = Site()
 
     async def handle(request: web.Request) -> web.StreamResponse:
-        site.asked.append(request)
+        site.requests.append(request)
         try:
             return await answer(request, site)
         except ConnectionError:

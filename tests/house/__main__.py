@@ -10,14 +10,14 @@ from tests.house import measures
 from tests.house.measures import Module
 
 ROOT = Path(__file__).parents[2]
-PACKAGES = ("agents", "crushsite", "permissions", "workspaces")
+PACKAGES = ("agents", "crushsite", "notifications", "people", "permissions", "workspaces")
 # The code around Daphne and Twisted may use their private names.
 SERVER_FOLDERS = ("crushsite/server",)
 
 
 def rows(modules: Sequence[Module]) -> list[tuple[str, str, str]]:
     """Name, figure and target of each measure."""
-    alone = measures.lone_imports(modules)
+    alone = measures.single_importers(modules)
     alone_lines = sum(len(module.lines) for module, _ in alone)
     folder, size = measures.largest_folders(modules)[0]
     classes = measures.duplicate_classes(modules)
@@ -63,7 +63,7 @@ def details(modules: Sequence[Module]) -> str:
     parts += ["", "Modules whose only importer is in their folder:"]
     parts += [
         f"  {module.path} ({len(module.lines)} lines), imported by {user.path.name}"
-        for module, user in measures.lone_imports(modules)
+        for module, user in measures.single_importers(modules)
     ]
     parts += ["", "Class names used more than once:"]
     parts += [

@@ -113,24 +113,24 @@ def largest_folders(modules: Sequence[Module]) -> list[tuple[PurePosixPath, int]
 
 def importers(modules: Sequence[Module]) -> dict[str, set[str]]:
     """The modules that import each module, imports for types included."""
-    known = {module.name: module for module in modules}
+    by_name = {module.name: module for module in modules}
     found: dict[str, set[str]] = defaultdict(set)
     for module in modules:
-        for target in _imported(module, known):
+        for target in _imported(module, by_name):
             if target != module.name:
                 found[target].add(module.name)
     return dict(found)
 
 
-def lone_imports(modules: Sequence[Module]) -> list[tuple[Module, Module]]:
+def single_importers(modules: Sequence[Module]) -> list[tuple[Module, Module]]:
     """Each module that a single module imports, with that one, where both share a folder."""
-    known = {module.name: module for module in modules}
+    by_name = {module.name: module for module in modules}
     pairs = []
     for name, users in sorted(importers(modules).items()):
-        if len(users) == 1 and not known[name].is_package:
-            user = known[next(iter(users))]
-            if user.path.parent == known[name].path.parent:
-                pairs.append((known[name], user))
+        if len(users) == 1 and not by_name[name].is_package:
+            user = by_name[next(iter(users))]
+            if user.path.parent == by_name[name].path.parent:
+                pairs.append((by_name[name], user))
     return pairs
 
 
@@ -169,16 +169,16 @@ def comment_share(modules: Sequence[Module]) -> float:
     return sum(map(_comment_lines, modules)) / lines if lines else 0.0
 
 
-def _imported(module: Module, known: dict[str, Module]) -> Iterator[str]:
+def _imported(module: Module, by_name: dict[str, Module]) -> Iterator[str]:
     for node in module.nodes:
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names if alias.name in known)
+            yield from (alias.name for alias in node.names if alias.name in by_name)
         elif isinstance(node, ast.ImportFrom) and node.module:
             for alias in node.names:
                 inner = f"{node.module}.{alias.name}"
-                if inner in known:
+                if inner in by_name:
                     yield inner
-                elif node.module in known:
+                elif node.module in by_name:
                     yield node.module
 
 
@@ -206,8 +206,8 @@ def _private_names(
         elif isinstance(node, ast.expr) and (access := _attribute(node)):
             of, name = access
             of_name = of.id if isinstance(of, ast.Name) else ""
-            known = here | inherited if of_name in {"self", "cls"} else here
-            if _is_private(name) and name not in known and of_name not in standard:
+            own_names = here | inherited if of_name in {"self", "cls"} else here
+            if _is_private(name) and name not in own_names and of_name not in standard:
                 yield node.lineno, ast.unparse(node)
 
 

@@ -61,7 +61,7 @@ class Database:
 
 
 def _empty_all_tables() -> None:
-    tables = [f'"{model._meta.db_table}"' for model in apps.get_models()]
+    tables = [f'"{model._meta.db_table}"' for model in apps.get_models(include_auto_created=True)]
     with connection.cursor() as cursor:
         if connection.vendor == "postgresql":
             cursor.execute(f"TRUNCATE {', '.join(tables)} RESTART IDENTITY CASCADE")

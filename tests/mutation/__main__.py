@@ -19,7 +19,7 @@ from tests.mutation.trying import Tree, Verdict, copy_tree, load_libraries
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 STAGE_SECONDS = 30.0
-_ABOUT_DATABASES = ("workspaces/log/", "agents/runs/claim.py")
+_ABOUT_DATABASES = ("workspaces/log/", "agents/runs/queries.py", "agents/runs/transitions.py")
 EQUIVALENTS = Path(__file__).with_name("equivalents.md")
 
 
@@ -136,7 +136,7 @@ def _try_all(
     copy_tree(ROOT, scratch / "tree")
     tree = Tree(scratch / "tree", scratch / "temporary")
     record = _recorded(tree, [file for area in files.values() for file in area], given)
-    known = equivalent_ids(EQUIVALENTS.read_text())
+    equivalent = equivalent_ids(EQUIVALENTS.read_text())
     equivalents: Counter[str] = Counter()
     results: list[tuple[str, Verdict]] = []
     commit = subprocess.run(
@@ -153,7 +153,7 @@ def _try_all(
             if time.monotonic() - began > given.minutes * 60:
                 print(f"the time is over: {number - 1} of {len(drawn)} were tried")
                 break
-            if mutant.id in known:
+            if mutant.id in equivalent:
                 equivalents[area] += 1
                 continue
             verdict = tree.attempt(

@@ -10,8 +10,8 @@ _FILE_TOOLS = (
 )  # fmt: skip
 # What writes the rows of runs. What performs them needs a whole server to be seen.
 _RUNS = (
-    "accept", "answer", "cancel", "claim", "delegations", "finish", "lease", "messages", "rescue", "resume",
-    "rows", "steps", "teardown", "calls/hooked_calls", "calls/permission_check", "children/rows",
+    "accept", "answer", "cancel", "finish", "lease", "messages", "queries", "rows", "steps", "teardown",
+    "transitions", "calls/permission_check", "children/delegations",
 )  # fmt: skip
 AREAS: dict[str, tuple[str, ...]] = {
     "turn": ("agents/turn/*.py",),
@@ -27,10 +27,9 @@ AREAS: dict[str, tuple[str, ...]] = {
 TESTS = (
     "tests/unit",
     "tests/integration/runs",
-    "tests/integration/events",
-    "tests/integration/storage",
+    "tests/integration/log",
     "tests/integration/api",
-    "tests/integration/streams",
+    "tests/integration/delivery",
     "tests/integration/jobs",
     "tests/integration/fleet",
     "tests/integration/prompts",

@@ -29,7 +29,15 @@ _LIBRARIES = (
     "aiohttp",
     "channels",
 )
-_OURS = {"tests", "agents", "crushsite", "permissions", "workspaces"}
+_OWN_PACKAGES = {
+    "tests",
+    "agents",
+    "crushsite",
+    "notifications",
+    "people",
+    "permissions",
+    "workspaces",
+}
 _MEMORY = 4 * 1024**3
 _SLOWER = 4.0  # a test under a mutant may take so many times longer
 _START_SECONDS = 20.0
@@ -117,7 +125,7 @@ class Tree:
             os.dup2(output, 1)
             os.dup2(output, 2)
             os.chdir(self.folder)
-            for name in [name for name in sys.modules if name.partition(".")[0] in _OURS]:
+            for name in [name for name in sys.modules if name.partition(".")[0] in _OWN_PACKAGES]:
                 del sys.modules[name]
             sys.path[:] = [str(self.folder), *(p for p in sys.path if p and Path(p) != Path.cwd())]
             sys.dont_write_bytecode = True

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from django.core.checks import run_checks
 
-from crushsite.checks import TAG
+from crushsite.apps import TAG
 
 
 def ids() -> set[str | None]:

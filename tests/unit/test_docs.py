@@ -12,10 +12,9 @@ from django.urls import URLPattern, URLResolver
 
 from agents.api.stream_commands import COMMANDS
 from agents.tools.lsp.tools import tools_of
-from agents.tools.mcp.tools.list_mcp_resources import ListMcpResources
-from agents.tools.mcp.tools.read_mcp_resource import ReadMcpResource
+from agents.tools.mcp.tools import ListMcpResources, ReadMcpResource
 from agents.tools.registry import TOOLS
-from crushsite import api_urls
+from crushsite import api_urls, rest_urls
 from workspaces.log.types import Kind, StreamOnly
 
 if TYPE_CHECKING:
@@ -23,17 +22,28 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
-APPS = ("agents", "crushsite", "permissions", "workspaces")
+APPS = (
+    "agents",
+    "crushclient",
+    "crushsite",
+    "notifications",
+    "people",
+    "permissions",
+    "workspaces",
+)
 READ = re.compile(r"""(?:read_\w+|environ\.get|\benv\.get)\(\s*["']([A-Z][A-Z0-9_]+)["']""")
 # A process has these anyway.
 EVERYWHERE = {"HOME", "PATH"}
 PAGES = [
     ROOT / "README.md",
     *sorted(DOCS.glob("*.md")),
-    *(ROOT / app / "README.md" for app in (*APPS, "tests")),
+    *sorted(path for app in (*APPS, "tests") for path in (ROOT / app).rglob("README.md")),
 ]
 LINK = re.compile(r"\]\(([^)#]+)(?:#[\w-]+)?\)")
-FILE = re.compile(r"`((?:agents|crushsite|permissions|workspaces|tests|docs|bin)/[\w./-]*)`")
+MODULE = re.compile(r"`(?:[\w/]+/)?(\w+\.py)`")
+FILE = re.compile(
+    r"`((?:agents|crushclient|crushsite|people|permissions|workspaces|tests|docs|bin)/[\w./-]*)`"
+)
 
 
 def text(name: str) -> str:
@@ -50,14 +60,17 @@ def endpoints(patterns: list[URLPattern | URLResolver], before: str = "/") -> It
         address = before + str(pattern.pattern)
         if isinstance(pattern, URLResolver):
             yield from endpoints(pattern.url_patterns, address)
-        else:
+        elif str(pattern.pattern):  # else it answers every other address
             yield address
+
+
+ENDPOINTS = {*endpoints(api_urls.urlpatterns), *endpoints(rest_urls.urlpatterns, "/api/")}
 
 
 def shown(address: str) -> str:
     """As the page writes it: ``{w}`` for a workspace, ``{s}`` for a session."""
     address = address.replace("<str:workspace_id>", "{w}").replace("<str:session_id>", "{s}")
-    return re.sub(r"<str:(\w+)>", r"{\1}", address)
+    return re.sub(r"<\w+:(\w+)>", r"{\1}", address)
 
 
 @pytest.mark.parametrize("kind", [*Kind, *StreamOnly])
@@ -72,7 +85,7 @@ def test_every_command_of_the_socket_is_in_the_table(command: str) -> None:
 
 @pytest.mark.parametrize("name", sorted(settings_read()))
 def test_every_setting_is_documented(name: str) -> None:
-    assert f"`{name}`" in text("operations.md") + text("configuration.md")
+    assert f"`{name}`" in text("operations.md") + text("configuration.md") + text("command-line.md")
 
 
 def test_the_settings_are_found() -> None:
@@ -83,15 +96,16 @@ def test_the_settings_are_found() -> None:
     "command",
     sorted(
         path.stem
-        for app in APPS
+        for app in (*APPS, "crushsite/client")
         for path in (ROOT / app / "management" / "commands").glob("[a-z]*.py")
     ),
 )
 def test_every_command_is_documented(command: str) -> None:
-    assert f"`manage.py {command}" in text("operations.md")
+    pages = text("operations.md") + text("command-line.md")
+    assert f"`manage.py {command.replace('_', '-')}" in pages
 
 
-@pytest.mark.parametrize("address", sorted(set(endpoints(api_urls.urlpatterns))))
+@pytest.mark.parametrize("address", sorted(ENDPOINTS))
 def test_every_endpoint_is_in_the_table(address: str) -> None:
     assert f"| `{shown(address)}` |" in text("api.md")
 
@@ -100,7 +114,7 @@ def test_every_documented_endpoint_exists() -> None:
     streams = {"/v1/workspaces/{w}/events", "/api/workspaces/{w}/events"}
     streams |= {"/api/workspaces/{w}/stream"}
     documented = set(re.findall(r"^\| [\w, ]+ \| `(/[^`]+)` \|", text("api.md"), re.MULTILINE))
-    assert documented == {shown(address) for address in endpoints(api_urls.urlpatterns)} | streams
+    assert documented == {shown(address) for address in ENDPOINTS} | streams
 
 
 def arguments_of(schema: Mapping[str, Any]) -> str:
@@ -132,3 +146,45 @@ def test_its_links_lead_somewhere(page: Path) -> None:
 def test_the_files_it_names_exist(page: Path) -> None:
     for name in FILE.findall(page.read_text()):
         assert (ROOT / name).exists() or (page.parent / name).exists(), name
+
+
+def modules() -> set[str]:
+    return {
+        path.name
+        for folder in (*APPS, "tests", "examples")
+        for path in (ROOT / folder).rglob("*.py")
+    }
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_the_modules_it_names_exist(page: Path) -> None:
+    named = {name for name in MODULE.findall(page.read_text()) if "NAME" not in name}
+    assert named - modules() == {"manage.py"} & named
+
+
+ENTRY = re.compile(r"^- \*\*(.+?)\*\*.*\n(?:  .*\n)*", re.MULTILINE)
+PATH = re.compile(
+    r"`((?:agents|crushclient|crushsite|notifications|people|permissions|workspaces)/[\w./-]*)`"
+)
+NAME = re.compile(r"`([A-Z]\w+|[a-z]\w*_\w+)`")
+
+
+@pytest.mark.parametrize(
+    "entry", list(ENTRY.finditer(text("glossary.md"))), ids=lambda entry: entry[1]
+)
+def test_a_word_of_the_glossary_names_its_module(entry: re.Match[str]) -> None:
+    places = [ROOT / name for name in PATH.findall(entry[0])]
+    assert places
+    files = [
+        file for place in places for file in ([place] if place.is_file() else place.rglob("*.py"))
+    ]
+    sources = "".join(file.read_text() for file in files)
+    assert [name for name in NAME.findall(entry[0]) if name not in sources] == []
+
+
+def test_the_glossary_defines_a_word_once() -> None:
+    # A word of two meanings has each in brackets behind it: "claim (of a run)".
+    words = [
+        line.partition(":")[0] for line in text("glossary.md").splitlines() if line[:4] == "- **"
+    ]
+    assert len(words) == len(set(words))

@@ -4,7 +4,7 @@ import pytest
 from django.core.management import CommandError
 
 from crushsite.endpoints import EndpointError, parse_endpoint
-from crushsite.serve import check_host
+from crushsite.exposure import check_host
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from workspaces.tasks import wait_until_set
+from workspaces.tasks import unless_set, wait_until_set
 
 
 async def test_it_returns_true_when_the_event_is_set() -> None:
@@ -54,3 +54,21 @@ async def test_a_cancellation_is_never_lost(seconds: float | None, ticks: int) -
         task.cancel()  # the lost one; this test must end
     assert done
     assert task.cancelled()
+
+
+async def test_it_waits_for_work_no_longer_than_the_limit() -> None:
+    work = asyncio.get_running_loop().create_future()
+    assert await unless_set(work, asyncio.Event(), seconds=0.001) is False
+    assert not work.cancelled()
+
+
+async def test_it_waits_for_work_or_for_an_event() -> None:
+    stop, work = asyncio.Event(), asyncio.get_running_loop().create_future()
+    waiting = asyncio.create_task(unless_set(work, stop))
+    await asyncio.sleep(0)
+    stop.set()
+    assert await waiting is False
+    assert not work.cancelled()
+    work.set_exception(ValueError())
+    assert await unless_set(work, asyncio.Event()) is True
+    assert isinstance(work.exception(), ValueError)

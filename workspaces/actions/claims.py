@@ -1,22 +1,25 @@
-"""Every write to clients' claims: who holds a workspace open, and until when."""
+"""Every write to claims: which clients keep a workspace open, and until when."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from workspaces.actions.sessions import tell_session
+from workspaces.actions.sessions import append_session
 from workspaces.log.errors import ClientNotAttached, ClientRetired, SessionUnknown
 from workspaces.log.transaction import Transaction
 from workspaces.models import ClientClaim, RetiredClient, Session
 
-# While a stream is open its process renews the claim; after a crash it lapses by itself.
+# While a stream is open, its process renews the claim; after a crash the claim expires.
 RENEWED_FOR_MS = 30_000
+
+# Two statements: every accepted prompt looks for its client, which the ORM does in 122 µs instead
+# of 7 (docs/where-we-leave-django.md).
 
 
 def claim_workspace(
     tx: Transaction, workspace_id: str, client_id: str, *, grace_seconds: float
 ) -> None:
-    """The client holds the workspace for the grace, or as long as it streams."""
+    """Claims a workspace for the grace; an open stream keeps the claim valid for longer."""
     if RetiredClient.objects.filter(client_id=client_id).exists():
         raise ClientRetired
     expires_at = tx.now + int(grace_seconds * 1000)
@@ -31,7 +34,7 @@ def claim_workspace(
 
 
 def attach_stream(tx: Transaction, workspace_id: str, client_id: str, *, holder: str) -> None:
-    """The client's stream is open, in the process ``holder``."""
+    """Marks the claim as streaming, in the process ``holder``. Raises ``ClientRetired``."""
     if RetiredClient.objects.filter(client_id=client_id).exists():
         raise ClientRetired
     ClientClaim.objects.update_or_create(
@@ -48,11 +51,11 @@ def attach_stream(tx: Transaction, workspace_id: str, client_id: str, *, holder:
 def detach_stream(
     tx: Transaction, workspace_id: str, client_id: str, *, holder: str, grace_seconds: float
 ) -> None:
-    """The client's last stream in this process closed: it has a grace to come back."""
+    """Starts the claim's grace after the client's last stream in this process closed."""
     claim = ClientClaim.objects.filter(
         workspace_id=workspace_id, client_id=client_id, holder=holder, is_streaming=True
     ).first()
-    if claim is None:  # it has another stream elsewhere, or was released
+    if claim is None:  # the client streams from another process, or was released
         return
     claim.is_streaming = False
     claim.expires_at = tx.now + int(grace_seconds * 1000)
@@ -61,52 +64,60 @@ def detach_stream(
 
 
 def renew_claims(tx: Transaction, *, holder: str) -> None:
-    """This process still holds its clients' streams."""
+    """Renews the claims of this process's streams."""
     ClientClaim.objects.filter(holder=holder, is_streaming=True).update(
         expires_at=tx.now + RENEWED_FOR_MS
     )
 
 
 def only_client(tx: Transaction, workspace_id: str) -> str:
-    """The client that holds the workspace alone; empty where there are several, or none."""
+    """Returns the only client with a claim; ``""`` if there are several, or none."""
     clients = tx.fetch(
         "SELECT client_id FROM workspaces_clientclaim WHERE workspace_id = %s LIMIT 2",
         [workspace_id],
     )
-    return clients[0][0] if len(clients) == 1 else ""
+    if len(clients) != 1:
+        return ""
+    ((client_id,),) = clients
+    return str(client_id)
 
 
 def require_unretired(tx: Transaction, client_id: str) -> None:
-    """Raises ``ClientRetired``."""
+    """Raises ``ClientRetired`` if the client is retired."""
     if tx.fetch("SELECT 1 FROM workspaces_retiredclient WHERE client_id = %s", [client_id]):
         raise ClientRetired
 
 
 def release_claim(tx: Transaction, workspace_id: str, client_id: str) -> None:
-    """The client lets go at once. Releasing twice is no error."""
+    """Releases a client's claim. Releasing twice is no error."""
     _drop(tx, ClientClaim.objects.filter(workspace_id=workspace_id, client_id=client_id))
 
 
 def retire_client(tx: Transaction, client_id: str) -> list[str]:
-    """Ends the client for good; returns the workspaces that it held."""
+    """Retires a client permanently; returns the workspaces that it had claimed."""
     RetiredClient.objects.get_or_create(client_id=client_id, defaults={"retired_at": tx.now})
     return _drop(tx, ClientClaim.objects.filter(client_id=client_id))
 
 
 def drop_lapsed_claims(tx: Transaction) -> list[str]:
-    """Removes the claims whose time is over; returns their workspaces."""
+    """Removes expired claims; returns their workspaces."""
     return _drop(tx, ClientClaim.objects.filter(expires_at__lte=tx.now))
 
 
 def drop_all_claims(tx: Transaction) -> list[str]:
-    """At the start of a server that is alone: no client of an earlier process is attached."""
+    """Removes all claims, when the only server of a database starts; returns the workspaces."""
     return _drop(tx, ClientClaim.objects.all())
 
 
 def set_current_session(
-    tx: Transaction, workspace_id: str, client_id: str, *, session_id: str
+    tx: Transaction,
+    workspace_id: str,
+    client_id: str,
+    *,
+    session_id: str,
+    user_id: int | None = None,
 ) -> None:
-    """Which session the client looks at; an empty id clears it."""
+    """Stores which session the client shows, and to whom; an empty id clears it."""
     claim = ClientClaim.objects.filter(
         workspace_id=workspace_id, client_id=client_id, is_streaming=True
     ).first()
@@ -120,12 +131,13 @@ def set_current_session(
     ):
         raise SessionUnknown
     before, claim.current_session_id = claim.current_session_id, session_id
-    claim.save(update_fields=["current_session_id"])
+    claim.user_id = user_id
+    claim.save(update_fields=["current_session_id", "user_id"])
     _recount(tx, workspace_id, {before, session_id})
 
 
 def _drop(tx: Transaction, claims: Iterable[ClientClaim]) -> list[str]:
-    """Returns the workspaces in the order of their ids, in which all jobs lock them."""
+    """Deletes claims; returns their workspaces by id, the order in which all jobs lock."""
     workspaces: dict[str, set[str]] = {}
     for claim in sorted(claims, key=lambda claim: claim.workspace_id):
         claim.delete()
@@ -146,4 +158,4 @@ def _recount(tx: Transaction, workspace_id: str, session_ids: Iterable[str]) -> 
             .update(attached_clients=count)
         )
         if changed:
-            tell_session(tx, workspace_id, session_id)
+            append_session(tx, workspace_id, session_id)

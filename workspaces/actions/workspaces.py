@@ -1,4 +1,4 @@
-"""Opening, changing and closing a workspace's row. Who may close it is decided in ``agents``."""
+"""Opens, changes and closes workspaces. ``agents`` decides when a workspace may close."""
 
 from __future__ import annotations
 
@@ -8,14 +8,13 @@ from dataclasses import dataclass, field
 from workspaces.log.errors import WorkspaceUnknown
 from workspaces.log.transaction import Transaction
 from workspaces.log.types import Kind
-from workspaces.models import Workspace
-from workspaces.models.workspace import PermissionMode
+from workspaces.models import PermissionMode, Workspace
 from workspaces.queries.workspaces import require_open
 
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """What a client asks for when it opens a path (resolved already)."""
+    """A client's request to open a path, which is already resolved."""
 
     path: str
     data_dir: str
@@ -30,7 +29,7 @@ class Opening:
 
 
 def open_workspace(tx: Transaction, opening: Opening) -> Workspace:
-    """The path's workspace: the open one as its first creator made it, else opened anew."""
+    """Returns the path's workspace: unchanged if it is open, else opened with these values."""
     workspace = Workspace.objects.filter(path=opening.path).first()
     if workspace is None:
         workspace = Workspace.objects.create(
@@ -61,7 +60,7 @@ def open_workspace(tx: Transaction, opening: Opening) -> Workspace:
     workspace.permission_mode = opening.permission_mode
     workspace.debug = opening.debug
     workspace.channels = list(opening.channels)
-    # A client that was told 404 posts what it last saw, which holds no environment.
+    # After a 404 a client posts the workspace as it last received it, without environment.
     workspace.sealed_env = opening.sealed_env or workspace.sealed_env
     workspace.save(
         update_fields=[
@@ -80,15 +79,26 @@ def open_workspace(tx: Transaction, opening: Opening) -> Workspace:
     return workspace
 
 
+def reopen_workspace(tx: Transaction, workspace_id: str) -> None:
+    """Opens a closed workspace as it was, because one of its runs resumes."""
+    tx.lock(workspace_id)
+    workspace = Workspace.objects.get(pk=workspace_id)
+    if workspace.is_open:
+        return
+    workspace.is_open, workspace.opened_at, workspace.closed_at = True, tx.now, None
+    workspace.save(update_fields=["is_open", "opened_at", "closed_at"])
+    tx.append(workspace_id, Kind.WORKSPACE_OPENED, {"workspace": facts_of(workspace)})
+
+
 def close_workspace(tx: Transaction, workspace_id: str) -> None:
-    """404 from now on; its sessions stay and are found again when its path is opened."""
+    """Closes a workspace: requests get 404. Its sessions stay for when its path is reopened."""
     tx.lock(workspace_id)
     Workspace.objects.filter(pk=workspace_id, is_open=True).update(is_open=False, closed_at=tx.now)
     tx.append(workspace_id, Kind.WORKSPACE_CLOSED, {"workspace_id": workspace_id})
 
 
 def set_skip_permissions(tx: Transaction, workspace_id: str, *, skip: bool) -> None:
-    """What older clients say; one that asks for nothing in its own way stays as it is."""
+    """Sets the mode for older clients; keeps any mode that requests nothing if ``skip``."""
     if skip != Workspace.objects.filter(pk=workspace_id, skip_permissions=True).exists():
         mode = PermissionMode.YOLO if skip else PermissionMode.NORMAL
         set_permission_mode(tx, workspace_id, mode=mode)
@@ -97,7 +107,10 @@ def set_skip_permissions(tx: Transaction, workspace_id: str, *, skip: bool) -> N
 
 
 def set_permission_mode(tx: Transaction, workspace_id: str, *, mode: PermissionMode) -> None:
-    """Raises ``WorkspaceUnknown``. Open requests stay open, and so do those about trust."""
+    """Sets the permission mode; open permission and trust requests stay open.
+
+    Raises ``WorkspaceUnknown``.
+    """
     tx.lock(workspace_id)
     workspace = Workspace.objects.filter(pk=workspace_id, is_open=True).first()
     if workspace is None:
@@ -111,7 +124,7 @@ def set_permission_mode(tx: Transaction, workspace_id: str, *, mode: PermissionM
 
 
 def facts_of(workspace: Workspace) -> dict[str, object]:
-    """What events tell of a workspace: nothing of its environment."""
+    """Returns the workspace's fields for events, without its environment."""
     return {
         "id": workspace.pk,
         "path": workspace.path,

@@ -1,4 +1,4 @@
-"""What views return: JSON, or an empty body without a content type. Rendered at once."""
+"""The responses of views: JSON, or an empty body without a content type."""
 
 from __future__ import annotations
 

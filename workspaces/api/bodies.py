@@ -1,4 +1,4 @@
-"""Checking a request's body against a form, and saying in one sentence what is wrong."""
+"""Validates a request's body against a form; reports the first error in one sentence."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ from rest_framework import serializers
 from rest_framework.exceptions import ParseError, ValidationError
 from rest_framework.settings import api_settings
 
-from workspaces.api.fields import WORDS
+from workspaces.api.fields import MESSAGES
 from workspaces.log.errors import BadField
 
 
 class Form(serializers.Serializer[Any]):
-    """The fields of a body. Others are ignored: clients send whole objects back."""
+    """The fields of a body. Unknown fields are ignored: clients send back whole objects."""
 
-    default_error_messages = WORDS | {"invalid": "must be an object"}
+    default_error_messages = MESSAGES | {"invalid": "must be an object"}
 
 
 @cache
 def _checker(form: type[Form]) -> Form:
-    # One for all requests: making a serializer copies each of its fields, and checking
-    # leaves nothing behind in it.
+    # One instance for all requests: creating a serializer copies each of its fields, and
+    # validation does not change it.
     return form()
 
 
 def checked(form: type[Form], data: object) -> dict[str, Any]:
-    """The form's fields. Raises ``BadField``, or ``ParseError`` for what is no object."""
+    """Returns the form's fields. Raises ``BadField``, or ``ParseError`` if not an object."""
     if not isinstance(data, dict):
         raise ParseError("failed to decode request")
     try:
@@ -38,7 +38,7 @@ def checked(form: type[Form], data: object) -> dict[str, Any]:
 
 
 def sentence_of(detail: Any, name: str = "") -> str:
-    """The first fault that the framework found, with the field's full name."""
+    """Returns the framework's first error as a sentence, with the field's full name."""
     if isinstance(detail, dict):
         key, below = next(iter(detail.items()))
         if key == api_settings.NON_FIELD_ERRORS_KEY:  # of the object as a whole

@@ -1,7 +1,7 @@
 """Strict fields for request bodies: nothing is coerced, and every size is bounded.
 
-REST framework's own turn numbers into texts and "yes" into true; a client that
-sends such a thing is mistaken, and is told so.
+REST framework's own fields convert numbers to text and "yes" to true; here the client gets an
+error.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from typing_extensions import override
 
 Several = TypeVar("Several", bound=Collection[str])
 
-WORDS: dict[str, Any] = {"required": "is required", "null": "must not be null"}
+MESSAGES: dict[str, Any] = {"required": "is required", "null": "must not be null"}
 
 
 class PlainText(serializers.Field[str, Any, str, Any]):
-    default_error_messages = WORDS | {
+    default_error_messages = MESSAGES | {
         "invalid": "must be a string",
         "blank": "must not be empty",
         "long": "must have at most {limit} characters",
@@ -50,7 +50,7 @@ class PlainText(serializers.Field[str, Any, str, Any]):
 
 
 class Flag(serializers.Field[bool, Any, bool, Any]):
-    default_error_messages = WORDS | {"invalid": "must be true or false"}
+    default_error_messages = MESSAGES | {"invalid": "must be true or false"}
 
     @override
     def to_internal_value(self, data: Any) -> bool:
@@ -63,10 +63,52 @@ class Flag(serializers.Field[bool, Any, bool, Any]):
         return value
 
 
-class _Bounded(serializers.Field[Several, Any, Several, Any]):
-    """Several texts, counted before any of them is looked at."""
+class Whole(serializers.Field[int, Any, int, Any]):
+    """A whole number that fits into a column."""
 
-    default_error_messages = WORDS | {
+    default_error_messages = MESSAGES | {
+        "invalid": "must be a whole number",
+        "range": "must be from {least} to {most}",
+    }
+
+    def __init__(self, *, least: int = 0, most: int = 2**53, **options: Any) -> None:
+        self.least = least
+        self.most = most
+        super().__init__(**options)
+
+    @override
+    def to_internal_value(self, data: Any) -> int:
+        if isinstance(data, bool) or not isinstance(data, int):
+            self.fail("invalid")
+        if not self.least <= data <= self.most:
+            self.fail("range", least=self.least, most=self.most)
+        return data
+
+    @override
+    def to_representation(self, value: int) -> int:
+        return value
+
+
+class JsonObject(serializers.Field[dict[str, Any], Any, dict[str, Any], Any]):
+    """Any object; what is in it is for the caller to check."""
+
+    default_error_messages = MESSAGES | {"invalid": "must be an object"}
+
+    @override
+    def to_internal_value(self, data: Any) -> dict[str, Any]:
+        if not isinstance(data, dict):
+            self.fail("invalid")
+        return dict(data)
+
+    @override
+    def to_representation(self, value: dict[str, Any]) -> dict[str, Any]:
+        return value
+
+
+class _Bounded(serializers.Field[Several, Any, Several, Any]):
+    """Several texts, counted before any of them is validated."""
+
+    default_error_messages = MESSAGES | {
         "many": "must have at most {count} items",
         "long": "must have items of at most {limit} characters",
         "nul": "must not hold a NUL character",
@@ -78,7 +120,7 @@ class _Bounded(serializers.Field[Several, Any, Several, Any]):
         super().__init__(**options)
 
     def check(self, given: Sized, texts: Iterable[Any]) -> None:
-        """``texts`` are the texts in what was given."""
+        """Validates the number of items and each of ``texts``, the texts among them."""
         if len(given) > self.count:
             self.fail("many", count=self.count)
         for text in texts:

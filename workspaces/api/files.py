@@ -1,12 +1,14 @@
-"""A session's files: their versions, and which of them it has read."""
+"""The files of a session: their versions, and which of them it has read."""
 
 from __future__ import annotations
 
 import stat
 from functools import partial
+from typing import ClassVar
 
 from django.http import HttpResponse
 
+from workspaces.access import Right
 from workspaces.actions.files import record_read
 from workspaces.actions.sessions import read_session as require_session
 from workspaces.api.answers import empty_answer, json_answer
@@ -14,7 +16,7 @@ from workspaces.api.api_view import ApiView
 from workspaces.api.bodies import Form
 from workspaces.api.fields import PlainText
 from workspaces.api.paths import PATH_LIMIT, resolved
-from workspaces.api.writing import write_in_open
+from workspaces.api.workspaces import write_in_open
 from workspaces.log.errors import BadField
 from workspaces.log.reader import read
 from workspaces.log.timestamps import as_rfc3339
@@ -22,15 +24,19 @@ from workspaces.log.transaction import Transaction
 from workspaces.queries.files import list_file_versions, list_read_files, read_last_read
 from workspaces.queries.workspaces import read_open_workspace
 
-NEVER = "0001-01-01T00:00:00Z"  # as clients of this wire spell a moment that never was
+NEVER = "0001-01-01T00:00:00Z"  # how this wire writes an absent time
 
 
 class HistoryView(ApiView):
+    rights: ClassVar = {"get": Right.READ}
+
     async def get(self, workspace_id: str, session_id: str) -> HttpResponse:
         return json_answer(await read(list_file_versions, workspace_id, session_id))
 
 
 class ReadFilesView(ApiView):
+    rights: ClassVar = {"get": Right.READ}
+
     async def get(self, workspace_id: str, session_id: str) -> HttpResponse:
         return json_answer(await read(list_read_files, workspace_id, session_id))
 
@@ -41,7 +47,9 @@ class ReadForm(Form):
 
 
 class MarkReadView(ApiView):
-    """A client read the file itself: the session may edit it, as it stands now."""
+    """Marks a file as read in its current state, so that the session may edit it."""
+
+    rights: ClassVar = {"post": Right.PROMPT}
 
     async def post(self, workspace_id: str) -> HttpResponse:
         fields = await self.fields(ReadForm)
@@ -52,6 +60,8 @@ class MarkReadView(ApiView):
 
 
 class LastReadView(ApiView):
+    rights: ClassVar = {"get": Right.READ}
+
     async def get(self, workspace_id: str) -> HttpResponse:
         session_id, path = self.query("session_id"), self.query("path", limit=PATH_LIMIT)
         for name, value in (("session_id", session_id), ("path", path)):
@@ -66,8 +76,8 @@ def _last_read(workspace_id: str, session_id: str, path: str) -> int | None:
     return read_last_read(workspace_id, session_id, str(resolved(path, folder=folder)))
 
 
-def _look(workspace_id: str, asked: str) -> tuple[str, int, int]:
-    path = resolved(asked, folder=read_open_workspace(workspace_id).path)
+def _look(workspace_id: str, given: str) -> tuple[str, int, int]:
+    path = resolved(given, folder=read_open_workspace(workspace_id).path)
     try:
         found = path.stat()
     except (OSError, ValueError):

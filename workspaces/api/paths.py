@@ -1,4 +1,4 @@
-"""Paths that clients send: absolute, cleaned, links followed. Looks at the disk: not on the loop."""
+"""Makes clients' paths absolute and resolves symlinks. Reads the disk: not for the event loop."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from workspaces.log.errors import BadField
 PATH_LIMIT = 4096
 
 
-def resolved(asked: str, *, folder: str) -> Path:
-    """A relative path begins at the workspace's folder. Raises ``BadField``."""
-    path = os.path.realpath(os.path.join(folder, asked))  # noqa: PTH118  absolute wins
+def resolved(given: str, *, folder: str) -> Path:
+    """Resolves a path, relative to the workspace's folder. Raises ``BadField``."""
+    path = os.path.realpath(os.path.join(folder, given))  # noqa: PTH118  absolute wins
     _require_storable(path)
     return Path(path)
 
 
-def resolved_folder(asked: str) -> str:
-    """A workspace's path. Raises ``BadField``."""
-    if not asked.startswith("/"):
+def resolved_folder(given: str) -> str:
+    """Resolves the path of a workspace, an existing folder. Raises ``BadField``."""
+    if not given.startswith("/"):
         raise BadField("path: must be absolute")
     try:
-        path = os.path.realpath(asked, strict=True)
+        path = os.path.realpath(given, strict=True)
     except FileNotFoundError:
         raise BadField("path: does not exist") from None
     except NotADirectoryError:
@@ -39,7 +39,7 @@ def _require_storable(path: str) -> None:
     try:
         encoded = path.encode()
     except UnicodeEncodeError:
-        # A link may lead to a name that is no text.
+        # A symlink may lead to a name that is not valid text.
         raise BadField("path: is not UTF-8") from None
     if len(encoded) > PATH_LIMIT:
         raise BadField(f"path: must have at most {PATH_LIMIT} bytes")

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, ClassVar
 
 from django.http import HttpResponse
 
+from workspaces.access import Right
 from workspaces.api.answers import empty_answer, json_answer
 from workspaces.api.api_view import ApiView
 from workspaces.api.bodies import Form
@@ -18,18 +19,24 @@ COMMANDS = frozenset({"shutdown", "shutdown_if_idle"})
 
 
 class HealthView(ApiView):
+    rights: ClassVar = {"get": Right.PUBLIC}
+
     async def get(self) -> HttpResponse:
         return empty_answer()
 
 
 class VersionView(ApiView):
+    rights: ClassVar = {"get": Right.SIGNED_IN}
+
     async def get(self) -> HttpResponse:
         return json_answer(version_facts())
 
 
 class ServerConfigView(ApiView):
+    rights: ClassVar = {"get": Right.READ}
+
     async def get(self) -> HttpResponse:
-        """All configuration belongs to workspaces."""
+        """Returns an empty object, because all configuration belongs to workspaces."""
         return json_answer({})
 
 
@@ -38,7 +45,9 @@ class ControlForm(Form):
 
 
 class ControlView(ApiView):
-    # Given with the address: carries a command out, or raises a refusal.
+    rights: ClassVar = {"post": Right.ADMINISTER}
+
+    # Set with the URL: executes a command, or raises a ``Refusal``.
     control: Callable[[str], Awaitable[None]] | None = None
 
     async def post(self) -> HttpResponse:

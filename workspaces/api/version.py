@@ -1,4 +1,4 @@
-"""What this server calls itself."""
+"""The version and platform of the server."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ _MACHINES = {"x86_64": "amd64", "aarch64": "arm64"}
 
 
 def version_facts() -> dict[str, str]:
-    """Clients compare ``version`` and ``build_id`` with their own and show the rest."""
+    """Returns the version; clients compare ``version`` and ``build_id``, and show the rest."""
     machine = platform.machine()
     return {
         "build_id": f"crushsite-{VERSION}",
         "commit": "unknown",
-        "go_version": "",  # there is no Go here; the field is never absent
+        "go_version": "",  # not a Go program, but clients require the field
         "platform": f"{sys.platform}/{_MACHINES.get(machine, machine)}",
         "version": VERSION,
     }

@@ -1,7 +1,8 @@
-"""The open streams of clients in this process, which keep the clients' claims valid.
+"""The open streams of this process: the claims that they keep valid, and the rights of readers.
 
 A client's first stream marks its claim as streaming; the end of its last stream starts the claim's
-grace, however it ended. Knows no transport: a stream passes a callback that closes it.
+grace, however it ended. A stream is open for hours, so the right of its reader is checked again and
+again. Independent of the transport: a stream passes a callback that closes it.
 """
 
 from __future__ import annotations
@@ -9,9 +10,11 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeAlias
 
+from workspaces.access import Caller, Right
 from workspaces.actions import claims
 from workspaces.log.errors import Refusal
 from workspaces.log.reader import read
@@ -29,7 +32,7 @@ _closers: list[CloseStreams] = []
 
 
 def close_streams(client_id: str, workspace_id: str | None = None) -> None:
-    """Ends the streams that this process holds open for a client, of one workspace or of all."""
+    """Closes a client's streams in this process, of one workspace or of all."""
     for close in _closers:
         close(client_id, workspace_id)
 
@@ -51,7 +54,7 @@ class StreamAttachment:
     def __init__(self, workspace_id: str, client_id: str, close: Callable[[], None]) -> None:
         self.workspace_id = workspace_id
         self.client_id = client_id
-        self.is_held = False  # its claim is written
+        self.is_held = False  # its claim has been written
         self.is_closing = False
         self._close = close
 
@@ -60,13 +63,17 @@ class StreamAttachment:
         return self.workspace_id, self.client_id
 
     def close(self) -> None:
-        """Asks the stream to end; it detaches by itself."""
+        """Signals the stream to end; the stream then detaches itself."""
         self.is_closing = True
         self._close()
 
 
 class Attachments:
-    """``on_detached(workspace_id, grace_seconds)``: by then somebody must look who is left."""
+    """The attached streams of this process.
+
+    ``on_detached(workspace_id, grace_seconds)`` is called after a client's last stream ended: the
+    claims of the workspace must be checked when the grace is over.
+    """
 
     def __init__(
         self,
@@ -86,9 +93,12 @@ class Attachments:
     async def attach(
         self, workspace_id: str, client_id: str, *, close: Callable[[], None]
     ) -> StreamAttachment:
-        """Raises ``WorkspaceUnknown`` when it is not open, and ``ClientRetired``."""
+        """Registers a stream and writes its claim.
+
+        Raises ``WorkspaceUnknown`` when the workspace is not open, and ``ClientRetired``.
+        """
         attachment = StreamAttachment(workspace_id, client_id, close)
-        # Before the write: whoever releases the client meanwhile finds the stream.
+        # Before the write: a release of the client meanwhile must find the stream.
         self._open.setdefault(attachment.key, set()).add(attachment)
         try:
             await self._hold(attachment.key)
@@ -99,17 +109,20 @@ class Attachments:
         return attachment
 
     def detach(self, attachment: StreamAttachment) -> None:
-        """Returns at once; the write follows. Callable twice, and from a cancelled task."""
+        """Removes a stream; the write follows in the background.
+
+        May be called twice, and from a cancelled task.
+        """
         streams = self._open.get(attachment.key)
         if streams is None or attachment not in streams:
             return
         streams.discard(attachment)
         if not streams:
             del self._open[attachment.key]
-            self._begin(self._let_go(attachment.key))
+            self._begin(self._release(attachment.key))
 
     def close_client(self, client_id: str, workspace_id: str | None = None) -> int:
-        """Ends a released or retired client's streams; returns how many."""
+        """Closes the streams of a released or retired client; returns their number."""
         found = [
             stream
             for (workspace, client), streams in self._open.items()
@@ -121,9 +134,10 @@ class Attachments:
         return len(found)
 
     async def renew(self) -> None:
-        """Every few seconds, and before lapsed claims are dropped: ours have not lapsed.
+        """Renews the claims of attached streams, and closes streams whose claim is gone.
 
-        Closes the streams whose claim somebody took away in another process.
+        Called every few seconds, and before expired claims are removed. Another process may have
+        released a claim.
         """
         held = {
             key: [stream for stream in streams if stream.is_held]
@@ -139,11 +153,11 @@ class Attachments:
                 for stream in streams:
                     stream.close()
             elif not found[key] and key in self._open:
-                # Another process's stream of the same client ended; ours goes on.
+                # A stream of the same client ended in another process; ours is still open.
                 await self._hold(key)
 
     async def stop(self) -> None:
-        """Detaches what is left and waits for the writes."""
+        """Detaches the remaining streams and waits for the writes."""
         for streams in list(self._open.values()):
             for attachment in list(streams):
                 self.detach(attachment)
@@ -157,9 +171,9 @@ class Attachments:
         )
         await self._writer.write(workspace_id, job)
 
-    async def _let_go(self, key: Key) -> None:
-        # Writes of one workspace are carried out in the order in which they are asked: a
-        # stream that opens after this was begun is not detached by it.
+    async def _release(self, key: Key) -> None:
+        # The writer keeps the order of one workspace's writes, so this does not detach a stream
+        # that opens afterwards.
         workspace_id, client_id = key
         job = partial(
             _detach,
@@ -197,7 +211,7 @@ def _detach(
 
 
 def _read_claims(client_ids: set[str]) -> dict[Key, bool]:
-    """Which claims these clients have, and whether each is streaming."""
+    """Returns the claims of these clients, and whether each is streaming."""
     rows = ClientClaim.objects.filter(client_id__in=client_ids)
     return {
         (workspace_id, client_id): is_streaming
@@ -205,3 +219,43 @@ def _read_claims(client_ids: set[str]) -> dict[Key, bool]:
             "workspace_id", "client_id", "is_streaming"
         )
     }
+
+
+@dataclass(eq=False, slots=True)
+class _Watched:
+    caller: Caller
+    workspace_id: str
+    close: Callable[[], None]
+
+
+class StreamRights:
+    """The streams of one process whose readers may lose their right."""
+
+    def __init__(self) -> None:
+        self._watched: set[_Watched] = set()
+
+    def watch(
+        self, caller: Caller, workspace_id: str, close: Callable[[], None]
+    ) -> Callable[[], None]:
+        """Calls ``close`` once the caller may not read; returns a function that stops the watch."""
+        if caller.renew is None:
+            return _nothing
+        watched = _Watched(caller, workspace_id, close)
+        self._watched.add(watched)
+
+        def stop() -> None:
+            self._watched.discard(watched)
+
+        return stop
+
+    async def check(self) -> None:
+        """Closes the streams of those who have lost that right. Call it every second."""
+        for watched in list(self._watched):
+            identity = await watched.caller.current()
+            # The stream itself ends the watch, so one that was still being opened is found again.
+            if watched in self._watched and not identity.may(Right.READ, watched.workspace_id):
+                watched.close()
+
+
+def _nothing() -> None:
+    """Nothing is watched."""

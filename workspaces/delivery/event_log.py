@@ -1,4 +1,4 @@
-"""Reads the log, and the rows with which streams begin. Synchronous: call it through ``read``."""
+"""Reads the log, and the rows that streams start from. Synchronous: call it through ``read``."""
 
 from __future__ import annotations
 
@@ -9,12 +9,16 @@ import orjson
 from workspaces.delivery.open_message import LiveMessage
 from workspaces.log.attached_data import load_attached
 from workspaces.log.errors import WorkspaceUnknown
-from workspaces.log.rows import MESSAGE_COLUMNS, message_of_row
+from workspaces.log.rows import MESSAGE_COLUMNS, MessageRow, message_wire
 from workspaces.log.statements import statements
 from workspaces.log.transaction import RecordedEvent
 from workspaces.log.types import Kind
 
 PAGE = 1000
+
+# Statements: a reader that resumes reads up to a thousand events at once, and bytes go from the row
+# to the stream unparsed. By the ORM even one row takes 194 µs instead of 11
+# (docs/where-we-leave-django.md).
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +28,7 @@ class Snapshot:
 
 
 def read_events(workspace_id: str, *, after: int, limit: int = PAGE) -> list[RecordedEvent]:
-    """The events that follow a number, in order."""
+    """Returns the events after a number, in order."""
     with statements() as cursor:
         cursor.execute(
             "SELECT number, kind, session_id, payload, created_at FROM workspaces_event"
@@ -48,7 +52,7 @@ def read_events(workspace_id: str, *, after: int, limit: int = PAGE) -> list[Rec
 
 
 def with_payload(event: RecordedEvent) -> RecordedEvent:
-    """An event from the log with its payload parsed, for whoever looks into it."""
+    """Returns an event of the log with its payload parsed."""
     return RecordedEvent(
         event.workspace_id,
         event.number,
@@ -61,19 +65,20 @@ def with_payload(event: RecordedEvent) -> RecordedEvent:
 
 
 def read_head(workspace_id: str) -> int:
-    """The newest number. Raises ``WorkspaceUnknown``."""
+    """Returns the newest event's number. Raises ``WorkspaceUnknown``."""
     with statements() as cursor:
         cursor.execute("SELECT last_event FROM workspaces_workspace WHERE id = %s", [workspace_id])
         row = cursor.fetchone()
     if row is None:
         raise WorkspaceUnknown
-    return int(row[0])
+    (number,) = row
+    return int(number)
 
 
 def read_snapshot(workspace_id: str) -> Snapshot:
-    """The newest number, and the open messages as their rows have them."""
-    # The head first: a message that starts in between comes again as an event, and one that
-    # finishes in between is closed by one.
+    """Returns the newest event's number, and the open messages from their rows."""
+    # The number first: a message that starts between the two reads arrives again as an event,
+    # and one that finishes between them is closed by an event.
     head = read_head(workspace_id)
     with statements() as cursor:
         cursor.execute(
@@ -82,12 +87,16 @@ def read_snapshot(workspace_id: str) -> Snapshot:
             [workspace_id, False, head],
         )
         rows = cursor.fetchall()
-    live = {row[0]: LiveMessage(row[0], message_of_row(row[1:])) for row in rows if row[0]}
+    live = {
+        number: LiveMessage(number, message_wire(MessageRow(*columns)))
+        for number, *columns in rows
+        if number
+    }
     return Snapshot(head, live)
 
 
 def read_open_message(workspace_id: str, number: int) -> LiveMessage | None:
-    """One open message by its stream number, ``None`` when it is open no more."""
+    """Returns an open message by its stream number, or ``None`` if it has closed."""
     with statements() as cursor:
         cursor.execute(
             f"SELECT {MESSAGE_COLUMNS} FROM workspaces_message"
@@ -95,4 +104,4 @@ def read_open_message(workspace_id: str, number: int) -> LiveMessage | None:
             [workspace_id, False, number],
         )
         row = cursor.fetchone()
-    return LiveMessage(number, message_of_row(row)) if row is not None else None
+    return LiveMessage(number, message_wire(MessageRow(*row))) if row is not None else None

@@ -1,7 +1,8 @@
 """The hub: the rooms of this process, one for each workspace with readers here.
 
-It primes rooms and repairs them from the database, and relays to other processes. It lives in one
-event loop. Nothing depends on it: the log is the truth, and the hub only makes delivery quick.
+It primes rooms and repairs them from the database, and relays to other processes. It runs in one
+event loop. Correctness does not depend on it: the log is authoritative, and the hub only makes
+delivery fast.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from workspaces.delivery import event_log
 from workspaces.delivery.open_message import Applied, LiveMessage
 from workspaces.delivery.readers import NativeReader, V1Reader
 from workspaces.delivery.relay import Relay
-from workspaces.delivery.room import PROMPT_SECONDS, UNREAD_SECONDS, Room
+from workspaces.delivery.room import Room
 from workspaces.log.reader import read
 from workspaces.log.transaction import RecordedEvent
 from workspaces.log.types import Delta, Output
@@ -23,10 +24,10 @@ from workspaces.log.types import Delta, Output
 logger = logging.getLogger(__name__)
 
 HEARTBEAT_SECONDS = 10.0
-POLL_SECONDS = 1.0  # in the scaled shape: finds events whose message was lost
+POLL_SECONDS = 1.0  # with several processes: finds events whose relay message was lost
 REPAIR_SECONDS = 0.1
-LINGER_SECONDS = 5.0  # an empty room stays for a reader that comes back
-EVENTS, LEAVING = 0, -1  # work on a room in the place of a message's number
+LINGER_SECONDS = 5.0  # keeps an empty room for a reader that reconnects
+EVENTS, LEAVING = 0, -1  # in a repair's key, instead of a message's number
 
 
 class Hub:
@@ -70,20 +71,20 @@ class Hub:
     # -- producers
 
     def publish(self, recorded: Sequence[RecordedEvent]) -> None:
-        """Tells of committed events, here and in the other processes."""
+        """Publishes committed events, here and in the other processes."""
         for event in recorded:
             self._publish_here(event)
             self._relay.put(event.workspace_id, event)
 
     def begin(self, workspace_id: str, live: LiveMessage) -> None:
-        """This process writes the message from now on; its words come by ``stream``."""
+        """Registers an open message that this process writes; its deltas go to ``stream``."""
         self._producers.setdefault(workspace_id, {})[live.number] = live
         room = self._rooms.get(workspace_id)
         if room is not None:
             room.live.adopt(live)
 
     def stream(self, workspace_id: str, delta: Delta) -> None:
-        """Passes on words of a message that was begun here."""
+        """Sends a delta of a message that this process writes."""
         live = self._producers[workspace_id][delta.number]
         outcome, _ = live.apply(delta)
         if outcome is not Applied.NEW:
@@ -94,30 +95,23 @@ class Hub:
         if self._relay.is_needed:
             self._relay.put(workspace_id, delta)
 
-    def patience(self) -> float:
-        """For how many seconds new words may wait until they are told: as long as they wait
-        for the next write to those who read them."""
-        if self._relay.is_needed:
-            return PROMPT_SECONDS  # readers are in other processes
-        return min([room.patience() for room in self._rooms.values()], default=UNREAD_SECONDS)
-
     def end(self, workspace_id: str, number: int) -> None:
-        """The message is finished or given up. Callable twice."""
+        """Removes an open message that is finished or abandoned. May be called twice."""
         ours = self._producers.get(workspace_id)
         if ours is not None:
             ours.pop(number, None)
-            if workspace_id not in self._rooms:  # a room shares this very dict
+            if workspace_id not in self._rooms:  # a room shares this dict
                 self._forget(workspace_id)
 
     def output(self, workspace_id: str, output: Output) -> None:
-        """What a tool or a user's command here has printed so far; nothing rests on it."""
+        """Sends the output so far of a tool or a user's command; losing it does no harm."""
         self._output_here(workspace_id, output)
         self._relay.put(workspace_id, output)
 
     # -- readers
 
     async def room(self, workspace_id: str) -> Room:
-        """The workspace's room, primed. Raises ``WorkspaceUnknown``."""
+        """Returns the workspace's primed room. Raises ``WorkspaceUnknown``."""
         room = self._rooms.get(workspace_id)
         if room is not None and room.primed:
             return room
@@ -129,9 +123,9 @@ class Hub:
         return await asyncio.shield(task)
 
     async def catch_up(self, room: Room, number: int) -> None:
-        """Returns when the room has passed on this event of the log."""
+        """Returns when the room has sent this event of the log."""
         while room.last_number < number:
-            self._ask_events(room)
+            self._request_events(room)
             await room.wait_for_next()
 
     def leave(self, room: Room, reader: NativeReader | V1Reader) -> None:
@@ -143,10 +137,10 @@ class Hub:
         room = Room(
             workspace_id,
             producers=self._producers.setdefault(workspace_id, {}),
-            ask_events=self._ask_events,
-            ask_message=self._ask_message,
+            request_events=self._request_events,
+            request_message=self._request_message,
         )
-        # Listed before the log is read: what is published meanwhile waits in the room.
+        # Registered before the log is read: the room queues events that are published meanwhile.
         self._rooms[workspace_id] = room
         try:
             await self._relay.join(workspace_id)
@@ -168,7 +162,7 @@ class Hub:
                 )
 
     def _forget(self, workspace_id: str) -> None:
-        """Drops the room, and the list of those who write there unless somebody does."""
+        """Removes the room, and the workspace's producers if there are none left."""
         self._rooms.pop(workspace_id, None)
         if not self._producers.get(workspace_id):
             self._producers.pop(workspace_id, None)
@@ -190,10 +184,10 @@ class Hub:
         if room is not None:
             room.output(output)
 
-    def _ask_events(self, room: Room) -> None:
+    def _request_events(self, room: Room) -> None:
         self._repair(room, EVENTS)
 
-    def _ask_message(self, room: Room, number: int) -> None:
+    def _request_message(self, room: Room, number: int) -> None:
         self._repair(room, number)
 
     def _repair(self, room: Room, number: int) -> None:
@@ -217,7 +211,7 @@ class Hub:
                 return
 
     async def _read_message(self, room: Room, number: int) -> None:
-        # The row lags behind the words by up to a checkpoint: read it until it has caught up.
+        # The row lags behind the deltas by up to a checkpoint: read it until it has caught up.
         while number in room.live and not room.is_empty:
             row = await read(event_log.read_open_message, room.workspace_id, number)
             if row is None:
@@ -242,6 +236,6 @@ class Hub:
                     if not room.is_empty and room.primed:
                         head = await read(event_log.read_head, room.workspace_id)
                         if head > room.last_number:
-                            self._ask_events(room)
-                except Exception as error:  # noqa: BLE001  the next round tries again
+                            self._request_events(room)
+                except Exception as error:  # noqa: BLE001  the next poll retries
                     logger.warning("could not look for lost events: %s", error)

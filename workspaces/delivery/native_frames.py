@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 import orjson
 
-from workspaces.delivery.open_message import LiveMessage, coalesced
+from workspaces.delivery.open_message import TEXT_FIELDS, LiveMessage, coalesced
 from workspaces.log.transaction import RecordedEvent
 from workspaces.log.types import Delta, Output, StreamOnly
 
@@ -25,22 +25,19 @@ _LINE_BREAKS = tuple(
 
 
 def escape_line_breaks(encoded: bytes) -> bytes:
-    """The same JSON value, with U+0085, U+2028 and U+2029 written as escapes.
+    """Returns the same JSON value, with U+0085, U+2028 and U+2029 written as escapes.
 
-    They stand in strings only, so replacing the bytes is safe.
+    They occur only inside strings, so replacing the bytes is safe.
     """
     for first, last, mark, escape in _LINE_BREAKS:
-        # Looking for single bytes first: 0.6 µs for 16 kB of English, where a search for
-        # the three marks takes 70, and this runs for each write of an open message.
+        # Search for single bytes first: it takes 0.6 µs for 16 kB of English, a search for
+        # the three sequences 70 µs, and this runs for each write of an open message.
         if last in encoded and first in encoded:
             encoded = encoded.replace(mark, escape)
     return encoded
 
 
 Item = RecordedEvent | Delta
-
-# Where the words of a part that grows stand.
-WORDS = {"text": "text", "reasoning": "thinking", "tool_call": "input"}
 
 
 def event_json(event: RecordedEvent) -> bytes:
@@ -51,22 +48,22 @@ def event_json(event: RecordedEvent) -> bytes:
     )
 
 
-def without_known_words(event: RecordedEvent, live: LiveMessage) -> RecordedEvent:
-    """The end of a message for readers that have had its words as deltas.
+def without_known_text(event: RecordedEvent, live: LiveMessage) -> RecordedEvent:
+    """Returns the closing event of a message for readers that have its text from deltas.
 
-    A part that stands as they have it comes with its ``length`` in place of its words.
+    An unchanged part has its ``length`` instead of its text.
     """
     message = event.payload["message"]
     parts = [
-        _without_words(part, live.parts[index].length) if index < len(live.parts) else part
+        _without_text(part, live.parts[index].length) if index < len(live.parts) else part
         for index, part in enumerate(message["parts"])
     ]
     payload = {**event.payload, "message": {**message, "parts": parts}}
     return replace(event, payload=payload, payload_json=orjson.dumps(payload))
 
 
-def _without_words(part: Mapping[str, Any], known: int) -> Mapping[str, Any]:
-    field = WORDS.get(part["type"])
+def _without_text(part: Mapping[str, Any], known: int) -> Mapping[str, Any]:
+    field = TEXT_FIELDS.get(part["type"])
     data = part["data"]
     if field is None or not known or len(data[field]) != known:
         return part
@@ -134,18 +131,18 @@ def ws_one(body: bytes) -> bytes:
 
 
 class Frames(Protocol):
-    """What a reader's transport writes. Each chunk is whole: a reader may begin with any."""
+    """The encoding of one transport. A reader may start with any chunk."""
 
     heartbeat: bytes
 
     def batch(self, items: Sequence[Item]) -> bytes: ...
 
     def one(self, kind: str, data: dict[str, Any]) -> bytes:
-        """What is not in the log, so without a number."""
+        """Encodes an item that is not in the log and has no number."""
         ...
 
     def opening(self, number: int, open_messages: Sequence[dict[str, Any]]) -> bytes:
-        """The open messages as they are, then that the stream is live from this number on."""
+        """Encodes the open messages, then the number at which the live stream begins."""
         ...
 
 

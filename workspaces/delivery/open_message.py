@@ -1,13 +1,14 @@
-"""An open message in memory: the row's parts and the deltas since.
+"""An open message in memory: the parts of its row, and the deltas since.
 
-Pure. Applying a delta twice changes nothing, and a delta that leaves a gap is rejected: offsets
-keep the stream exact whatever was lost or repeated.
+Pure. Applying a delta twice changes nothing, and a delta that leaves a gap is rejected: with their
+offsets the text stays exact even where deltas are lost or repeated.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from enum import Enum
+from types import MappingProxyType
 from typing import Any
 
 import orjson
@@ -15,6 +16,9 @@ from typing_extensions import override
 
 from workspaces.log.transaction import RecordedEvent
 from workspaces.log.types import CLOSING, STARTING, Delta, Header, Kind
+
+# The field that holds the text of an open part.
+TEXT_FIELDS = {"text": "text", "reasoning": "thinking", "tool_call": "input"}
 
 
 class Applied(Enum):
@@ -31,7 +35,7 @@ class LivePart:
     ) -> None:
         self.header = header
         self._chunks = [text] if text else []
-        self._rest = rest  # of a stored part: its other fields
+        self._rest = rest  # the other fields of a stored part
         self._json: bytes | None = None
         self.length = len(text)
 
@@ -55,7 +59,7 @@ class LivePart:
         return {"type": "text", "data": {"text": self.text()}}
 
     def json(self) -> bytes:
-        """``to_wire`` as JSON; of a part that grows no more it is kept."""
+        """Returns ``to_wire`` as JSON, cached until the part grows."""
         if self._json is None:
             if self.header == "text":
                 self._json = b'{"type":"text","data":{"text":%b}}' % orjson.dumps(self.text())
@@ -65,7 +69,7 @@ class LivePart:
 
 
 class StoredPart(LivePart):
-    """A part that does not grow by words: it stays as it was stored."""
+    """A part that never grows by deltas and keeps its stored form."""
 
     __slots__ = ("_wire",)
 
@@ -86,11 +90,11 @@ class LiveMessage:
         self.message = message
         self.parts = [_part_from_wire(part) for part in message.get("parts", ())]
         self.size = sum(part.length for part in self.parts)
-        self.encoded: bytes | None = None  # a wire's cache, forgotten at each change
+        self.encoded: bytes | None = None  # a cache for a wire, cleared at each change
         self._head: bytes | None = None
 
     def follow(self, delta: Delta) -> bool:
-        """``apply`` for words that go on where a part stands, as almost all do; else nothing."""
+        """Appends a delta that continues a known part, as almost all do; else returns ``False``."""
         _, index, offset, text, header = delta
         if header is not None or index >= len(self.parts) or not text:
             return False
@@ -104,7 +108,7 @@ class LiveMessage:
         return True
 
     def apply(self, delta: Delta) -> tuple[Applied, Delta]:
-        """Adds what is new of the delta and returns just that part of it."""
+        """Adds the new text of a delta; returns the outcome and a delta of only that text."""
         if self.follow(delta):
             return Applied.NEW, delta
         index = delta.part
@@ -127,8 +131,24 @@ class LiveMessage:
         self.encoded = None
         return Applied.NEW, delta
 
+    def catch_up(self, parts: Iterable[Mapping[str, Any]]) -> list[Delta]:
+        """Adds the text that a later state of the message has; returns it as deltas.
+
+        A part whose text is known already may have its ``length`` instead.
+        """
+        added = []
+        for index, wire in enumerate(parts):
+            field = TEXT_FIELDS.get(wire["type"], "")
+            if index == len(self.parts):
+                data = {**wire["data"], field: ""} if field else wire["data"]
+                self.parts.append(_part_from_wire({"type": wire["type"], "data": data}))
+            known = self.parts[index].length
+            if new := wire["data"].get(field, "")[known:]:
+                added.append(self.apply(Delta(self.number, index, known, new))[1])
+        return added
+
     def show_output(self, text: str) -> None:
-        """What this user's command has printed so far."""
+        """Replaces the output of the user's command in this message."""
         for index, part in enumerate(self.parts):
             wire = part.to_wire()
             if wire["type"] == "shell_command":
@@ -138,7 +158,7 @@ class LiveMessage:
                 self.encoded = None
 
     def covers(self, other: LiveMessage) -> bool:
-        """Whether this one has every word of the other."""
+        """Whether this message has all the text of the other."""
         return len(self.parts) >= len(other.parts) and all(
             mine.length >= theirs.length
             for mine, theirs in zip(self.parts, other.parts, strict=False)
@@ -148,7 +168,7 @@ class LiveMessage:
         return {**self.message, "parts": [part.to_wire() for part in self.parts]}
 
     def json(self) -> bytes:
-        """``to_wire`` as JSON, of which only what has grown is encoded anew."""
+        """Returns ``to_wire`` as JSON; encodes only the parts that changed."""
         if self._head is None:
             rest = {key: value for key, value in self.message.items() if key != "parts"}
             self._head = orjson.dumps({**rest, "parts": []})[:-2]  # without the closing brackets
@@ -171,7 +191,7 @@ def _part_from_wire(raw: Mapping[str, Any]) -> LivePart:
 
 
 def coalesced(items: Iterable[Delta]) -> list[Delta]:
-    """Neighbours of one part joined: fewer, longer deltas that say the same."""
+    """Joins consecutive deltas of one part into fewer, longer ones."""
     joined: list[Delta] = []
     for delta in items:
         last = joined[-1] if joined else None
@@ -191,31 +211,31 @@ def coalesced(items: Iterable[Delta]) -> list[Delta]:
 
 
 class OpenMessages(dict[int, LiveMessage]):
-    """A mapping itself: each word looks its message up here."""
+    """The open messages by number; a plain dict because each delta does a lookup."""
 
-    def __init__(self, producers: Mapping[int, LiveMessage]) -> None:
+    def __init__(self, producers: Mapping[int, LiveMessage] = MappingProxyType({})) -> None:
         super().__init__()
-        self._producers = producers  # those that this very process writes
+        self._producers = producers  # the messages that this process writes
 
     def begin(self, rows: Mapping[int, LiveMessage]) -> None:
-        """As the database has them."""
+        """Adds the open messages of the database; those that this process writes are newer."""
         self.update({number: self._producers.get(number, row) for number, row in rows.items()})
 
     def adopt(self, live: LiveMessage) -> None:
-        """Shares one that this process has begun to write."""
+        """Replaces a known message by the object that this process writes to."""
         if live.number in self:
             self[live.number] = live
 
     def follow(self, event: RecordedEvent) -> LiveMessage | None:
-        """Keeps up with the log; returns the message that has closed with this event."""
+        """Applies an event of the log; returns the message that it closes, if any."""
         if event.kind in STARTING:
             message = event.payload["message"]
-            self._close(message["id"])
+            self.close(message["id"])
             self[event.number] = self._producers.get(event.number) or LiveMessage(
                 event.number, message
             )
         elif event.kind in CLOSING:
-            return self._close(event.payload["message"]["id"])
+            return self.close(event.payload["message"]["id"])
         elif event.kind == Kind.SESSION_DELETED:
             session_id = event.payload["session"]["id"]
             for number in [n for n, m in self.items() if m.message["session_id"] == session_id]:
@@ -228,6 +248,7 @@ class OpenMessages(dict[int, LiveMessage]):
                 return number
         return None
 
-    def _close(self, message_id: str) -> LiveMessage | None:
+    def close(self, message_id: str) -> LiveMessage | None:
+        """Removes an open message and returns it."""
         number = self.number_of(message_id)
         return None if number is None else self.pop(number)

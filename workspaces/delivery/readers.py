@@ -1,8 +1,8 @@
-"""The bounded queues of readers: what each has still to be sent.
+"""The bounded queues of readers.
 
-A native reader has a cursor: when its queue overflows, it gets an event that requires it to resume,
-and costs nothing more. A ``/v1`` reader has none: its queue keeps every final event and, of each
-open message, only that it changed; the newest state is sent when its socket can take it.
+A native reader has a cursor: when its queue overflows, the queue is cleared and the client gets an
+event that makes it resume. A ``/v1`` reader has none: its queue keeps every final event, but only
+the numbers of changed open messages; their newest state is sent when its socket accepts it.
 """
 
 from __future__ import annotations
@@ -11,13 +11,10 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Mapping
 from enum import Enum
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from workspaces.delivery import native_frames, v1_frames
 from workspaces.delivery.tool_output import ended_by
-
-if TYPE_CHECKING:
-    from workspaces.delivery.v1_outbox import V1Outbox
 
 QUEUE_LIMIT_BYTES = 1_048_576
 
@@ -35,30 +32,42 @@ class Wire(Enum):
 class NativeReader:
     """One native stream's queue of encoded batches."""
 
-    def __init__(self, wire: Wire, *, limit: int = QUEUE_LIMIT_BYTES) -> None:
+    def __init__(
+        self,
+        wire: Wire,
+        push: Callable[[bytes], bool] | None = None,
+        *,
+        limit: int = QUEUE_LIMIT_BYTES,
+    ) -> None:
         self.frames = wire.frames
+        self.pushed = 0  # the number of the newest event that was pushed
+        self._push = push
+        self._is_waiting = False
         self.overflowed = False
         self.closed = False
         self._limit = limit
         self._queue: deque[tuple[bytes, int]] = deque()
         self._size = 0
-        self._outputs: dict[tuple[str, str], bytes] = {}  # the newest of what runs
+        self._outputs: dict[tuple[str, str], bytes] = {}  # the newest output of each tool
         self._wake = asyncio.Event()
 
     def offer_output(self, key: tuple[str, str], chunk: bytes) -> None:
-        """Replaces what waits of the same tool or command: a slow socket gets fewer."""
+        """Replaces the queued output of the same tool, so that a slow socket gets fewer."""
         if not (self.overflowed or self.closed):
             self._outputs[key] = chunk
             self._wake.set()
 
     def end_outputs(self, message: Mapping[str, Any]) -> None:
-        """What has ended says it all itself."""
+        """Drops queued output of tools that this message ends, because it contains their result."""
         for key in ended_by(message, self._outputs):
             del self._outputs[key]
 
     def offer(self, chunk: bytes, number: int) -> None:
-        """``number`` is the newest event in the chunk, 0 if it holds only deltas."""
-        if self.closed:
+        """Queues a chunk; ``number`` is that of its newest event, 0 if it has only deltas."""
+        if self.closed or self.overflowed:
+            return
+        if self._is_waiting and self._push is not None and self._is_empty and self._push(chunk):
+            self.pushed = number or self.pushed
             return
         self._queue.append((chunk, number))
         self._size += len(chunk)
@@ -76,11 +85,19 @@ class NativeReader:
         self.closed = True
         self._wake.set()
 
+    @property
+    def _is_empty(self) -> bool:
+        return not self._queue and not self._outputs
+
     async def take(self) -> list[tuple[bytes, int]]:
-        """Waits for something to send. Empty when the reader overflowed or was closed."""
-        while not self._queue and not self._outputs and not self.overflowed and not self.closed:
+        """Waits for chunks and returns them; returns none after an overflow or a close."""
+        while self._is_empty and not self.overflowed and not self.closed:
             self._wake.clear()
-            await self._wake.wait()
+            self._is_waiting = True
+            try:
+                await self._wake.wait()
+            finally:
+                self._is_waiting = False
         taken = [*self._queue, *((chunk, 0) for chunk in self._outputs.values())]
         self._queue.clear()
         self._outputs.clear()
@@ -91,7 +108,7 @@ class NativeReader:
 class V1Reader:
     """One ``/v1`` stream's pending envelopes.
 
-    What comes while it waits and its socket has room is pushed at once: nobody is woken.
+    While its task waits and its socket accepts more, a batch is pushed without waking the task.
     """
 
     def __init__(self, push: Callable[[bytes], bool] | None = None) -> None:
@@ -104,7 +121,7 @@ class V1Reader:
         self._wake = asyncio.Event()
 
     def offer(self, finals: bytes, changed: set[int], batch: bytes | None = None) -> None:
-        """``batch``: all of it, encoded for everybody; it goes to who waits for nothing else."""
+        """Queues frames and changes; ``batch`` is both, encoded, for a reader without backlog."""
         if self.closed:
             return
         if self._finals or self._changed:
@@ -126,8 +143,11 @@ class V1Reader:
         self.closed = True
         self._wake.set()
 
-    async def take(self, outbox: V1Outbox) -> bytes:
-        """Waits for something to send; empty when the reader was closed."""
+    async def take(self, encode: Callable[[bytes, set[int]], bytes]) -> bytes:
+        """Waits for frames and returns them; returns ``b""`` after a close.
+
+        ``encode`` adds the newest states of the changed open messages to final frames.
+        """
         while True:
             while not self._finals and not self._changed:
                 if self.closed:
@@ -142,6 +162,6 @@ class V1Reader:
             changed, self._changed = self._changed, set()
             batch, self._batch = self._batch, None
             if batch is None:
-                batch = outbox.batch(b"".join(chunks), changed)
+                batch = encode(b"".join(chunks), changed)
             if batch:
                 return batch

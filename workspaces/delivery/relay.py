@@ -1,8 +1,8 @@
 """Relays events and deltas between the hubs of several processes.
 
-There is one channel for each process and one group for each workspace. Nothing depends on the
-layer, since rooms find and fill gaps. With the in-memory layer there is no other process, and
-nothing is relayed.
+There is one channel for each process and one group for each workspace. Correctness does not depend
+on the layer, because rooms detect and repair gaps. With the in-memory layer there is no other
+process, and nothing is relayed.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from typing import Any
 import orjson
 from channels.layers import BaseChannelLayer, InMemoryChannelLayer, get_channel_layer
 
+from workspaces.backoff import Backoff
 from workspaces.delivery.open_message import coalesced
 from workspaces.log.ids import new_id
 from workspaces.log.log_throttle import LogThrottle
-from workspaces.log.retries import Backoff
 from workspaces.log.transaction import RecordedEvent
 from workspaces.log.types import Delta, Output
 from workspaces.tasks import cancel_within
@@ -27,7 +27,7 @@ logger = logging.getLogger(__name__)
 
 FLUSH_SECONDS = 0.002
 MESSAGE_LIMIT = 262_144
-# How long one word to the layer may take: a silent Redis must hold up nobody.
+# Timeout of one call to the layer: a hanging Redis must not block the readers.
 LAYER_SECONDS = 1.0
 STARTING_SECONDS = 5.0
 STOPPING_SECONDS = 1.0
@@ -54,10 +54,10 @@ class Relay:
         self._layer = None if isinstance(layer, InMemoryChannelLayer) else layer
         self._own: tuple[BaseChannelLayer, str] | None = None  # the layer and our channel there
         self._outbox: dict[str, list[RecordedEvent | Delta | Output]] = {}
-        self._outputs: dict[str, dict[tuple[str, str], Output]] = {}  # the newest of each
+        self._outputs: dict[str, dict[tuple[str, str], Output]] = {}  # the newest of each tool
         self._filled = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
-        self._joining: dict[str, asyncio.Task[None]] = {}  # groups that the layer has not taken yet
+        self._joining: dict[str, asyncio.Task[None]] = {}  # groups whose subscription failed so far
         self._throttle = LogThrottle()
 
     @property
@@ -76,13 +76,15 @@ class Relay:
         ]
 
     async def stop(self) -> None:
-        """Ends within ``STOPPING_SECONDS``, whatever the layer does."""
+        """Stops within ``STOPPING_SECONDS``, even if the layer hangs."""
         await cancel_within([*self._tasks, *self._joining.values()], seconds=STOPPING_SECONDS)
         self._tasks = []
 
     async def join(self, workspace_id: str) -> None:
-        """Returns within ``LAYER_SECONDS``. Where the layer is silent it goes on trying, and the
-        room finds its events in the database meanwhile."""
+        """Subscribes to a workspace; returns within ``LAYER_SECONDS``.
+
+        After a failure it retries in the background; meanwhile the room polls the database.
+        """
         if self._own is None:
             return
         if not await self._try_to_join(*self._own, workspace_id):
@@ -100,7 +102,7 @@ class Relay:
         try:
             async with asyncio.timeout(LAYER_SECONDS):
                 await layer.group_discard(group_of(workspace_id), channel)
-        except Exception as error:  # noqa: BLE001  what still comes is for no room
+        except Exception as error:  # noqa: BLE001  items without a room are ignored
             self._warn(error)
 
     async def _join_later(self, layer: BaseChannelLayer, channel: str, workspace_id: str) -> None:
@@ -114,7 +116,7 @@ class Relay:
         try:
             async with asyncio.timeout(LAYER_SECONDS):
                 await layer.group_add(group_of(workspace_id), channel)
-        except Exception as error:  # noqa: BLE001  the caller tries again
+        except Exception as error:  # noqa: BLE001  the caller retries
             self._warn(error)
             return False
         return True
@@ -150,8 +152,8 @@ class Relay:
                         await layer.group_send(
                             group_of(workspace_id), _message(self._origin, workspace_id, items)
                         )
-            except Exception as error:  # noqa: BLE001  rooms repair what is lost here
-                # With the rest of this round: each would wait as long again.
+            except Exception as error:  # noqa: BLE001  rooms repair lost items
+                # The other workspaces of this round are dropped too: each could time out as well.
                 self._warn(error)
 
     async def _receive_all(self, layer: BaseChannelLayer, channel: str) -> None:

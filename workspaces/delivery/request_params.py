@@ -10,7 +10,7 @@ from workspaces.client_ids import client_id_of
 from workspaces.log.errors import BadField
 
 MAX_FIELDS = 20
-LARGEST_NUMBER = 2**63 - 1  # of the log
+LARGEST_NUMBER = 2**63 - 1  # largest event number
 
 Scope = Mapping[str, Any]
 
@@ -21,7 +21,7 @@ def workspace_of(scope: Scope) -> str:
 
 
 def query_of(scope: Scope) -> dict[str, str]:
-    """Each parameter's first value."""
+    """Returns the first value of each parameter."""
     try:
         pairs = parse_qs(
             scope["query_string"].decode("latin-1"),
@@ -34,15 +34,15 @@ def query_of(scope: Scope) -> dict[str, str]:
 
 
 def client_of(query: Mapping[str, str]) -> str | None:
-    """The client that the stream attaches, if it names one."""
+    """Returns the id of the client that the stream attaches, if the request has one."""
     return client_id_of(query["client_id"]) if "client_id" in query else None
 
 
 def cursor_of(scope: Scope, query: Mapping[str, str]) -> int | None:
-    """The number after which to begin; ``None`` begins now.
+    """Returns the number of the event to start after; ``None`` starts with new events.
 
-    A browser that reconnects repeats its first address and adds the header, which
-    is newer then: the header wins.
+    A browser that reconnects repeats its first URL and adds the header, so the header is
+    newer and wins.
     """
     for name, value in scope["headers"]:
         if name == b"last-event-id" and value:
@@ -51,7 +51,7 @@ def cursor_of(scope: Scope, query: Mapping[str, str]) -> int | None:
 
 
 def _number(name: str, text: str) -> int:
-    # By its digits first: a huge number is slow to convert.
+    # Check the digits first: converting a huge number is slow.
     if not (text.isascii() and text.isdecimal()) or len(text) > 19 or int(text) > LARGEST_NUMBER:
         raise BadField(f"{name}: must be the number of an event")
     return int(text)

@@ -1,8 +1,8 @@
 """A room: the readers of one workspace in this process, which get its log in order.
 
-Events have numbers without gaps, and deltas have offsets. The room passes on only what follows what
-it passed on before, and requests a repair from the database where something is missing. Each outbox
-decides when to flush.
+Events have numbers without gaps, and deltas have offsets. The room delivers events and deltas only
+in sequence, and requests a repair from the database where something is missing. Each outbox decides
+when to flush.
 """
 
 from __future__ import annotations
@@ -13,19 +13,13 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from workspaces.delivery import native_frames
-from workspaces.delivery.native_outbox import NativeOutbox, progress_of
 from workspaces.delivery.open_message import Applied, LiveMessage, OpenMessages
+from workspaces.delivery.outboxes import NativeOutbox, V1Outbox, progress_of
 from workspaces.delivery.readers import NativeReader, V1Reader
-from workspaces.delivery.v1_outbox import V1Outbox
 from workspaces.log.transaction import RecordedEvent
 from workspaces.log.types import CLOSING, Delta, Kind, Output
 
-# How long words may wait before they are told, so that they come together: with native readers,
-# with others, with none. A little longer than between two writes (``WORDS_SECONDS``).
-PROMPT_SECONDS = 0.002
-V1_PATIENCE_SECONDS = 0.009
-UNREAD_SECONDS = 0.05
-HELD_LIMIT = 10_000  # deltas kept while a gap is repaired; more, and they are read anew
+HELD_LIMIT = 10_000  # deltas kept while a gap is repaired; further ones are read from the database
 
 
 class Room:
@@ -34,8 +28,8 @@ class Room:
         workspace_id: str,
         *,
         producers: Mapping[int, LiveMessage],
-        ask_events: Callable[[Room], None],
-        ask_message: Callable[[Room, int], None],
+        request_events: Callable[[Room], None],
+        request_message: Callable[[Room, int], None],
     ) -> None:
         self.workspace_id = workspace_id
         self.primed = False
@@ -43,26 +37,26 @@ class Room:
         self.live = OpenMessages(producers)
         self.native = NativeOutbox()
         self.v1 = V1Outbox(self.live)
-        self._early: dict[int, RecordedEvent] = {}  # events that came before their predecessors
-        self._held: list[Delta] = []  # deltas that wait for an event or a repair
+        self._early: dict[int, RecordedEvent] = {}  # events that arrived before their predecessors
+        self._held: list[Delta] = []  # deltas that need an event or a repair first
         self._waiters: list[asyncio.Future[None]] = []
-        self._ask_events = ask_events
-        self._ask_message = ask_message
+        self._request_events = request_events
+        self._request_message = request_message
 
-    # -- words
+    # -- deltas
 
     def passed(self, delta: Delta) -> None:
-        """Passes on a delta that its open message has taken in."""
+        """Sends a delta that is already applied to its open message."""
         live = self.live.get(delta.number)
         if live is None:
             return
         if self.native.readers:
-            self.native.add_words(delta)
+            self.native.add_delta(delta)
         if self.v1.readers:
             self.v1.add_change(delta.number, live.size)
 
     def stream(self, delta: Delta) -> None:
-        """A delta of another process: it may be lost, late or repeated."""
+        """Applies and sends a delta of another process, which may arrive late, twice or never."""
         if not self.primed or delta.number > self.last_number:
             self._hold(delta)
             return
@@ -74,16 +68,16 @@ class Room:
             self.passed(new)
         elif outcome is Applied.GAP:
             self._hold(delta)
-            self._ask_message(self, delta.number)
+            self._request_message(self, delta.number)
 
     def repair(self, row: LiveMessage) -> None:
-        """The open message as its row has it, after words went missing on the way here."""
+        """Replaces an open message by its row, after deltas were lost between processes."""
         have = self.live.get(row.number)
         if have is None or not row.covers(have):
             return
         self.live[row.number] = row
         if self.native.readers:
-            self.native.tell_progress(row)
+            self.native.send_progress(row)
         if self.v1.readers:
             self.v1.add_repaired(row.number)
         self._stream_held()
@@ -92,13 +86,13 @@ class Room:
         return any(delta.number == number for delta in self._held)
 
     def output(self, output: Output) -> None:
-        """What a tool or a user's command has printed so far."""
+        """Sends the output so far of a tool or of a user's command."""
         if not self.primed:
             return
         if not output.call_id:
             number = self.live.number_of(output.message_id)
             if number is None:
-                return  # it has ended, or its start is still on its way
+                return  # the command has ended, or its start has not arrived yet
             live = self.live[number]
             live.show_output(output.text)
             if self.v1.readers:
@@ -118,7 +112,7 @@ class Room:
     # -- events
 
     def prime(self, last_number: int, live: Mapping[int, LiveMessage]) -> None:
-        """Begins at this state of the log; what arrived meanwhile is judged against it."""
+        """Sets the initial state from the log, then applies what arrived meanwhile."""
         self.last_number = last_number
         self.live.begin(live)
         self.primed = True
@@ -132,7 +126,7 @@ class Room:
             self._drain()
 
     async def wait_for_next(self) -> None:
-        """Returns after the next event, or after a moment."""
+        """Returns after the next event, or after 0.2 seconds."""
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiters.append(waiter)
         with contextlib.suppress(TimeoutError):
@@ -146,7 +140,7 @@ class Room:
             del self._early[number]
         self._stream_held()
         if self._early:
-            self._ask_events(self)
+            self._request_events(self)
 
     def _apply(self, event: RecordedEvent) -> None:
         self.last_number = event.number
@@ -155,7 +149,7 @@ class Room:
         if event.kind == Kind.MESSAGE_CREATED or event.kind in CLOSING:
             self.native.end_outputs(event.payload["message"])
         if self.native.readers:
-            known = native_frames.without_known_words
+            known = native_frames.without_known_text
             self.native.add_event(event if closed is None else known(event, closed))
         if self.v1.readers:
             self.v1.add_event(event)
@@ -166,7 +160,7 @@ class Room:
             if not waiter.done():
                 waiter.set_result(None)
 
-    # -- who listens
+    # -- readers
 
     @property
     def is_empty(self) -> bool:
@@ -175,14 +169,8 @@ class Room:
     def readers(self) -> list[NativeReader | V1Reader]:
         return [*self.native.readers, *self.v1.readers]
 
-    def patience(self) -> float:
-        """For how many seconds new words may wait until they are told."""
-        if self.native.readers:
-            return PROMPT_SECONDS
-        return V1_PATIENCE_SECONDS if self.v1.readers else UNREAD_SECONDS
-
     def join_native(self, reader: NativeReader) -> list[dict[str, Any]]:
-        """From now on the reader gets what follows ``last_number``; returns the open messages."""
+        """Adds a reader, which gets what follows ``last_number``; returns the open messages."""
         self.native.join(reader)
         return [progress_of(live) for live in self.live.values()]
 

@@ -17,15 +17,21 @@ from workspaces.log.types import StreamOnly
 
 
 async def stream_native(
-    hub: Hub, workspace_id: str, *, after: int | None, wire: Wire
+    hub: Hub,
+    workspace_id: str,
+    *,
+    after: int | None,
+    wire: Wire,
+    push: Callable[[bytes], bool] | None = None,
 ) -> AsyncIterator[bytes]:
-    """Every event after the cursor once and in order; without a cursor, from now on.
+    """Yields every event after the cursor once and in order; without a cursor, new events.
 
+    While the caller waits for a chunk, a chunk may go to ``push`` instead, which may decline it.
     Ends after a ``stream.resume`` when the reader was too slow. Raises
     ``WorkspaceUnknown`` or ``CursorAhead`` before its first chunk.
     """
     room = await hub.room(workspace_id)
-    reader = NativeReader(wire)
+    reader = NativeReader(wire, push)
     try:
         sent = room.last_number if after is None else after
         if sent > room.last_number:
@@ -48,9 +54,9 @@ async def stream_native(
             for chunk, number in await reader.take():
                 yield chunk
                 sent = number or sent
-            chunk = b""  # a large one is not held until the next one comes
+            chunk = b""  # frees a large chunk while waiting for the next one
             if reader.overflowed:
-                yield wire.frames.one(StreamOnly.RESUME, {"after": sent})
+                yield wire.frames.one(StreamOnly.RESUME, {"after": max(sent, reader.pushed)})
                 return
             if reader.closed:
                 return
@@ -78,9 +84,9 @@ async def stream_v1(
     replay: Callable[[str], Awaitable[bytes]],
     push: Callable[[bytes], bool] | None = None,
 ) -> AsyncIterator[bytes]:
-    """What is pending (``replay``), the open messages, then every envelope from now on.
+    """Yields the pending requests (``replay``), the open messages, then every new envelope.
 
-    While a chunk is awaited, ``push`` may be called with one instead: it takes it or not.
+    While the caller waits for a chunk, a chunk may go to ``push`` instead, which may decline it.
     """
     room = await hub.room(workspace_id)
     reader = V1Reader(push)
@@ -89,8 +95,8 @@ async def stream_v1(
         pending = await replay(workspace_id)
         if pending:
             yield pending
-        while chunk := await reader.take(room.v1):
+        while chunk := await reader.take(room.v1.batch):
             yield chunk
-            del chunk  # a large one is not held until the next one comes
+            del chunk  # frees a large chunk while waiting for the next one
     finally:
         hub.leave(room, reader)

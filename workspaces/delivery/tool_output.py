@@ -1,6 +1,6 @@
-"""Passes on what the running tools of this process have printed so far.
+"""Sends the output of this process's running tools to listeners.
 
-The sender does not know the listeners, and sending costs little when there are none.
+The sender is independent of the listeners, and sending is cheap when there are none.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ Listener: TypeAlias = Callable[[str, Output], None]
 _listeners: list[Listener] = []
 
 
-def tell_output(workspace_id: str, output: Output) -> None:
-    """In the event loop. May be lost; what ends tells everything once more."""
+def publish_output(workspace_id: str, output: Output) -> None:
+    """Calls the listeners. Call it in the event loop; the tool's result repeats lost output."""
     for listener in _listeners:
         listener(workspace_id, output)
 
@@ -31,7 +31,7 @@ def stop_listening_to_output(listener: Listener) -> None:
 
 
 def ended_by(message: Mapping[str, Any], keys: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Of these messages' calls, those whose end this message tells."""
+    """Returns the keys of the tool calls and commands that this message ends."""
     if message["role"] not in {"tool", "user"}:
         return []
     results = [part["data"] for part in message["parts"] if part["type"] == "tool_result"]

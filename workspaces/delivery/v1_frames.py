@@ -11,22 +11,26 @@ from typing import Any
 import orjson
 
 from workspaces.delivery.native_frames import escape_line_breaks
-from workspaces.log.rows import for_v1
+from workspaces.log.rows import MessageRow, for_v1, message_for_v1, message_wire
 from workspaces.log.transaction import RecordedEvent
 from workspaces.log.types import Kind
 
 HEARTBEAT = b"\n"
 
-_NO_MESSAGE: Mapping[str, Any] = {
-    "created_at": 0,
-    "id": "",
-    "model": "",
-    "parts": [],
-    "provider": "",
-    "role": "",
-    "session_id": "",
-    "updated_at": 0,
-}
+_NO_MESSAGE: Mapping[str, Any] = message_wire(
+    MessageRow(
+        id="",
+        session_id="",
+        role="",
+        parts="[]",
+        model="",
+        provider="",
+        created_at=0,
+        updated_at=0,
+        is_summary=False,
+        author=None,
+    )
+)
 
 
 def frame(kind: str, change: str, payload: Mapping[str, Any]) -> bytes:
@@ -35,15 +39,15 @@ def frame(kind: str, change: str, payload: Mapping[str, Any]) -> bytes:
 
 
 def open_message_frame(message: bytes) -> bytes:
-    """An open message, as JSON, as it stands now."""
+    """Returns the envelope of an open message, given as JSON."""
     body = escape_line_breaks(message)
     return b'data: {"type":"message","payload":{"type":"updated","payload":%b}}\n\n' % body
 
 
 def frames_of(event: RecordedEvent, *, reply: Mapping[str, Any] | None = None) -> bytes:
-    """The envelopes of an event, ready to be sent; empty where ``/v1`` has none.
+    """Returns the encoded envelopes of an event, or ``b""`` where ``/v1`` has none.
 
-    ``reply``: for the end of a run, the assistant's message that came before it.
+    ``reply``: for the end of a run, the assistant's last message before it.
     """
     data = event.payload
     change = _SESSION_CHANGES.get(event.kind)
@@ -52,7 +56,8 @@ def frames_of(event: RecordedEvent, *, reply: Mapping[str, Any] | None = None) -
     plain = _PLAIN.get(event.kind)
     if plain is not None:
         envelope, change, key = plain
-        chunk = frame(envelope, change, data[key] if key else data)
+        payload = data[key] if key else data
+        chunk = frame(envelope, change, message_for_v1(payload) if key == "message" else payload)
         return chunk + _retry(data) if event.kind == Kind.MESSAGE_RESTARTED else chunk
     match event.kind:
         case Kind.RUN_FINISHED:
@@ -62,20 +67,22 @@ def frames_of(event: RecordedEvent, *, reply: Mapping[str, Any] | None = None) -
         case Kind.PERMISSION_REQUESTED:
             return permission_frames(data["request"])
         case Kind.PERMISSION_RESOLVED:
-            told = {key: data[key] for key in ("tool_call_id", "granted", "denied")}
-            return frame("permission_notification", "created", told)
+            body = {key: data[key] for key in ("tool_call_id", "granted", "denied")}
+            return frame("permission_notification", "created", body)
         case Kind.QUESTION_RESOLVED:
-            told = {"batch_id": data["batch_id"]}
-            return frame("question_batch_notification", "created", told)
+            body = {"batch_id": data["batch_id"]}
+            return frame("question_batch_notification", "created", body)
         case Kind.WORKSPACE_UPDATED:
             mode = data["workspace"].get("permission_mode")  # missing in older events
             return frame("permission_mode_changed", "updated", {"mode": mode}) if mode else b""
         case Kind.MCP_AWAITED:
-            told = {"type": "mcp_awaited", "message": _NO_MESSAGE, **data}
-            return frame("agent_event", "created", told)
+            body = {"type": "mcp_awaited", "message": _NO_MESSAGE, **data}
+            return frame("agent_event", "created", body)
+        case Kind.FILE_VERSIONED | Kind.SESSION_REWOUND:
+            return _file_or_rewind(data)
         case Kind.SUMMARY_PROGRESSED:
-            told = {"type": "summarize", "message": _NO_MESSAGE, **data}
-            return frame("agent_event", "created", told)
+            body = {"type": "summarize", "message": _NO_MESSAGE, **data}
+            return frame("agent_event", "created", body)
         case _:
             return b""
 
@@ -86,7 +93,7 @@ _SESSION_CHANGES: Mapping[str, str] = {
     Kind.SESSION_DELETED: "deleted",
 }
 
-# Envelopes that hold what the event holds: their type, their change, the event's field.
+# Events whose payload goes out unchanged: envelope type, change, field of the payload.
 _PLAIN: Mapping[str, tuple[str, str, str]] = {
     Kind.MESSAGE_CREATED: ("message", "created", "message"),
     Kind.MESSAGE_STARTED: ("message", "created", "message"),
@@ -97,22 +104,21 @@ _PLAIN: Mapping[str, tuple[str, str, str]] = {
     Kind.MCP_CHANGED: ("mcp_event", "updated", "mcp"),
     Kind.LSP_CHANGED: ("lsp_event", "updated", "lsp"),
     Kind.SKILLS_CHANGED: ("skills_event", "updated", ""),
-    Kind.FILE_VERSIONED: ("file", "created", "file"),
     Kind.CONFIG_CHANGED: ("config_changed", "updated", ""),
 }
 
 
 def _retry(data: Mapping[str, Any]) -> bytes:
-    """Clients ignore types that they do not know, and show the message without its words."""
+    """Returns the envelope of a retry; clients ignore types that are new to them."""
     if "retry" not in data:  # stored before restarts carried a reason
         return b""
-    told = {
+    body = {
         "type": "retry",
         "message": _NO_MESSAGE,
         "session_id": data["message"]["session_id"],
         "retry": data["retry"],
     }
-    return frame("agent_event", "created", told)
+    return frame("agent_event", "created", body)
 
 
 def _agent_failed(data: Mapping[str, Any]) -> bytes:
@@ -129,11 +135,23 @@ def _agent_failed(data: Mapping[str, Any]) -> bytes:
     return frame("agent_event", "created", failed)
 
 
-_NATIVE_ONLY = {"files", "always_asks"}
+def _file_or_rewind(data: Mapping[str, Any]) -> bytes:
+    if "file" in data:
+        file = {key: value for key, value in data["file"].items() if key not in _NATIVE_ONLY}
+        return frame("file", "created", file)
+    # Clients remove a message by its id.
+    nothing = {**_NO_MESSAGE, "session_id": data["rewind"]["session_id"]}
+    return b"".join(
+        frame("message", "deleted", {**nothing, "id": message_id})
+        for message_id in data["rewind"]["message_ids"]
+    )
+
+
+_NATIVE_ONLY = {"files", "always_asks", "asked_at", "deny_at", "is_absent"}
 
 
 def permission_frames(request: Mapping[str, Any]) -> bytes:
-    """The notification that precedes a question, and the question."""
+    """Returns the notification that precedes a permission request, and the request."""
     request = {key: value for key, value in request.items() if key not in _NATIVE_ONLY}
     opening = {"tool_call_id": request["tool_call_id"], "granted": False, "denied": False}
     return frame("permission_notification", "created", opening) + frame(
@@ -146,7 +164,7 @@ def question_frame(batch: Mapping[str, Any]) -> bytes:
 
 
 def _run_finished(run: Mapping[str, Any], reply: Mapping[str, Any] | None) -> bytes:
-    if "kind" in run:  # no prompt of a client's: nobody waits for its end
+    if "kind" in run:  # not a client's prompt: no client waits for its end
         return b""
     complete: dict[str, Any] = {"session_id": run["session_id"], "message_id": run["message_id"]}
     if run.get("run_id"):

@@ -16,10 +16,11 @@ import orjson
 
 from workspaces.log.statements import Statements
 
-# Smaller ones are cheaper where they are.
+# Smaller contents are cheaper inside the row.
 SMALLEST_CHARS = 1_000
+# Statements, because the log lies below the models.
 _FIELD = b'"Data":'
-# Within a string of the document the quotes would be escaped: this matches a reference alone.
+# Inside a JSON string the quotes would be escaped, so this matches only references.
 _REFERENCE = re.compile(_FIELD + rb'\{"attachment":"([0-9a-f]{64})"\}')
 _MARK = _FIELD.decode() + '{"attachment":'
 
@@ -27,7 +28,7 @@ _MARK = _FIELD.decode() + '{"attachment":'
 def store_attached(
     cursor: Statements, workspace_id: str, parts: Sequence[Mapping[str, Any]], *, now: int
 ) -> list[Mapping[str, Any]]:
-    """The parts in their stored form; what they hold is in the table when this returns."""
+    """Stores the content of attachments; returns the parts with references to it."""
     return [_stored(cursor, workspace_id, part, now) for part in parts]
 
 
@@ -37,7 +38,7 @@ def _stored(
     content = part["data"].get("Data") if part["type"] == "binary" else None
     if not isinstance(content, str) or len(content) < SMALLEST_CHARS:
         return part
-    # Of the workspace too: a reference never leads to what belongs to another one.
+    # The key includes the workspace, so that a reference never leads to data of another one.
     key = hashlib.sha256(f"{workspace_id}\0{content}".encode()).hexdigest()
     cursor.execute("SELECT 1 FROM workspaces_attachment WHERE id = %s", [key])
     if cursor.fetchone() is None:
@@ -50,7 +51,7 @@ def _stored(
 
 
 def load_attached(cursor: Statements, stored: str) -> str:
-    """Stored JSON in its wire form: each reference is replaced by the content."""
+    """Returns stored JSON in its wire form, with references replaced by the content."""
     if _MARK not in stored:
         return stored
     return _REFERENCE.sub(lambda found: _content(cursor, found[1]), stored.encode()).decode()
@@ -58,5 +59,5 @@ def load_attached(cursor: Statements, stored: str) -> str:
 
 def _content(cursor: Statements, key: bytes) -> bytes:
     cursor.execute("SELECT content FROM workspaces_attachment WHERE id = %s", [key.decode()])
-    row = cursor.fetchone()
-    return _FIELD + orjson.dumps(row[0] if row is not None else "")
+    (content,) = cursor.fetchone() or ("",)
+    return _FIELD + orjson.dumps(content)

@@ -1,4 +1,4 @@
-"""Keeps writes that the database could not take, in order, with the time of the next attempt.
+"""Keeps writes that failed temporarily, in order, with the time of the next attempt.
 
 A workspace whose rows another process holds blocks only its own writes. An unreachable database
 blocks all.
@@ -13,19 +13,21 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
+from workspaces.backoff import Backoff
 from workspaces.log.commits import CommitAttempt, Job
+from workspaces.log.deadlines import is_over_for_process
 from workspaces.log.failures import DatabaseFailure
 from workspaces.log.outage import outage
-from workspaces.log.retries import Backoff, is_over_for_process
 
 T = TypeVar("T")
 
 
 class QueuedWrite(Generic[T]):
-    """A job with the workspace it will lock and the answer that somebody waits for."""
+    """A job with the workspace that it locks and the future that its caller waits for."""
 
     __slots__ = (
         "answer",
+        "is_answered_first",
         "is_begun",
         "is_withdrawn",
         "job",
@@ -43,14 +45,17 @@ class QueuedWrite(Generic[T]):
         loop: asyncio.AbstractEventLoop | None,
         answer: asyncio.Future[T] | Future[T],
         until: float | None,
+        *,
+        is_answered_first: bool = False,
     ) -> None:
         self.workspace_id = workspace_id
         self.job = job
         self.loop = loop
         self.answer = answer
-        self.until = until  # by the monotonic clock; ``None``: as long as it takes
+        self.is_answered_first = is_answered_first
+        self.until = until  # deadline by the monotonic clock; ``None``: no limit
         self.lane: Hashable = workspace_id or id(self)
-        self.losses = 0  # connections that broke while it was in work
+        self.losses = 0  # connections that broke while it ran
         self.is_begun = False
         self.is_withdrawn = False
 
@@ -85,7 +90,7 @@ class Blocked:
 class BlockedWrites:
     def __init__(self) -> None:
         self._lanes: dict[Hashable, Blocked] = {}
-        self.everything: Blocked | None = None  # set while the database takes nothing
+        self.everything: Blocked | None = None  # set while all writes are blocked
 
     def __bool__(self) -> bool:
         return self.is_everything_blocked or bool(self._lanes)
@@ -95,13 +100,13 @@ class BlockedWrites:
         return self.everything is not None
 
     def seconds_until_due(self) -> float | None:
-        """``None``: nothing is blocked."""
+        """Returns the seconds until the next attempt, or ``None`` if nothing is blocked."""
         groups = [self.everything] if self.everything is not None else self._lanes.values()
         due_at = min((group.due_at for group in groups), default=None)
         return None if due_at is None else max(0.0, due_at - time.monotonic())
 
     def takes(self, write: QueuedWrite[Any]) -> bool:
-        """Whether the write must wait; then it is kept, behind those of its lane."""
+        """Queues the write if its lane is blocked; returns whether it did."""
         group = self.everything or self._lanes.get(write.lane)
         if group is None:
             return False
@@ -124,7 +129,7 @@ class BlockedWrites:
         self.everything.wait()
 
     def keep_behind(self, writes: Iterable[QueuedWrite[Any]], backoff: Backoff) -> None:
-        """Everything is blocked again: what was not tried waits too, for longer each time."""
+        """Queues untried writes after all are blocked again, and continues the back-off."""
         if self.everything is not None:
             self.everything.writes += writes
             self.everything.backoff = backoff
@@ -134,7 +139,7 @@ class BlockedWrites:
         self.everything = None
 
     def due(self) -> Iterator[Blocked]:
-        """The groups to try now. While everything is blocked, single lanes wait as well."""
+        """Yields the groups to try now. While everything is blocked, single lanes wait as well."""
         now = time.monotonic()
         if self.everything is not None:
             if self.everything.due_at <= now:
@@ -145,7 +150,7 @@ class BlockedWrites:
                 continue
             del self._lanes[lane]
             yield group
-            if lane in self._lanes:  # blocked again: for longer each time
+            if lane in self._lanes:  # blocked again: continue the back-off
                 self._lanes[lane].backoff = group.backoff
                 self._lanes[lane].wait()
             if self.is_everything_blocked:  # since this attempt

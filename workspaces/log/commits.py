@@ -7,6 +7,7 @@ the jobs again could write them twice, so the next connection looks up the trans
 from __future__ import annotations
 
 import itertools
+import math
 import time
 from collections.abc import Callable, Sequence
 from enum import Enum
@@ -14,9 +15,10 @@ from typing import Any, TypeVar
 
 from django.db import DatabaseError, DataError, Error, connection, transaction
 
+from workspaces.backoff import Backoff
+from workspaces.log.deadlines import REQUEST_SECONDS
 from workspaces.log.errors import OutcomeUnknown
 from workspaces.log.failures import DatabaseFailure, failure_of
-from workspaces.log.retries import REQUEST_SECONDS, Backoff
 from workspaces.log.statements import Statements, statements
 from workspaces.log.transaction import (
     Counters,
@@ -28,8 +30,11 @@ from workspaces.log.transaction import (
 T = TypeVar("T")
 Job = Callable[[Transaction], T]
 
+# The statements below are functions of PostgreSQL that the ORM does not offer.
 BEFORE_ALL_JOBS = -1
-RETRIES = 3  # of one job alone, for a database error that nothing is known about
+# A transaction takes no further job after this time: other processes wait for its workspaces.
+HOLD_SECONDS = 0.1
+RETRIES = 3  # of a single job, after an unclassified database error
 
 
 class Fate(Enum):
@@ -39,12 +44,12 @@ class Fate(Enum):
 
 
 class CommitAttempt:
-    """How far one transaction came; meaningful also after ``commit`` has raised."""
+    """The progress of one transaction; valid also after ``commit`` has raised."""
 
     __slots__ = ("is_commit_sent", "position", "recorded", "transaction_id", "values")
 
     def __init__(self) -> None:
-        self.position = BEFORE_ALL_JOBS  # of the job in work; ``len(jobs)`` once all were run
+        self.position = BEFORE_ALL_JOBS  # of the current job; ``len(jobs)`` after the last one
         self.values: list[Any] = []
         self.recorded: list[RecordedEvent] = []
         self.transaction_id: str | None = None
@@ -52,9 +57,9 @@ class CommitAttempt:
 
     @property
     def is_in_doubt(self) -> bool:
-        """Whether it may be committed although its connection broke.
+        """Whether the transaction may be committed although its connection broke.
 
-        Without an id it has written nothing.
+        A transaction without an id has written nothing.
         """
         return self.is_commit_sent and self.transaction_id is not None
 
@@ -65,16 +70,24 @@ def commit(
     *,
     lock_timeout_ms: int | None = None,
 ) -> None:
-    """Runs the jobs and commits. ``attempt`` has the results, or says where it failed."""
+    """Runs the jobs and commits. ``attempt`` holds the results, or the position of the failure.
+
+    After ``HOLD_SECONDS`` it commits without the last jobs: there are fewer results then.
+    """
     counters = Counters(connection.vendor)
+    ends_at = math.inf
     with transaction.atomic(), statements() as cursor:
         if lock_timeout_ms is not None and counters.is_postgresql:
             cursor.execute("SELECT set_config('lock_timeout', %s, true)", [f"{lock_timeout_ms}ms"])
         for position, (workspace_id, job) in enumerate(jobs):
+            if time.monotonic() >= ends_at:
+                break
             attempt.position = position
             step = Transaction(cursor, counters)
             if workspace_id:
                 step.lock(workspace_id)
+            if position == 0:  # not before: the first lock may have been waited for
+                ends_at = time.monotonic() + HOLD_SECONDS
             attempt.values.append(job(step))
             attempt.recorded += step.recorded
         attempt.position = len(jobs)
@@ -88,22 +101,23 @@ def _identify(attempt: CommitAttempt, counters: Counters, cursor: Statements) ->
         return
     if counters.transaction_id is None:  # no workspace was locked: runs were claimed, for example
         cursor.execute("SELECT pg_current_xact_id_if_assigned()::text")
-        counters.transaction_id = cursor.fetchone()[0]
+        (counters.transaction_id,) = cursor.fetchone()
     attempt.transaction_id = counters.transaction_id
 
 
 def look_up_fate(attempt: CommitAttempt) -> Fate:
-    """Over a new connection. Ends the old one's session where that still holds the transaction.
+    """Returns the outcome of a COMMIT without an answer, over a new connection.
 
-    Raises the database's errors while it cannot be reached.
+    Terminates the old connection's session if it still holds the transaction. Raises database
+    errors while the database is unreachable.
     """
     with statements() as cursor:
         try:
             cursor.execute("SELECT pg_xact_status(%s::xid8)", [attempt.transaction_id])
         except DataError:
-            # After a failover the new server has never heard of this id: it was not replicated.
+            # After a failover the new server does not have this id: it was not replicated.
             return Fate.ABORTED
-        status = cursor.fetchone()[0]
+        (status,) = cursor.fetchone()
         if status == "in progress":
             # The server has not noticed yet that the connection is gone.
             cursor.execute(
@@ -112,17 +126,17 @@ def look_up_fate(attempt: CommitAttempt) -> Fate:
                 [attempt.transaction_id],
             )
             cursor.fetchall()
-    # NULL: too old to be known. It waited for hours; what it wrote cannot be missing any more
-    # than it can be proved, and carrying it out twice is the worse mistake.
+    # NULL: the id is too old to look up. Its outcome is unknown, and
+    # writing twice would be worse than not writing.
     return Fate.COMMITTED if status is None else Fate(status)
 
 
 def run_alone(
     workspace_id: str, job: Job[T], *, seconds: float = REQUEST_SECONDS
 ) -> tuple[T, list[RecordedEvent]]:
-    """One job in a transaction of its own, in this thread.
+    """Runs one job in a transaction of its own, in this thread.
 
-    Waits for a locked row or a lost connection for so many seconds.
+    Retries for ``seconds`` after a locked row or a lost connection.
     """
     until = time.monotonic() + seconds
     backoff = Backoff()
@@ -150,7 +164,7 @@ def run_alone(
 
 
 def _is_committed(attempt: CommitAttempt, until: float) -> bool:
-    """Raises ``OutcomeUnknown`` where the database does not answer in time."""
+    """Waits for the outcome. Raises ``OutcomeUnknown`` if the database does not answer in time."""
     backoff = Backoff()
     while time.monotonic() < until:
         try:

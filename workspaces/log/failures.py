@@ -1,6 +1,6 @@
 """Sorts database errors by the remedy: wait, retry, free disk space, or none.
 
-Only this module knows the error codes of both databases.
+Only this module contains the error codes of both databases.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _SQLITE_BUSY, _SQLITE_LOCKED, _SQLITE_IOERR, _SQLITE_FULL, _SQLITE_CANTOPEN = 5,
 _FREE_BYTES_NEEDED = 1_048_576
 
 
-# What waiting or free space can cure: the client may try again.
+# Failures that may pass: the client may retry.
 REFUSALS: Mapping[DatabaseFailure, type[Refusal]] = {
     DatabaseFailure.UNREACHABLE: DatabaseUnreachable,
     DatabaseFailure.LOCKED: DatabaseLocked,
@@ -61,7 +61,7 @@ def failure_of(error: BaseException) -> DatabaseFailure:
 
 
 def refusal_of(failure: DatabaseFailure) -> Refusal | None:
-    """What a client is answered; ``None`` where the failure is the server's own mistake."""
+    """Returns the error for the client, or ``None`` if the failure is a bug of the server."""
     kind = REFUSALS.get(failure)
     return None if kind is None else kind()
 
@@ -69,7 +69,7 @@ def refusal_of(failure: DatabaseFailure) -> Refusal | None:
 def _of_postgres(cause: object) -> DatabaseFailure:
     state: str | None = getattr(cause, "sqlstate", None)
     if state is None:
-        # Without a state the server has not answered: psycopg's own error about the connection.
+        # No SQLSTATE: the error comes from psycopg and concerns the connection.
         is_connection = type(cause).__name__ in {"OperationalError", "InterfaceError"}
         return (
             DatabaseFailure.UNREACHABLE
@@ -88,7 +88,7 @@ def _is_timeout(cause: object) -> bool:
 
 
 def _of_sqlite(cause: sqlite3.Error) -> DatabaseFailure:
-    code = getattr(cause, "sqlite_errorcode", 0) & 0xFF  # the upper bits are details
+    code = getattr(cause, "sqlite_errorcode", 0) & 0xFF  # the upper bits are the extended code
     if code in {_SQLITE_BUSY, _SQLITE_LOCKED}:
         return DatabaseFailure.LOCKED
     if code == _SQLITE_FULL or (code == _SQLITE_IOERR and _is_disk_full()):

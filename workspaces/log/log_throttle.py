@@ -1,4 +1,4 @@
-"""Logs at most one line a second about the same trouble; the next line counts those left out."""
+"""Limits log lines about the same problem to one a second, and counts those left out."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ KEYS_LIMIT = 1_000
 
 
 class LogThrottle:
-    """Callable from any thread."""
+    """The times of the last lines, by key. Thread-safe."""
 
     def __init__(
         self,
@@ -22,10 +22,12 @@ class LogThrottle:
         self._interval_seconds = interval_seconds
         self._clock = clock
         self._lock = threading.Lock()
-        self._lines: dict[Hashable, tuple[float, int]] = {}  # when written, how many left out
+        self._lines: dict[
+            Hashable, tuple[float, int]
+        ] = {}  # time of the last line, number of lines left out since
 
     def admit(self, key: Hashable) -> int | None:
-        """``None``: leave this line out. Otherwise the number of lines left out before it."""
+        """Returns the number of lines left out before this one; ``None``: leave this one out."""
         now = self._clock()
         with self._lock:
             written_at, left_out = self._lines.get(key, (None, 0))

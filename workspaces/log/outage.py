@@ -14,11 +14,11 @@ from workspaces.log.log_throttle import LogThrottle
 
 logger = logging.getLogger(__name__)
 
-LONG_SECONDS = 1.0  # a restart is shorter: requests wait for its end
+LONG_SECONDS = 1.0  # a database restart is shorter: requests wait for its end
 
 
 class Outage:
-    """Callable from any thread."""
+    """The current outage, if any. Thread-safe."""
 
     def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -28,7 +28,7 @@ class Outage:
         self.since: float | None = None
 
     def report(self, error: BaseException) -> None:
-        """The database failed in a way that waiting may cure."""
+        """Records a failure that may pass."""
         with self._lock:
             if self.since is None:
                 self.since = self._clock()
@@ -38,7 +38,7 @@ class Outage:
             logger.warning("the database cannot be used%s: %s", since, one_line(error))
 
     def report_end(self) -> None:
-        """It answered. Cheap to skip: look at ``since`` first."""
+        """Records that the database works again. Check ``since`` first, to avoid the lock."""
         with self._lock:
             if self.since is None:
                 return
@@ -49,13 +49,15 @@ class Outage:
 
     @property
     def is_long(self) -> bool:
-        """Whether requests should be refused at once instead of waiting, too."""
+        """Whether it lasts long enough to refuse requests at once instead of letting them wait."""
         since = self.since
         return since is not None and self._clock() - since > LONG_SECONDS
 
     def is_recent(self, seconds: float) -> bool:
-        """Whether it lasts, or ended less than so many seconds ago: other processes had no time
-        yet to renew what lapsed meanwhile."""
+        """Whether an outage lasts or ended less than ``seconds`` ago.
+
+        Other processes may not have renewed their leases and claims yet.
+        """
         ended_at = self._ended_at
         return self.since is not None or (
             ended_at is not None and self._clock() - ended_at < seconds
@@ -63,7 +65,7 @@ class Outage:
 
 
 def one_line(error: BaseException) -> str:
-    """An error's own words in one line, without what a person typed."""
+    """Returns the error's message in one line, at most 300 characters long."""
     return " ".join(str(error).split())[:300] or type(error).__name__
 
 

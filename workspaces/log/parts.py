@@ -1,7 +1,7 @@
 """The parts of a message: a closed union of types.
 
 Defines the parts and their wire form (``{"type": …, "data": {…}}``), which is also their stored
-form. Pure: it knows no database and no clock. Reading accepts absent optional fields and requires
+form. Pure: no database and no clock. Reading accepts absent optional fields and requires
 the right types, because both rows and foreign transcripts are read here.
 """
 
@@ -67,7 +67,7 @@ class Binary:
 class ToolCall:
     id: str
     name: str
-    input: str = ""  # a JSON document as the model wrote it; may be broken
+    input: str = ""  # a JSON document by the model; may be malformed
     finished: bool = False
     kind: Literal["tool_call"] = "tool_call"
 
@@ -108,7 +108,7 @@ Parts: TypeAlias = tuple[Part, ...]
 
 
 def part_to_wire(part: Part) -> Json:
-    """The part as clients and rows hold it."""
+    """Returns the part in its wire form."""
     return {"type": part.kind, "data": _data(part)}
 
 
@@ -155,12 +155,12 @@ def _data(part: Part) -> Json:
 
 
 def _put(data: Json, /, **optional: str | int | bool) -> None:
-    """Adds what is not empty: absent and empty mean the same on this wire."""
+    """Adds the non-empty fields: absent and empty mean the same on this wire."""
     data.update({name: value for name, value in optional.items() if value})
 
 
 def part_from_wire(raw: object) -> Part:
-    """Raises ``ValueError`` for an unknown type or a field of a wrong type."""
+    """Parses a part. Raises ``ValueError`` for an unknown type or a field of a wrong type."""
     if not isinstance(raw, Mapping):
         raise ValueError("part: must be an object")
     kind, data = raw.get("type"), raw.get("data")
@@ -235,7 +235,7 @@ def _bool(data: Mapping[str, Any], name: str) -> bool:
 
 
 def plain_text(parts: Iterable[Part]) -> str:
-    """The words of a message, without reasoning and calls."""
+    """Returns the text of a message, without reasoning and tool calls."""
     return "".join(part.text for part in parts if isinstance(part, Text))
 
 
@@ -244,10 +244,10 @@ def tool_calls(parts: Iterable[Part]) -> tuple[ToolCall, ...]:
 
 
 def finish_of(parts: Iterable[Part]) -> Finish | None:
-    """The finish part, or ``None`` while the message is still open."""
+    """Returns the finish part, or ``None`` while the message is open."""
     return next((part for part in parts if isinstance(part, Finish)), None)
 
 
 def with_finish(parts: Iterable[Part], finish: Finish) -> Parts:
-    """Finished with this reason, whatever it was finished with before."""
+    """Returns the parts with this finish part, which replaces any other."""
     return (*(part for part in parts if not isinstance(part, Finish)), finish)

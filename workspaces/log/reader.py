@@ -1,7 +1,7 @@
 """Runs reads off the event loop, in a few threads that keep their connections.
 
-Django would give each request a thread and, with it, a new connection; here a read costs one
-switch of threads. A read sees every commit that was acknowledged before it began.
+Django would use a thread, and with it a new connection, for each request; here a read costs one
+thread switch. A read sees every commit that was acknowledged before it began.
 """
 
 from __future__ import annotations
@@ -15,10 +15,11 @@ from typing import ParamSpec, TypeVar
 from django.db import DEFAULT_DB_ALIAS, Error, connection, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 
+from workspaces.backoff import Backoff
+from workspaces.log.deadlines import deadline, is_over_for_process
 from workspaces.log.errors import DatabaseUnreachable
 from workspaces.log.failures import DatabaseFailure, failure_of
 from workspaces.log.outage import outage
-from workspaces.log.retries import Backoff, deadline, is_over_for_process
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -26,14 +27,14 @@ T = TypeVar("T")
 THREADS = 4
 
 _pool: ThreadPoolExecutor | None = None
-_connections: list[BaseDatabaseWrapper] = []  # one of each thread of the pool
+_connections: list[BaseDatabaseWrapper] = []  # one for each thread of the pool
 
 
 async def read(query: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """Runs the query function in a reading thread. It must not write.
 
     Waits for a database that cannot be reached, and raises ``DatabaseUnreachable`` at the
-    caller's deadline (``patience``).
+    caller's deadline (``wait_at_most``).
     """
     loop = asyncio.get_running_loop()
     until: float | None = None
@@ -61,7 +62,7 @@ def _run(query: Callable[[], T]) -> T:
     try:
         return query()
     except Error:
-        # A connection that the database dropped: once more on a new one.
+        # The database dropped the connection: retry once on a new one.
         connection.close()
         return query()
 
@@ -77,12 +78,12 @@ def _threads() -> ThreadPoolExecutor:
 
 def _remember_connection() -> None:
     own = connections[DEFAULT_DB_ALIAS]
-    own.inc_thread_sharing()  # closed by the thread that ends the pool
+    own.inc_thread_sharing()  # closed by the thread that stops the pool
     _connections.append(own)
 
 
 def stop_reading() -> None:
-    """Ends the threads and their connections. Reading again starts new ones."""
+    """Stops the threads and closes their connections. The next read starts new ones."""
     global _pool
     if _pool is not None:
         _pool.shutdown(wait=True)

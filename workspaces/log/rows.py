@@ -1,91 +1,169 @@
-"""Turns rows of messages and sessions into what clients get: one list of columns for each."""
+"""The columns of sessions and messages: what a SELECT lists, how a row is decoded, how one is added.
+
+The fields of each tuple are the columns in their order, so a list of columns and its rows agree.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import orjson
 
-MESSAGE_COLUMNS = "id, session_id, role, parts, model, provider, created_at, updated_at, is_summary"
+
+class MessageRow(NamedTuple):
+    id: str
+    session_id: str
+    role: str
+    parts: str  # JSON
+    model: str
+    provider: str
+    created_at: int
+    updated_at: int
+    is_summary: bool
+    author: str | None  # JSON
 
 
-def message_of_row(row: Sequence[Any]) -> dict[str, Any]:
-    return message_wire(
-        id=row[0],
-        session_id=row[1],
-        role=row[2],
-        parts=orjson.loads(row[3]),
-        model=row[4],
-        provider=row[5],
-        created_at=row[6],
-        updated_at=row[7],
-        is_summary=row[8],
-    )
+MESSAGE_COLUMNS = ", ".join(MessageRow._fields)
 
 
-def message_wire(
-    *,
-    id: str,
-    session_id: str,
-    role: str,
-    parts: Sequence[Any],
-    model: str,
-    provider: str,
-    created_at: int,
-    updated_at: int,
-    is_summary: bool = False,
-) -> dict[str, Any]:
-    """Times are in milliseconds here and in seconds on the wire."""
+class NewMessage(NamedTuple):
+    """A message as it is added."""
+
+    id: str
+    workspace_id: str
+    session_id: str
+    position: int
+    stream_number: int
+    role: str
+    parts: str  # JSON, with references to attached data
+    model: str
+    provider: str
+    is_finished: bool
+    is_summary: bool
+    run_key: int | None
+    created_at: int
+    updated_at: int
+    author: str | None = None  # JSON
+
+
+INSERT_MESSAGE = (
+    f"INSERT INTO workspaces_message ({', '.join(NewMessage._fields)})"
+    f" VALUES ({', '.join(['%s'] * len(NewMessage._fields))})"
+)
+
+
+def message_wire(row: MessageRow | NewMessage, parts: Any = None) -> dict[str, Any]:
+    """Returns the message for clients; times are milliseconds in rows and seconds on the wire.
+
+    ``parts``: those of the wire, if the caller has them.
+    """
     message = {
-        "created_at": created_at // 1000,
-        "id": id,
-        "model": model,
-        "parts": parts,
-        "provider": provider,
-        "role": role,
-        "session_id": session_id,
-        "updated_at": updated_at // 1000,
+        "created_at": row.created_at // 1000,
+        "id": row.id,
+        "model": row.model,
+        "parts": orjson.loads(row.parts) if parts is None else parts,
+        "provider": row.provider,
+        "role": row.role,
+        "session_id": row.session_id,
+        "updated_at": row.updated_at // 1000,
     }
-    if is_summary:
+    if row.is_summary:
         message["is_summary_message"] = True
+    if row.author:
+        message["author"] = orjson.loads(row.author)
     return message
 
 
-SESSION_COLUMNS = (
-    "id, parent_session_id, title, message_count, prompt_tokens, completion_tokens, cost,"
-    " summary_message_id, attached_clients, is_busy, created_at, updated_at, todos,"
-    " total_prompt_tokens, total_completion_tokens"
-)
+def message_for_v1(message: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Returns the message with exactly the fields of ``/v1``."""
+    if "author" not in message:
+        return message
+    return {name: value for name, value in message.items() if name != "author"}
 
 
-def session_of_row(row: Sequence[Any]) -> dict[str, Any]:
+class SessionRow(NamedTuple):
+    id: str
+    parent_session_id: str
+    title: str
+    message_count: int
+    prompt_tokens: int
+    completion_tokens: int
+    cost: float
+    summary_message_id: str
+    attached_clients: int
+    is_busy: bool
+    created_at: int
+    updated_at: int
+    todos: str  # JSON
+    total_prompt_tokens: int
+    total_completion_tokens: int
+    pinned_at: int | None
+    archived_at: int | None
+    forked_from: str
+
+
+SESSION_COLUMNS = ", ".join(SessionRow._fields)
+
+
+def session_wire(row: SessionRow) -> dict[str, Any]:
+    """Returns the session for native clients."""
     return {
-        "attached_clients": row[8],
-        "completion_tokens": row[5],
-        "cost": row[6],
-        "created_at": row[10] // 1000,
-        "id": row[0],
-        "is_busy": bool(row[9]),
-        "message_count": row[3],
-        "parent_session_id": row[1],
-        "prompt_tokens": row[4],
-        "summary_message_id": row[7],
-        "title": row[2],
-        "todos": [] if row[12] == "[]" else orjson.loads(row[12]),
-        "total_completion_tokens": row[14],
-        "total_prompt_tokens": row[13],
-        "updated_at": row[11] // 1000,
+        "archived_at": (row.archived_at or 0) // 1000,
+        "attached_clients": row.attached_clients,
+        "completion_tokens": row.completion_tokens,
+        "cost": row.cost,
+        "created_at": row.created_at // 1000,
+        "forked_from": row.forked_from,
+        "id": row.id,
+        "is_busy": bool(row.is_busy),
+        "message_count": row.message_count,
+        "parent_session_id": row.parent_session_id,
+        "pinned_at": (row.pinned_at or 0) // 1000,
+        "prompt_tokens": row.prompt_tokens,
+        "summary_message_id": row.summary_message_id,
+        "title": row.title,
+        "todos": [] if row.todos == "[]" else orjson.loads(row.todos),
+        "total_completion_tokens": row.total_completion_tokens,
+        "total_prompt_tokens": row.total_prompt_tokens,
+        "updated_at": row.updated_at // 1000,
     }
 
 
-_EMPTY: Mapping[str, Any] = session_of_row(
-    ("", "", "", 0, 0, 0, 0.0, "", 0, False, 0, 0, "[]", 0, 0)
+_EMPTY: Mapping[str, Any] = session_wire(
+    SessionRow(
+        id="",
+        parent_session_id="",
+        title="",
+        message_count=0,
+        prompt_tokens=0,
+        completion_tokens=0,
+        cost=0.0,
+        summary_message_id="",
+        attached_clients=0,
+        is_busy=False,
+        created_at=0,
+        updated_at=0,
+        todos="[]",
+        total_prompt_tokens=0,
+        total_completion_tokens=0,
+        pinned_at=None,
+        archived_at=None,
+        forked_from="",
+    )
+)
+_NATIVE_ONLY = frozenset(
+    {
+        "archived_at",
+        "forked_from",
+        "pinned_at",
+        "todos",
+        "total_completion_tokens",
+        "total_prompt_tokens",
+    }
 )
 _EMPTY_V1: Mapping[str, Any] = {
-    name: value
-    for name, value in _EMPTY.items()
-    if name not in {"todos", "total_completion_tokens", "total_prompt_tokens"}
+    name: value for name, value in _EMPTY.items() if name not in _NATIVE_ONLY
 }
 _ALWAYS = frozenset({"created_at", "id", "title", "updated_at"})
 
@@ -95,9 +173,9 @@ def without_empty(session: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def for_v1(session: Mapping[str, Any]) -> dict[str, Any]:
-    """The session, whole or ``without_empty``, with exactly the fields of ``/v1``.
+    """Returns the session, complete or ``without_empty``, with exactly the fields of ``/v1``.
 
-    Its clients hide their list of todos where there is none.
+    Clients hide their list of todos if the field is absent.
     """
     shown = {name: session.get(name, value) for name, value in _EMPTY_V1.items()}
     todos = session.get("todos")

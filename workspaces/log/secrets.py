@@ -1,7 +1,7 @@
 """Encrypts stored secrets with a key in a file of its own.
 
-Knows no database and no setting: it gets the key file's path, creates the file once, and refuses a
-file that others can read. Neither keys nor texts appear in an error or a repr.
+Uses no database and no setting: it gets the key file's path, creates the file once, and refuses a
+file that others can read. No key or secret appears in an error or a repr.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ class SecretsUnavailable(Refusal):
 
 
 class SecretBox:
-    """Seals and opens texts. Cheap to make: the key is read, or made, at the first use.
+    """Encrypts and decrypts texts. The key is read, or created, at the first use.
 
-    May be shared by threads, and several processes may use one key file from
-    the first moment on. Every method may raise ``SecretsUnavailable``.
+    Thread-safe; several processes may use one key file, even while it is created. Every method
+    may raise ``SecretsUnavailable``.
     """
 
     __slots__ = ("_fernet", "_path")
@@ -47,7 +47,7 @@ class SecretBox:
         self._fernet: Fernet | None = None
 
     def seal(self, text: str) -> str:
-        # Variables may hold bytes that are no text; Python carries them as surrogates.
+        # Variables may contain invalid UTF-8, which Python represents as surrogates.
         return self._cipher().encrypt(text.encode("utf-8", "surrogatepass")).decode("ascii")
 
     def open(self, token: str) -> str:
@@ -56,7 +56,7 @@ class SecretBox:
         try:
             return self._cipher().decrypt(token.encode()).decode("utf-8", "surrogatepass")
         except (InvalidToken, UnicodeError):
-            # Without the cause: a decoding error would carry a piece of the text.
+            # Without the cause: a decoding error would contain part of the text.
             raise SecretsUnavailable(
                 f"A stored secret does not fit the key in {self._path}: it was sealed with another "
                 "key or is damaged. Put the former key file back, or enter the secret again."
@@ -77,12 +77,12 @@ class SecretBox:
 
     def _cipher(self) -> Fernet:
         if self._fernet is None:
-            from cryptography.fernet import Fernet  # noqa: PLC0415  10 MB that a process without secrets need not hold
+            from cryptography.fernet import Fernet  # noqa: PLC0415  10 MB, which a process without secrets does not need
 
             key = _read_key(self._path)
             if key is None:
                 _create_key(self._path, Fernet.generate_key())
-                # Read back, because another process may have been first.
+                # Read the file again, because another process may have created it first.
                 key = _read_key(self._path)
                 if key is None:
                     raise SecretsUnavailable(f"{self._path} cannot be made: its folder is none.")
@@ -98,7 +98,7 @@ class SecretBox:
 
 def _read_key(path: Path) -> bytes | None:
     try:
-        # Without blocking: what lies there could be a pipe.
+        # O_NONBLOCK, because the file could be a pipe.
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except FileNotFoundError:
         return None
@@ -117,14 +117,14 @@ def _check_private(path: Path, status: os.stat_result) -> None:
     if status.st_mode & 0o077:
         raise SecretsUnavailable(
             f"{path} can be read or changed by other users (mode {status.st_mode & 0o777:04o}). "
-            f"If nobody has read it, run: chmod 600 {path}"
+            f"If no one else has read it, run: chmod 600 {path}"
         )
     if status.st_uid not in {os.geteuid(), 0}:
         raise SecretsUnavailable(f"{path} belongs to another user.")
 
 
 def _create_key(path: Path, key: bytes) -> None:
-    """The key appears whole under its name or not at all, and never replaces another."""
+    """Creates the key file atomically; never replaces an existing one."""
     mine = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(8)}")
     try:
         _make_private_folder(path.parent)
@@ -133,9 +133,9 @@ def _create_key(path: Path, key: bytes) -> None:
             with os.fdopen(descriptor, "wb") as file:
                 file.write(key)
                 file.flush()
-                # What is sealed may reach the disk first, and would be lost without its key.
+                # Encrypted data may reach the disk first, and would be lost without the key.
                 os.fsync(descriptor)
-            # A link fails where the name is taken; a rename would replace the winner's key.
+            # ``link`` fails if the name exists; ``rename`` would replace the other process's key.
             os.link(mine, path)
             _sync_folder(path.parent)
         finally:
@@ -147,7 +147,7 @@ def _create_key(path: Path, key: bytes) -> None:
 
 
 def _make_private_folder(folder: Path) -> None:
-    # ``mkdir(parents=True)`` gives its mode to the last folder alone.
+    # ``mkdir(parents=True)`` applies the mode only to the last folder.
     missing = []
     while not folder.exists():
         missing.append(folder)

@@ -1,7 +1,7 @@
 """Runs SQL written by hand on Django's connection, without Django's cursor on SQLite.
 
-Django's cursor rewrites the placeholders of each statement each time, which takes longer than most
-of our statements. Placeholders are ``%s`` for both databases; errors are Django's when the block
+Django's cursor rewrites the placeholders of each statement each time. A short statement takes 5.8 µs
+by it, and 3.0 µs here (`python -m tests.bench.bypasses statements`). Placeholders are ``%s`` for both databases; errors are Django's when the block
 ends.
 """
 
@@ -18,7 +18,7 @@ from typing_extensions import override
 
 
 class Statements(Protocol):
-    """What is used of a cursor."""
+    """The methods of a cursor that our code uses."""
 
     @property
     def rowcount(self) -> int: ...
@@ -34,7 +34,7 @@ class Statements(Protocol):
 
 @contextmanager
 def statements() -> Generator[Statements, None, None]:
-    """Of this thread's connection, which is opened if it is not."""
+    """Yields a cursor of this thread's connection, which is opened if necessary."""
     if connection.vendor != "sqlite":
         with connection.cursor() as cursor:
             yield cast("Statements", cursor)
@@ -48,7 +48,7 @@ def statements() -> Generator[Statements, None, None]:
             quick.close()
 
 
-# The base class takes mappings as well; no statement of ours has one.
+# The base class accepts mappings as well, which our statements do not use.
 class _SqliteStatements(sqlite3.Cursor):
     @override
     def execute(self, sql: str, params: Sequence[Any] = (), /) -> Any:  # type: ignore[override]

@@ -2,8 +2,8 @@
 
 Assigns the event numbers. A job that changes a workspace first locks that workspace's row (on
 PostgreSQL; SQLite has one writer anyway), so all changes of a workspace happen one after another,
-the order of the log is the order of the commits, and numbers have no gaps. Knows no loop and no
-subscriber: the writer publishes the events after the commit.
+the order of the log is the order of the commits, and numbers have no gaps. Independent of
+loops and subscribers: the writer publishes the events after the commit.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from workspaces.log.timestamps import now_ms
 
 @dataclass(frozen=True, slots=True)
 class RecordedEvent:
-    """An event as it stands in the log."""
+    """An event of the log."""
 
     workspace_id: str
     number: int
@@ -30,15 +30,17 @@ class RecordedEvent:
     payload: Mapping[str, Any]
     payload_json: bytes
     created_at: int
-    stored_json: bytes | None = None  # where the row holds less than readers get
+    stored_json: bytes | None = None  # if the row contains references to attached data
 
 
-# The id is read together with a row that is locked anyway: no round trip, and no id of its own.
+# Statements: every write passes here. An event costs 102 µs, and 14 with others in its commit; by the
+# ORM 590 (docs/where-we-leave-django.md).
+# Reads the transaction id together with the row that is locked: no further round trip.
 _LOCK_POSTGRESQL = (
     "SELECT last_event, pg_current_xact_id()::text FROM workspaces_workspace WHERE id = %s"
     " FOR UPDATE"
 )
-# SQLite has one writer anyway, and its COMMIT fails or succeeds in this process.
+# SQLite has one writer, and its COMMIT fails or succeeds in this process.
 _LOCK_SQLITE = "SELECT last_event, NULL FROM workspaces_workspace WHERE id = %s"
 
 
@@ -57,12 +59,11 @@ class Counters:
         row = cursor.fetchone()
         if row is None:
             raise WorkspaceUnknown
-        self.last[workspace_id] = row[0]
-        self.transaction_id = row[1]
+        self.last[workspace_id], self.transaction_id = row
 
 
 class Transaction:
-    """Handed to a job; valid until the job returns."""
+    """The open transaction of a job; valid until the job returns."""
 
     def __init__(self, cursor: Statements, counters: Counters) -> None:
         self.cursor = cursor
@@ -71,11 +72,11 @@ class Transaction:
         self._counters = counters
 
     def lock(self, workspace_id: str) -> None:
-        """Takes the workspace for the rest of the batch. Raises ``WorkspaceUnknown``."""
+        """Locks the workspace until the end of the batch. Raises ``WorkspaceUnknown``."""
         self._counters.lock(self.cursor, workspace_id)
 
     def next_number(self, workspace_id: str) -> int:
-        """The number that the next event will get, for rows that are ordered by it."""
+        """Returns the number of the next event, for rows that are ordered by it."""
         self.lock(workspace_id)
         return self._counters.last[workspace_id] + 1
 
@@ -109,7 +110,7 @@ class Transaction:
         return number
 
     def execute(self, sql: str, params: Sequence[Any]) -> int:
-        """Runs a statement and returns how many rows it touched."""
+        """Runs a statement and returns the number of affected rows."""
         self.cursor.execute(sql, params)
         return int(self.cursor.rowcount)
 

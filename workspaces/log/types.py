@@ -1,6 +1,6 @@
-"""The kinds of events in the log, and what streams carry besides them.
+"""The kinds of events in the log, and the other items of streams.
 
-Pure. Kinds are in the past tense, and are spelled the same in the database, on the wire, in tests
+Pure. Kinds are in the past tense and are spelled the same in the database, on the wire, in tests
 and in the documentation.
 """
 
@@ -12,57 +12,67 @@ from typing import NamedTuple, TypeAlias
 
 
 class Kind(StrEnum):
-    # Each payload holds the whole new state of what changed, so that folding the log
-    # gives the rows.
+    # Each payload holds the complete new state of the changed object, so that applying the
+    # log in order gives the rows.
     WORKSPACE_OPENED = "workspace.opened"
     WORKSPACE_UPDATED = "workspace.updated"
     WORKSPACE_CLOSED = "workspace.closed"
     SESSION_CREATED = "session.created"  # {session}
     SESSION_UPDATED = "session.updated"  # {session}
     SESSION_DELETED = "session.deleted"  # {session}
-    MESSAGE_CREATED = "message.created"  # {message}: a user's or a tool's, whole at once
+    SESSION_FORKED = "session.forked"  # {fork}: it has copies of another session's messages
+    SESSION_REWOUND = "session.rewound"  # {rewind}: its newest messages were removed
+    SESSION_REWIND_UNDONE = "session.rewind_undone"  # {rewind}: their message.created follow
+    MESSAGE_CREATED = "message.created"  # {message}: a user's or a tool's, complete
     MESSAGE_STARTED = "message.started"  # {message}: its number names it in deltas
-    MESSAGE_RESTARTED = "message.restarted"  # {message, retry}: begun anew, with a new number
-    MESSAGE_FINISHED = "message.finished"  # {message}: whole
+    MESSAGE_RESTARTED = "message.restarted"  # {message, retry}: restarted, with a new number
+    MESSAGE_FINISHED = "message.finished"  # {message}: complete
     MESSAGE_UPDATED = "message.updated"  # {message}: a finished one that changed
     RUN_ACCEPTED = "run.accepted"  # {run}
     RUN_STARTED = "run.started"  # {run}
     RUN_PARKED = "run.parked"  # {run}
     RUN_RESUMED = "run.resumed"  # {run}
     RUN_FOLDED = "run.folded"  # {run}: its prompt was taken by another run
-    RUN_FINISHED = "run.finished"  # {run}: exactly one for each accepted, unless folded
+    RUN_UPDATED = "run.updated"  # {run}: a prompt that waits was changed
+    RUN_FINISHED = "run.finished"  # {run}: exactly one for each accepted run, unless folded
+    QUEUE_REORDERED = "queue.reordered"  # {session_id, runs}: those with a new accept number
     AGENT_FAILED = "agent.failed"  # {session_id, run_id, error}
     PERMISSION_REQUESTED = "permission.requested"  # {request}
     PERMISSION_RESOLVED = "permission.resolved"  # {request_id, session_id, tool_call_id, …}
+    PERMISSION_OVERDUE = "permission.overdue"  # {request_id, session_id, tool_call_id, …}
+    GRANT_CREATED = "grant.created"  # {grant}
+    GRANT_REVOKED = "grant.revoked"  # {grant}
+    APPROVAL_POLICY_CHANGED = "approval_policy.changed"  # {policy}
     QUESTION_ASKED = "question.asked"  # {batch}
-    QUESTION_RESOLVED = "question.resolved"  # {batch_id, session_id, tool_call_id, state}
+    QUESTION_RESOLVED = "question.resolved"  # {batch_id, session_id, tool_call_id, state, author}
+    QUESTION_OVERDUE = "question.overdue"  # {batch_id, session_id, tool_call_id, waiting_seconds}
     FILE_VERSIONED = "file.versioned"  # {file}
     CONFIG_CHANGED = "config.changed"  # {workspace_id}
     SUMMARY_PROGRESSED = "summary.progressed"  # {session_id, progress, done}
-    MCP_AWAITED = "mcp.awaited"  # {session_id, servers}: a run begins without their tools
-    MCP_CHANGED = "mcp.changed"  # {mcp}: as clients draw it, with what changed
-    LSP_CHANGED = "lsp.changed"  # {lsp}: as clients draw it, with what changed
+    MCP_AWAITED = "mcp.awaited"  # {session_id, servers}: a run starts without their tools
+    MCP_CHANGED = "mcp.changed"  # {mcp}: the form that clients show, with the change
+    LSP_CHANGED = "lsp.changed"  # {lsp}: the form that clients show, with the change
     SKILLS_CHANGED = "skills.changed"  # {states}
 
 
 class StreamOnly(StrEnum):
-    """Told to a reader beside the log: these have no number of their own."""
+    """Items that a stream sends in addition to the log; they have no number."""
 
     OPENED = "stream.opened"  # {number}: live from here
-    PROGRESS = "message.progress"  # {message, number}: an open message as it stands now
-    OUTPUT = "tool.output"  # {session_id, message_id, tool_call_id, text}: a tool as it runs
-    RESUME = "stream.resume"  # {after}: too slow; come back with this cursor
+    PROGRESS = "message.progress"  # {message, number}: an open message in full
+    OUTPUT = "tool.output"  # {session_id, message_id, tool_call_id, text}: output so far
+    RESUME = "stream.resume"  # {after}: the reader is too slow and must resume with this cursor
 
 
 Header: TypeAlias = str | Mapping[str, str] | None
 
 
 class Delta(NamedTuple):
-    """Words of an open message: they go to readers alone, never into the log.
+    """New text of an open message, sent to readers and never stored in the log.
 
     ``number`` is that of the event that started the message; ``offset`` counts
-    the part's characters before this text. ``header`` says what the part is and
-    comes with its first delta: "text", "reasoning", or a tool call's id and name.
+    the part's characters before this text. ``header`` is the type of the part, set
+    in its first delta only: "text", "reasoning", or a tool call's id and name.
     """
 
     number: int
@@ -73,15 +83,15 @@ class Delta(NamedTuple):
 
 
 class Output(NamedTuple):
-    """What a tool, or a user's own command, has printed so far: each replaces the one before.
+    """The output so far of a tool or a user's command; each one replaces the previous one.
 
-    Like deltas it never goes into the log. A user's command has no call.
+    Like a delta it is never stored in the log. ``call_id`` is empty for a user's command.
     """
 
     session_id: str
     message_id: str
     call_id: str
-    text: str  # bounded by whoever tells it
+    text: str  # bounded by the sender
 
 
 STARTING = frozenset({Kind.MESSAGE_STARTED, Kind.MESSAGE_RESTARTED})

@@ -1,4 +1,4 @@
-"""Passes the writer's results to the callers, in their own loops and threads."""
+"""Sends the writer's results to the callers, in their own loops and threads."""
 
 from __future__ import annotations
 
@@ -21,13 +21,16 @@ AnyFuture = asyncio.Future[Any] | Future[Any]
 
 
 class AnsweredWrite(Protocol):
-    """A write of which somebody awaits the value."""
+    """A write whose caller waits for the value."""
 
     @property
     def loop(self) -> asyncio.AbstractEventLoop | None: ...
 
     @property
     def answer(self) -> AnyFuture: ...
+
+    @property
+    def is_answered_first(self) -> bool: ...
 
 
 def answer_all(
@@ -37,21 +40,23 @@ def answer_all(
     publish: Publish | None,
     loop: asyncio.AbstractEventLoop | None,
 ) -> None:
-    """Publishes in ``loop`` and then sets each write's value.
+    """Publishes in ``loop`` and sets each write's value.
 
-    One wake-up of the loop for the whole batch. First the events, so that whoever awaited a
-    write finds it already published.
+    Wakes the loop once for the whole batch. Rooms have the events when a caller in this loop
+    continues, in a later turn of the loop. They write them to their readers in a later turn, too:
+    first come the callers that wish it, then the readers, then the other callers.
     """
     if loop is None or loop.is_closed():
         _resolve(results)
         return
 
     def publish_and_resolve() -> None:
+        _resolve([result for result in results if result[0].is_answered_first])
         try:
             if publish is not None and recorded:
                 publish(recorded)
         except Exception:
-            # It is committed: whoever asked must not wait because telling others failed.
+            # The batch is committed: callers must get their values even if publishing failed.
             logger.exception("committed events could not be published")
         _resolve(results)
 
@@ -105,7 +110,7 @@ def _call_in(loop: asyncio.AbstractEventLoop, call: Callable[[], None]) -> bool:
 
 
 def as_exception(error: BaseException) -> Exception:
-    """A future takes no ``StopIteration``, and a job's exit is not its caller's."""
+    """Wraps errors that a future rejects (``StopIteration``) or that would exit the caller."""
     if isinstance(error, Exception) and not isinstance(error, StopIteration):
         return error
     wrapped = RuntimeError(f"a write failed: {type(error).__name__}")
@@ -118,7 +123,7 @@ HANGS_SECONDS = 10.0  # after the deadline
 
 class WaitingRequests:
     def __init__(self, gate: threading.Lock, *, hangs_seconds: float) -> None:
-        """``gate`` guards the marks of writes that have begun or are withdrawn."""
+        """``gate`` guards ``is_begun`` and ``is_withdrawn`` of all writes."""
         self._gate = gate
         self._hangs_seconds = hangs_seconds
         self._writes: set[QueuedWrite[Any]] = set()
@@ -132,7 +137,7 @@ class WaitingRequests:
     def add(self, write: QueuedWrite[Any]) -> None:
         self._writes.add(write)
         if self._timer is None and self._loop is not None:
-            # One timer for all: one for each would cost more than the rest of a write.
+            # One timer for all writes: one for each would cost more than the rest of a write.
             seconds = min(self._hangs_seconds, 1.0)
             self._timer = self._loop.call_later(seconds, self._look)
 
@@ -149,7 +154,7 @@ class WaitingRequests:
                 self.add(write)
 
     def _withdraw(self, write: QueuedWrite[Any]) -> None:
-        """What has begun may yet be committed, so it is awaited."""
+        """Fails a write that has not begun; one that has begun may still be committed."""
         with self._gate:
             if write.is_begun or write.answer.done():
                 return

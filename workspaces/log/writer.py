@@ -1,12 +1,12 @@
-"""The one writer of a process: gathers jobs, commits them together, publishes their events.
+"""The one writer of a process: collects jobs, commits them together, publishes their events.
 
-It is a thread with a connection of its own. While one commit runs, the next batch gathers; there is
-no timer. A job is a function of a ``Transaction`` and must be repeatable: when one job of a batch
-fails, the batch is rolled back and its halves run again, down to the failing job: only that one
-fails.
+It is a thread with its own connection. Jobs that arrive during a commit form the next batch; there
+is no timer. A job is a function of a ``Transaction`` and must be repeatable: when one job of a
+batch fails, the batch is rolled back and its halves run again, down to the failing job, so that
+only that one fails.
 
-Locked rows, an unreachable database and a full disk do not fail a job: it stays until its deadline
-(``patience``).
+Locked rows, an unreachable database and a full disk do not fail a job: it is retried until its
+deadline (``wait_at_most``).
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ from workspaces.log.commits import (
     look_up_fate,
     run_alone,
 )
+from workspaces.log.deadlines import REQUEST_SECONDS, deadline
 from workspaces.log.errors import (
     DatabaseUnreachable,
     OutcomeUnknown,
@@ -43,7 +44,6 @@ from workspaces.log.errors import (
 )
 from workspaces.log.failures import REFUSALS, DatabaseFailure, failure_of
 from workspaces.log.outage import outage
-from workspaces.log.retries import REQUEST_SECONDS, deadline
 from workspaces.log.write_answers import (
     HANGS_SECONDS,
     Publish,
@@ -58,9 +58,11 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 BATCH_LIMIT = 256
-# A row that another process holds is not waited for a second time: the writer has other jobs.
+# Lock timeout of a retry: short, because other jobs wait for the writer meanwhile. Each retry of one
+# workspace waits twice as long: among processes that keep it busy, only who waits gets the lock.
 PROBE_LOCK_MS = 20
-# A job that breaks the connection again and again is tried alone, then refused.
+LONGEST_PROBE_MS = 320
+# After so many lost connections a job is tried alone, then refused.
 LOSSES_ALONE, LOSSES_LIMIT = 5, 10
 STOPPING_SECONDS = 2.0  # for writes that are blocked when the writer is stopped
 
@@ -72,16 +74,16 @@ class Writer:
         self._publish: Publish | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._closed = False
-        self._gate = threading.Lock()  # nothing is asked behind the mark that ends the thread
+        self._gate = threading.Lock()  # no write is queued behind the mark that ends the thread
         self._requests = WaitingRequests(self._gate, hangs_seconds=hangs_seconds)
-        # Of the thread alone:
+        # Used by the thread only:
         self._blocked: BlockedWrites = BlockedWrites()
         self._doubt: CommitDoubt | None = None
 
     def start(
         self, *, publish: Publish | None = None, loop: asyncio.AbstractEventLoop | None = None
     ) -> None:
-        """``publish`` is called in ``loop`` with each commit's events, in log order."""
+        """Starts the thread; ``publish`` gets each commit's events in ``loop``, in log order."""
         if self._thread is not None:
             raise RuntimeError("the writer runs already")
         self._publish, self._loop = publish, loop
@@ -95,9 +97,9 @@ class Writer:
         return self._thread is not None and not self._closed
 
     def stop(self) -> None:
-        """Commits what was asked before, then ends the thread. Callable twice.
+        """Commits the queued writes, then ends the thread. May be called twice.
 
-        What the database does not take within ``STOPPING_SECONDS`` is refused.
+        Writes that are still blocked after ``STOPPING_SECONDS`` are refused.
         """
         with self._gate:
             thread = self._thread
@@ -109,16 +111,19 @@ class Writer:
         thread.join()
         self._thread = None
 
-    async def write(self, workspace_id: str, job: Job[T]) -> T:
+    async def write(self, workspace_id: str, job: Job[T], *, is_answered_first: bool = False) -> T:
         """Runs the job and returns its value after the commit.
 
-        When the caller is cancelled meanwhile, the job is carried out all the same. Raises
+        ``is_answered_first``: the caller continues before the events are written to readers.
+        The job runs even if the caller is cancelled meanwhile. Raises
         ``DatabaseUnreachable``, ``DatabaseLocked`` or ``StorageFull`` at the caller's deadline.
         """
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[T] = loop.create_future()
-        write = QueuedWrite(workspace_id, job, loop, answer, deadline())
-        if not self._ask(write):
+        write = QueuedWrite(
+            workspace_id, job, loop, answer, deadline(), is_answered_first=is_answered_first
+        )
+        if not self._enqueue(write):
             raise ShuttingDown
         if write.until is None or loop is not self._loop:
             return await answer
@@ -129,18 +134,18 @@ class Writer:
             self._requests.discard(write)
 
     def write_and_wait(self, workspace_id: str, job: Job[T]) -> T:
-        """The same for a thread outside the loop; without a running writer, right here."""
+        """Like ``write``, for threads; without a running writer the job runs in this thread."""
         answer: Future[T] = Future()
         until = deadline() or time.monotonic() + REQUEST_SECONDS
-        if not self._ask(QueuedWrite(workspace_id, job, None, answer, until)):
+        if not self._enqueue(QueuedWrite(workspace_id, job, None, answer, until)):
             return run_alone(workspace_id, job)[0]
         return answer.result()
 
-    def _ask(self, asked: QueuedWrite[Any]) -> bool:
+    def _enqueue(self, write: QueuedWrite[Any]) -> bool:
         with self._gate:
             if not self.is_running:
                 return False
-            self._queue.put(asked)
+            self._queue.put(write)
             return True
 
     # -- the thread
@@ -157,7 +162,7 @@ class Writer:
             connection.close()
 
     def _gather(self) -> tuple[list[QueuedWrite[Any]], bool]:
-        """Waits for a write, but no longer than until a blocked one is due."""
+        """Returns the next batch; waits for it no longer than until a blocked write is due."""
         batch: list[QueuedWrite[Any]] = []
         timeout = self._blocked.seconds_until_due() if self._blocked else None
         try:
@@ -172,15 +177,22 @@ class Writer:
         return batch, True
 
     def _settle(self, batch: list[QueuedWrite[Any]], *, lock_timeout_ms: int | None = None) -> None:
-        if self._blocked:  # perhaps only since an earlier part of the same batch
+        if self._blocked:  # also if an earlier part of the same batch was blocked
             batch = [write for write in batch if not self._blocked.takes(write)]
         batch = self._begun(batch)
         if not batch:
             return
-        # One order of locks in every process, so that no two batches wait for each other:
-        # workspaces by id, then the rows of runs, which claims and leases lock.
+        # The same order of locks in every process prevents deadlocks: workspaces by id, then
+        # the rows of runs, which claims and leases lock.
         if len(batch) > 1:
             batch.sort(key=lambda write: (not write.workspace_id, write.workspace_id))
+        while batch:
+            batch = self._commit(batch, lock_timeout_ms)
+
+    def _commit(
+        self, batch: list[QueuedWrite[Any]], lock_timeout_ms: int | None
+    ) -> list[QueuedWrite[Any]]:
+        """Commits the first writes of a batch, most often all; returns the others."""
         for tries in itertools.count(1):
             attempt = CommitAttempt()
             try:
@@ -189,16 +201,18 @@ class Writer:
                     attempt,
                     lock_timeout_ms=lock_timeout_ms,
                 )
-            except BaseException as error:  # noqa: BLE001  sorted below; the thread must live
+            except BaseException as error:  # noqa: BLE001  handled by kind; the thread must survive
                 if self._is_worth_a_try(error, batch, tries):
                     continue
                 self._failed(batch, attempt, error)
-            else:
-                self._committed(batch, attempt)
-            return
+                return []
+            break
+        done = len(attempt.values)
+        self._committed(batch[:done], attempt)
+        return batch[done:]
 
     def _begun(self, batch: list[QueuedWrite[Any]]) -> list[QueuedWrite[Any]]:
-        """The batch without those whose asker has been answered; nobody is from here on."""
+        """Marks the writes as begun, so none is withdrawn later; returns the valid ones."""
         with self._gate:
             for write in batch:
                 write.is_begun = True
@@ -253,12 +267,13 @@ class Writer:
         error: BaseException,
         failure: DatabaseFailure,
     ) -> None:
-        """The connection broke, or there is none: everything waits."""
+        """Blocks all writes after the connection broke or could not be opened."""
         connection.close()
         outage.report(error)
         if attempt.is_in_doubt:
-            self._doubt = CommitDoubt(batch, attempt)
-            self._blocked.block_all([], failure)
+            done = len(attempt.values)
+            self._doubt = CommitDoubt(batch[:done], attempt)
+            self._blocked.block_all(batch[done:], failure)
             return
         if attempt.position != BEFORE_ALL_JOBS:
             for write in batch:
@@ -270,10 +285,10 @@ class Writer:
         self._blocked.block_all(batch, failure)
 
     def _locked(self, batch: list[QueuedWrite[Any]], lane: Hashable) -> None:
-        """Another process holds rows of one workspace: only its writes wait."""
+        """Blocks the writes of a workspace whose rows another process holds."""
         held = [write for write in batch if write.lane == lane]
         self._blocked.block_lane(lane, held, DatabaseFailure.LOCKED)
-        # It may hold more of the batch, and each lock would be waited for in turn.
+        # The other process may hold more of these rows: wait only briefly for each lock.
         self._settle(
             [write for write in batch if write.lane != lane], lock_timeout_ms=PROBE_LOCK_MS
         )
@@ -283,7 +298,7 @@ class Writer:
     ) -> None:
         if failure is DatabaseFailure.FULL:
             outage.report(error)
-            if write.until is not None:  # room is not made within a request's patience
+            if write.until is not None:  # disk space is rarely freed before a request's deadline
                 answer_error(write, REFUSALS[failure]())
                 return
         self._blocked.block_lane(write.lane, [write], failure)
@@ -293,19 +308,22 @@ class Writer:
     def _try_blocked(self) -> None:
         if not self._blocked:
             return
-        for group in self._blocked.due():
+        for number, group in enumerate(self._blocked.due()):
+            # Only the one that has waited longest gets more: the others wait for the writer.
+            failures = 0 if number else group.backoff.failures
+            probe_ms = min(PROBE_LOCK_MS * 2 ** min(failures, 4), LONGEST_PROBE_MS)
             writes, group.writes = group.writes, []
             writes = self._without_overdue(group, writes)
             if group is self._blocked.everything:
                 self._try_all(group, writes)
             else:
-                self._settle(writes, lock_timeout_ms=PROBE_LOCK_MS)
+                self._settle(writes, lock_timeout_ms=probe_ms)
 
     def _try_all(self, group: Blocked, writes: list[QueuedWrite[Any]]) -> None:
         if self._doubt is not None and not self._settle_doubt():
             self._blocked.block_all(writes, group.failure)
             return
-        writes = group.writes + writes  # after an aborted COMMIT its jobs come first
+        writes = group.writes + writes  # the jobs of an aborted COMMIT run first
         self._blocked.unblock_all()
         while writes:
             size = 1 if writes[0].losses >= LOSSES_ALONE else BATCH_LIMIT
@@ -316,9 +334,9 @@ class Writer:
                 return
 
     def _settle_doubt(self) -> bool:
-        """Whether the fate of the COMMIT that got no answer is known now."""
+        """Looks up the outcome of a COMMIT without an answer; returns whether it is known now."""
         doubt = self._doubt
-        assert doubt is not None  # noqa: S101  the caller has looked
+        assert doubt is not None  # noqa: S101  the caller has checked
         try:
             fate = look_up_fate(doubt.attempt)
         except Error as error:
@@ -347,7 +365,7 @@ class Writer:
         return kept
 
     def _end_blocked(self) -> None:
-        """The writer stops: one last while for what is blocked, then it is refused."""
+        """Retries blocked writes for ``STOPPING_SECONDS``, then refuses them."""
         ends_at = time.monotonic() + STOPPING_SECONDS
         while self._blocked and time.monotonic() < ends_at:
             time.sleep(self._blocked.seconds_until_due() or 0)

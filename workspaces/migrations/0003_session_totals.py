@@ -1,4 +1,4 @@
-"""A session's tokens become those of its last request; the sums move to fields of their own."""
+"""Makes a session's tokens those of its last request, and adds fields for the totals."""
 
 from django.db import migrations, models
 from django.db.models import F
@@ -8,7 +8,7 @@ LAST = "Of its last model request."
 
 
 def move_sums(apps, schema_editor):
-    # What a stored conversation takes of the window is the closest known figure.
+    # The stored context tokens are the best known estimate of the last request.
     apps.get_model("workspaces", "Session").objects.update(
         total_prompt_tokens=F("prompt_tokens"),
         total_completion_tokens=F("completion_tokens"),

@@ -1,4 +1,4 @@
-"""The permission mode that newer clients name, beside the flag of older ones."""
+"""Adds the permission mode of newer clients; the flag of older clients stays."""
 
 from django.db import migrations, models
 

@@ -1,23 +1,48 @@
-"""The facts: where, who, what was said, what happened."""
+"""The rows of workspaces: what they contain, who keeps them open, and what has happened in them."""
 
-from workspaces.models.attachment import Attachment
-from workspaces.models.claim import ClientClaim, RetiredClient
-from workspaces.models.event import Event
-from workspaces.models.file import FileRead, FileVersion
-from workspaces.models.message import Message
-from workspaces.models.session import Session
-from workspaces.models.trust import TrustRequest, TrustRequestState
-from workspaces.models.workspace import Workspace
+from workspaces.models.sessions import (
+    UNFINISHED_REWINDS,
+    Attachment,
+    FileRead,
+    FileVersion,
+    Message,
+    RemovedMessage,
+    Rewind,
+    RewindState,
+    SearchFill,
+    SearchText,
+    Session,
+    StoredMessage,
+)
+from workspaces.models.workspaces import (
+    ClientClaim,
+    Event,
+    IdempotencyKey,
+    PermissionMode,
+    RetiredClient,
+    TrustRequest,
+    TrustRequestState,
+    Workspace,
+)
 
 __all__ = [
+    "UNFINISHED_REWINDS",
     "Attachment",
     "ClientClaim",
     "Event",
     "FileRead",
     "FileVersion",
+    "IdempotencyKey",
     "Message",
+    "PermissionMode",
+    "RemovedMessage",
     "RetiredClient",
+    "Rewind",
+    "RewindState",
+    "SearchFill",
+    "SearchText",
     "Session",
+    "StoredMessage",
     "TrustRequest",
     "TrustRequestState",
     "Workspace",

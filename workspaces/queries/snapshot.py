@@ -1,33 +1,42 @@
-"""A workspace's state with the number of the log at which it is true.
+"""Reads a workspace's state with the number of the event at which it is true.
 
-Folding the events after that number into it gives every later state.
-Synchronous: called through ``read``.
+Applying the events after that number gives every later state. Synchronous: call it through
+``read``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
-from workspaces.log.rows import SESSION_COLUMNS, session_of_row, without_empty
+from django.db import connection
+
+from workspaces.log.rows import SESSION_COLUMNS, SessionRow, session_wire, without_empty
 from workspaces.log.statements import statements
-from workspaces.queries.messages import messages_of_session
-from workspaces.queries.moment import one_moment
+from workspaces.queries.messages import page_of_messages
 from workspaces.queries.sessions import require_session
 from workspaces.queries.workspaces import read_open_workspace
+
+MESSAGES = 200  # of a session, unless the client requests another number
+MOST_MESSAGES = 1_000
 
 # Reads fields of a workspace's snapshot that another app owns.
 ReadMore = Callable[[str], Mapping[str, Any]]
 
 
 def read_workspace_snapshot(
-    workspace_id: str, *, session_id: str = "", more: Iterable[ReadMore] = ()
+    workspace_id: str,
+    *,
+    session_id: str = "",
+    limit: int = MESSAGES,
+    more: Iterable[ReadMore] = (),
 ) -> dict[str, Any]:
-    """All sessions, the messages of one, and what ``more`` reads at the same moment.
+    """Returns all sessions, the newest messages of one, and the fields that ``more`` reads.
 
-    Raises ``WorkspaceUnknown``, ``SessionUnknown``.
+    All reads share one transaction. Raises ``WorkspaceUnknown``, ``SessionUnknown``.
     """
-    with one_moment():
+    with _one_moment():
         workspace = read_open_workspace(workspace_id)
         snapshot: dict[str, Any] = {
             "number": workspace.last_event,
@@ -41,18 +50,38 @@ def read_workspace_snapshot(
         }
         if session_id:
             require_session(workspace_id, session_id)
-            snapshot["messages"] = messages_of_session(session_id)
+            page = page_of_messages(session_id, limit=limit)
+            snapshot["messages"] = page.messages
+            snapshot["has_earlier_messages"] = page.has_earlier
         for read_more in more:
             snapshot |= read_more(workspace_id)
     return snapshot
 
 
 def _sessions(workspace_id: str) -> list[dict[str, Any]]:
-    # With those whose deletion waits for a run's end: the log has not told of it yet.
+    # A statement, as in ``queries.sessions``. Includes sessions whose deletion waits for a run: the log has no event for it yet.
     with statements() as cursor:
         cursor.execute(
             f"SELECT {SESSION_COLUMNS} FROM workspaces_session WHERE workspace_id = %s"
             " ORDER BY created_at, id",
             [workspace_id],
         )
-        return [without_empty(session_of_row(row)) for row in cursor.fetchall()]
+        return [without_empty(session_wire(SessionRow(*row))) for row in cursor.fetchall()]
+
+
+_BEGIN = {
+    # Statements, not ``atomic``: on SQLite it uses IMMEDIATE, which would block the writer.
+    "sqlite": "BEGIN DEFERRED",
+    "postgresql": "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
+}
+
+
+@contextmanager
+def _one_moment() -> Iterator[None]:
+    """Opens the transaction. Use it only in a reading thread, with no other one open."""
+    with connection.cursor() as cursor:
+        cursor.execute(_BEGIN[connection.vendor])
+        try:
+            yield
+        finally:
+            cursor.execute("ROLLBACK")

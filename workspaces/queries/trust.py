@@ -1,4 +1,4 @@
-"""Reading what has been answered for a folder, and what is still open. Synchronous."""
+"""Reads trust requests and trust decisions. Synchronous."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from workspaces.models import TrustRequest, TrustRequestState, Workspace
 
 TOOL = "trust"
 ACTION = "trust"
+ID_CHARS = 36
 
 
 def pending_requests(path: str) -> list[TrustRequest]:
@@ -16,13 +17,20 @@ def pending_requests(path: str) -> list[TrustRequest]:
 
 
 def pending_in_workspace(workspace_id: str) -> list[dict[str, Any]]:
-    """The open request of a workspace's folder, as permission requests are shown."""
+    """Returns the open trust requests of a workspace's folder, as permission requests."""
     path = Workspace.objects.filter(pk=workspace_id).values_list("path", flat=True).first()
     return [wire_of(request) for request in pending_requests(path)] if path else []
 
 
+def is_trust_request(request_id: str, tool_call_id: str = "") -> bool:
+    """Whether this is the id of a trust request, or the one by which clients match it."""
+    key = request_id or tool_call_id.removeprefix(f"{TOOL}-")
+    is_id = "\0" not in key and len(key) <= ID_CHARS  # others cannot be compared
+    return is_id and TrustRequest.objects.filter(pk=key).exists()
+
+
 def answered_requests(path: str) -> list[TrustRequest]:
-    """Newest first; of every folder where ``path`` is empty."""
+    """Returns decisions, newest first; those of all folders if ``path`` is empty."""
     answered = TrustRequest.objects.filter(
         state__in=[TrustRequestState.ALLOWED, TrustRequestState.DENIED]
     )
@@ -32,7 +40,7 @@ def answered_requests(path: str) -> list[TrustRequest]:
 
 
 def wire_of(request: TrustRequest) -> dict[str, Any]:
-    """It belongs to the workspace: there is no session and no call of a tool."""
+    """Returns a trust request in the form of a permission request, without a session."""
     return {
         "id": request.pk,
         "session_id": "",
@@ -46,7 +54,7 @@ def wire_of(request: TrustRequest) -> dict[str, Any]:
 
 
 def call_id_of(request_id: str) -> str:
-    """Clients match the answer's notification by this id."""
+    """Returns the tool call id by which clients match the notification of the answer."""
     return f"{TOOL}-{request_id}"
 
 

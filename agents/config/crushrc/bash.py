@@ -1,8 +1,8 @@
 """Evaluates a ``crushrc`` in a bash of its own and reports what it configures.
 
 The builtins are shell functions that report each call, with its line, through a pipe.
-The program has a time limit, no input and no terminal; whatever it starts in its process
-group ends with it. Blocks; raises nothing for what the file holds or does.
+The program has a time limit, no input and no terminal; all processes in its process group
+end with it. Blocks; the file's content and actions raise nothing.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ TIME_LIMIT = 5.0
 REPORT_LIMIT = 4 << 20
 ERROR_LIMIT = 64 << 10
 PROBLEMS_LIMIT = 20
-_LINGER = 0.5  # how long a program that was started in the background may hold the pipe
-# Would run another file first, or change what the builtins are.
+_LINGER = 0.5  # how long a background program may keep the pipe open
+# These variables would run another file first, or change the builtins.
 _NOT_PASSED = ("BASH_ENV", "ENV", "SHELLOPTS", "BASHOPTS", "PS4", "BASH_XTRACEFD")
 _LINE = re.compile(r"^(?P<file>.*): line (?P<line>\d+): (?P<message>.*)$")
 _SYNTAX = re.compile(r"(?:syntax error|unexpected EOF)")
@@ -55,16 +55,19 @@ __report end "$?"
 
 @dataclass(frozen=True, slots=True)
 class Evaluated:
-    trees: tuple[Tree, ...] = field(repr=False)  # they may hold keys
+    trees: tuple[Tree, ...] = field(repr=False)  # they may contain keys
     problems: tuple[Problem, ...] = ()  # calls and commands that failed; the rest counts
     fault: Problem | None = None  # the file as a whole could not be evaluated
 
 
 def evaluate(file: str, *, env: Mapping[str, str], seconds: float = TIME_LIMIT) -> Evaluated:
-    """``env`` is the program's whole environment, besides ``CRUSH_VERSION``."""
+    """Runs the file. ``env`` is its whole environment, besides ``CRUSH_VERSION``."""
     bash = shutil.which("bash", path=env.get("PATH") or os.defpath) or shutil.which("bash")
     if bash is None:
-        return Evaluated((), fault=problem_with_file(file, "bash is not installed"))
+        return Evaluated(
+            (),
+            fault=problem_with_file(file, "bash is not installed: install it, or use crush.json"),
+        )
     reads, writes = os.pipe()
     try:
         process = subprocess.Popen(
@@ -118,7 +121,7 @@ class _Running:
         self._complaints = _PipeReader(os.dup(process.stderr.fileno()), ERROR_LIMIT)
 
     def wait(self, seconds: float) -> bool:
-        """Whether it ended in time. Whatever it left in its process group ends too."""
+        """Waits for the program's end; returns whether it ended in time."""
         deadline = time.monotonic() + seconds
         try:
             self._process.wait(seconds)
@@ -162,7 +165,8 @@ class _PipeReader(threading.Thread):
             os.close(self._descriptor)
 
     def close(self) -> None:
-        # A process that left its group may hold the pipe: the thread is a daemon and ends with it.
+        # A process that left its group may keep the pipe open: the thread is a daemon and ends
+        # with that process.
         self.join(_LINGER)
 
 
@@ -206,7 +210,7 @@ def _calls(words: Sequence[str]) -> tuple[list[BuiltinCall], bool]:
 
 
 def _complaints(file: str, text: str) -> list[Problem]:
-    """Bash's own errors with their lines; the output of programs is dropped."""
+    """Returns bash's own errors with their lines; the output of programs is dropped."""
     problems: list[Problem] = []
     for line in text.splitlines():
         found = _LINE.match(line)

@@ -47,7 +47,7 @@ class _Writing:
 
 
 def as_crushrc(tree: Tree) -> tuple[str, list[str]]:
-    """The text of a crushrc, and the dotted keys that it cannot express."""
+    """Returns the text of a crushrc, and the dotted keys that it cannot express."""
     writing = _Writing()
     for section in tree:
         value = tree[section]

@@ -1,4 +1,4 @@
-"""The flags and options that the builtins of a ``crushrc`` take, and the JSON keys that they set. Pure."""
+"""The flags and options of a ``crushrc``'s builtins, and the JSON keys that they set. Pure."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ FALSE = frozenset({"false", "0", "no"})
 
 
 class Mistake(Exception):
-    """An error in one call; the rest of the file counts."""
+    """An error in one call of a builtin; the other calls of the file are used."""
 
 
 @dataclass(frozen=True, slots=True)
 class FlagSpec:
-    key: str  # dotted: where the value stands in the entry
+    key: str  # the dotted key of the value in the entry
     read: Callable[[str], Any] = str
-    words: int = 1  # how many words it takes; 2 are a name and a value
+    words: int = 1  # the number of its words; 2 are a name and a value
     repeats: bool = False
-    is_switch: bool = False  # its value may be left out: true
+    is_switch: bool = False  # a missing value means true
 
 
 FlagTable: TypeAlias = Mapping[str, FlagSpec]

@@ -1,8 +1,8 @@
 """Interprets the calls of a ``crushrc``: builtin calls in, configuration trees out. Pure.
 
 Bash evaluates the file and reports each call of a builtin with its place
-(``bash``). A file becomes several trees, lowest precedence first: what removes or
-empties something must be laid over the files below before what comes after it is added.
+(``bash``). A file becomes several trees, lowest precedence first: a removal must be merged
+over the files below before the calls after it are added.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class BuiltinCall:
 
 
 def trees_of(calls: Sequence[BuiltinCall]) -> tuple[list[Tree], list[Problem]]:
-    """What the calls configure, and which of them do not fit."""
+    """Returns the trees that the calls configure, and a problem for each invalid call."""
     reading = _Interpreter()
     problems: list[Problem] = []
     for call in calls:
@@ -99,7 +99,7 @@ class _Interpreter:
             self.tree.setdefault(section, {})[name] = entry
 
     def _remove(self, section: str, name: str) -> None:
-        """From this file and from the files below it."""
+        """Removes an entry from this file and from the files below it."""
         for tree in self.trees:
             (tree.get(section) or {}).pop(name, None)
         self.trees.append({section: {name: None}})
@@ -148,7 +148,7 @@ class _Interpreter:
             return
         if set(entry) - {"name"}:
             raise Mistake("only --name selects a hook to remove")
-        # Only this file's: a hook of another file stays.
+        # Only hooks of this file are removed: a hook of another file stays.
         for tree in self.trees:
             hooks = (tree.get("hooks") or {}).get(event)
             if hooks is not None:
@@ -161,7 +161,7 @@ class _Interpreter:
         if verb not in {"allow", "deny"}:
             raise Mistake(f"{verb!r} is not allow or deny")
         if not tools:
-            raise Mistake("names no tool")
+            raise Mistake("needs a tool")
         section, key = (
             ("permissions", "allowed_tools") if verb == "allow" else ("options", "disabled_tools")
         )
@@ -229,7 +229,7 @@ def _no_more(words: Sequence[str]) -> None:
 def _model_name(text: str) -> tuple[str, str]:
     provider, _, model_id = text.partition("/")
     if not provider or not model_id:
-        raise Mistake(f"{text!r} is not PROVIDER/ID")
+        raise Mistake(f"{text!r} is not of the form PROVIDER/ID")
     return provider, model_id
 
 
@@ -242,7 +242,7 @@ def _set_flags(entry: Tree, words: list[str], flags: FlagTable) -> None:
         name, has_value, value = word.partition("=")
         flag = flags.get(name)
         if flag is None:
-            raise Mistake(f"{name!r} is not known{_meant(name, flags)}")
+            raise Mistake(f"{name!r} is not a known flag{_meant(name, flags)}")
         if has_value:
             rest.insert(0, value)
         if flag.is_switch and not has_value and (not rest or rest[0].lower() not in TRUE | FALSE):

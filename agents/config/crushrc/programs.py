@@ -1,8 +1,7 @@
-"""The ``crushrc`` files of a workspace's configuration: read at once, run when they are allowed to.
+"""Runs the ``crushrc`` files of a workspace's configuration when they are allowed to run.
 
-A user's own is run while files are read. A folder's is a program that the folder brings: it
-is run after a person has trusted the folder, and what it then configures is trusted with it,
-because its text is what the answer was given for.
+A user's own file runs while files are read. A folder's file runs after a person has trusted the
+folder. Its configuration is then trusted too, because the person has reviewed its text.
 """
 
 from __future__ import annotations
@@ -52,7 +51,7 @@ def read_program(file: str) -> ProgramFile:
 
 
 def program_environment(given: Mapping[str, str], server: Mapping[str, str]) -> dict[str, str]:
-    """The client's variables over the server's, without the server's secrets."""
+    """Returns the client's variables over the server's, without the server's secrets."""
     lookup = variables(given, server)
     values = {name: lookup(name) for name in (*server, *given)}
     return {name: value for name, value in values.items() if value is not None}
@@ -63,7 +62,7 @@ def runner(env: Mapping[str, str]) -> Run:
 
 
 def remembered(trees: LastTrees) -> Run:
-    """Runs nothing: what the files configured when they last ran."""
+    """Returns a ``Run`` that runs nothing and returns the trees of each file's last run."""
     return lambda file: Evaluated(trees.get(file, ()))
 
 
@@ -79,7 +78,7 @@ class Programs:
     unknown: list[Problem] = field(default_factory=list)
 
     def sources_of(self, file: str, *, is_folders: bool) -> list[ConfigSource]:
-        """What the file configures now, or what it last configured while it cannot be run."""
+        """Runs the file and returns its sources; if it cannot run, those of its last run."""
         evaluated = self.run(file)
         trees = evaluated.trees
         self.problems += evaluated.problems
@@ -104,7 +103,7 @@ class Programs:
         return sources
 
     def run_folders(self, sources: Sequence[ConfigSource], *, lets_act: bool) -> list[ConfigSource]:
-        """The sources with a folder's programs replaced by what they configure, or left out."""
+        """Replaces the folder's programs by the sources that they make, or leaves them out."""
         made: list[ConfigSource] = []
         for source in sources:
             if not source.program:
@@ -117,7 +116,7 @@ class Programs:
         return made
 
     def _without_data_directory(self, source: ConfigSource) -> ConfigSource:
-        """Drops it: it was needed before the program could run."""
+        """Drops the data directory, which had to be known before the program could run."""
         options = source.tree.get("options") or {}
         if "data_directory" not in options:
             return source
@@ -128,5 +127,5 @@ class Programs:
 
 
 def _may_choose_model(problem: Problem) -> bool:
-    """A failed ``provider`` or ``model``, or a line that bash could not run at all."""
+    """Whether the problem is a failed ``provider`` or ``model``, or a line that bash cannot run."""
     return problem.key.partition(" ")[0] in {"", "provider", "model"}

@@ -17,6 +17,8 @@ from agents.config.edits.choices import StoredScope
 from agents.config.find import stored_for_workspace
 from agents.config.load import LoadedConfig
 from agents.config.parse import parse_file
+from people.actions.audit import Act, record
+from workspaces.access import Actor
 from workspaces.log.errors import WorkspaceUnknown
 from workspaces.log.reader import read
 from workspaces.log.transaction import Transaction
@@ -30,7 +32,7 @@ _AT_ONCE = 8
 
 @dataclass(frozen=True, slots=True)
 class StoredPlace:
-    """Where a workspace's stored choices are."""
+    """The place of a workspace's stored choices."""
 
     path: str
     data_dir: str
@@ -38,13 +40,19 @@ class StoredPlace:
 
 
 async def change_stored(
-    workspace_id: str, scope: StoredScope, change: Callable[[StoredPlace], None]
+    workspace_id: str,
+    scope: StoredScope,
+    change: Callable[[StoredPlace], None],
+    *,
+    what: str,
+    actor: Actor | None = None,
 ) -> None:
-    """Completes the change even when the caller is cancelled.
+    """Completes the change even when the caller is cancelled. ``what``: for the audit, no value.
 
     Raises ``WorkspaceUnknown`` and what ``change`` raises; then nothing was changed.
     """
-    work = asyncio.create_task(_change(workspace_id, scope, change), name="config-change")
+    changing = _change(workspace_id, scope, change, what=what, actor=actor)
+    work = asyncio.create_task(changing, name="config-change")
     work.add_done_callback(_look_at_failure)
     await asyncio.shield(work)
 
@@ -62,7 +70,12 @@ async def announce(workspace_ids: Sequence[str]) -> None:
 
 
 async def _change(
-    workspace_id: str, scope: StoredScope, change: Callable[[StoredPlace], None]
+    workspace_id: str,
+    scope: StoredScope,
+    change: Callable[[StoredPlace], None],
+    *,
+    what: str,
+    actor: Actor | None,
 ) -> None:
     cache = configs()
     async with cache.changing:
@@ -70,7 +83,15 @@ async def _change(
         config = await cache.newest_config_of(workspace_id)
         place = StoredPlace(workspace.path, config.data_dir, config.ran)
         own_digest = await asyncio.to_thread(_change_files, place, config, change)
-        await writer.write(workspace_id, partial(_keep_digest, workspace_id, own_digest))
+
+        def keep(tx: Transaction) -> None:
+            _keep_digest(workspace_id, own_digest, tx)
+            details = {"scope": scope.name.lower()}
+            record(
+                tx, actor, Act.CONFIGURE, workspace_id=workspace_id, target=what, details=details
+            )
+
+        await writer.write(workspace_id, keep)
         concerned = [workspace_id]
         if scope is StoredScope.USER:
             # The user's stored file applies to every workspace.
@@ -87,8 +108,8 @@ def _change_files(
 ) -> str:
     """Returns the digest of the workspace's stored choices, if all of them are a person's.
 
-    A folder may have brought such a file: one change by a client does not make the rest
-    of it that client's own.
+    The file may have come with the folder: a change by a client does not make the rest of the
+    file a person's.
     """
     file = stored_for_workspace(place.data_dir)
     is_own = not any(power.file == file for power in config.trust.powers.items)
@@ -104,7 +125,7 @@ def _keep_digest(workspace_id: str, digest: str, tx: Transaction) -> None:
 
 
 def open_ids() -> list[str]:
-    """Synchronous: for ``read``."""
+    """Returns the ids of the open workspaces. Synchronous: called through ``read``."""
     return list(Workspace.objects.filter(is_open=True).values_list("pk", flat=True))
 
 
@@ -119,4 +140,4 @@ def _append(workspace_id: str, tx: Transaction) -> None:
 
 def _look_at_failure(task: asyncio.Task[None]) -> None:
     if not task.cancelled():
-        task.exception()  # a waiting caller gets it; nobody else needs it
+        task.exception()  # marks it as retrieved; a waiting caller gets it too

@@ -22,9 +22,9 @@ from agents.config.edits.file import (
     change_stored_file,
 )
 from agents.config.find import stored_for_user, stored_for_workspace
-from agents.config.load import merged_tree
 from agents.config.mask import MASK, texts_in
 from agents.config.parse import Tree, parse_file
+from agents.config.read_files import merged_tree
 from agents.config.schema import check, misfit_at
 from agents.config.validation import NAME_LIMIT
 
@@ -44,7 +44,7 @@ class StoredScope(IntEnum):
     def of(cls, value: object) -> StoredScope:
         if type(value) is int and value in {0, 1}:
             return cls(value)
-        raise InvalidScope
+        raise InvalidScope("scope must be 0 (user) or 1 (workspace)")
 
 
 def stored_file(
@@ -53,7 +53,7 @@ def stored_file(
     if scope is StoredScope.USER:
         return stored_for_user(os.environ if server_env is None else server_env)
     if not data_dir.startswith("/"):
-        raise NotWritable("the workspace has no data directory")
+        raise NotWritable("the workspace has no absolute data directory")
     return stored_for_workspace(data_dir)
 
 
@@ -65,7 +65,7 @@ def set_value(
     data_dir: str,
     server_env: Mapping[str, str] | None = None,
 ) -> None:
-    """``null`` is stored too: it hides the values of files with lower precedence."""
+    """Stores a value, also ``null``, which hides the values of files with lower precedence."""
     parts = parse_key(key)
     _set(scope, parts, value, data_dir=data_dir, server_env=server_env)
 
@@ -73,7 +73,7 @@ def set_value(
 def remove_value(
     scope: StoredScope, key: str, *, data_dir: str, server_env: Mapping[str, str] | None = None
 ) -> None:
-    """Does nothing where the key is not stored."""
+    """Removes a stored value, if there is one."""
     parts = parse_key(key)
     file = stored_file(scope, data_dir=data_dir, server_env=server_env)
     if not Path(file).exists():
@@ -93,8 +93,8 @@ def set_model(
 ) -> None:
     """Chooses the large or the small model, and makes the choice take effect.
 
-    A choice for the user is stored with the lowest precedence; where another file
-    names a model, the choice is stored for this workspace as well, or it would have no effect.
+    A choice for the user is stored with the lowest precedence. If another file names a model,
+    the choice is stored for this workspace as well, because it would have no effect otherwise.
     """
     if model_type not in {"large", "small"}:
         raise InvalidKey("model_type must be large or small")
@@ -125,9 +125,9 @@ def set_provider_key(
     data_dir: str,
     server_env: Mapping[str, str] | None = None,
 ) -> None:
-    """``kind`` is ``string``, or ``oauth`` with a token object."""
+    """Stores a provider's key. ``kind`` is ``string``, or ``oauth`` with a token object."""
     if not _is_name(provider_id):
-        raise InvalidKey("provider_id is not a plain name")
+        raise InvalidKey("provider_id must be a plain name")
     if kind == "string":
         entry: Tree = {"api_key": _escaped(_text(api_key, "api_key")), "oauth": None}
     elif kind == "oauth":
@@ -143,7 +143,7 @@ def set_provider_key(
         stored = _folder_of(tree, (*parts, "api_key"))
         stored.update(entry)
         if stored["oauth"] is None:
-            del stored["oauth"]  # a key that was typed replaces a token
+            del stored["oauth"]  # a new key replaces a token
 
     file = stored_file(scope, data_dir=data_dir, server_env=server_env)
     _prepare(scope, data_dir)
@@ -157,15 +157,18 @@ def stored_token(
     data_dir: str,
     server_env: Mapping[str, str] | None = None,
 ) -> Tree | None:
-    """The OAuth token that was stored for a provider. Read from there alone: no
-    project's file may choose where a token of its user is sent."""
+    """Returns the stored OAuth token of a provider.
+
+    It is read only from the stored file: a project's file must not choose where a user's token
+    is sent.
+    """
     tree = parse_file(stored_file(scope, data_dir=data_dir, server_env=server_env)).tree
     entry = (check(tree)[0].get("providers") or {}).get(provider_id) or {}
     return entry.get("oauth")
 
 
 def parse_key(key: str) -> tuple[str, ...]:
-    """The names of a dotted key; a dot within a name is written ``\\.``."""
+    """Returns the names of a dotted key; a dot within a name is written ``\\.``."""
     if not key or len(key) > KEY_LIMIT:
         raise InvalidKey(f"key must have 1 to {KEY_LIMIT} characters")
     found = _PART.findall(key)
@@ -198,7 +201,7 @@ def _set(
 
 
 def _choose(tree: Tree, model_type: str, choice: Tree) -> None:
-    """Also puts it first among the recent models, which clients offer again."""
+    """Stores the choice, and puts it first among the recent models, which clients offer again."""
     _folder_of(tree, ("models", model_type))[model_type] = choice
     chosen = {"model": choice["model"], "provider": choice["provider"]}
     lists = _folder_of(tree, ("recent_models", model_type))
@@ -215,16 +218,18 @@ def _check(parts: Sequence[str], value: object) -> None:
         misfit = misfit_at(parts, value)
         is_masked = MASK in texts_in(value)
     except RecursionError:
-        raise InvalidValue("the value is nested too deep") from None
+        raise InvalidValue("the value is nested too deeply") from None
     if is_masked:
-        # A client that sends back what it was shown would overwrite the secret with stars.
-        raise InvalidValue(f"the value holds {MASK}, which only stands for a secret in answers")
+        # A client that sends a masked value back would overwrite the secret with stars.
+        raise InvalidValue(
+            f"the value contains {MASK}, which replaces secrets in answers; send the secret itself"
+        )
     if misfit is not None:
         raise InvalidValue(f"{misfit.key}: {misfit.message}")
 
 
 def _folder_of(tree: Tree, parts: Sequence[str]) -> Tree:
-    """The object that holds the last part, made where it is missing."""
+    """Returns the object that contains the last part, and creates it if it is missing."""
     here = tree
     for index, part in enumerate(parts[:-1]):
         below = here.get(part)
@@ -245,7 +250,7 @@ def _remove(tree: Tree, parts: Sequence[str]) -> None:
         if not isinstance(here, dict):
             return
     here.pop(parts[-1], None)
-    # Removes objects that became empty: "providers.x: {}" would even be a problem.
+    # Removes objects that became empty, because "providers.x: {}" would be reported as a problem.
     for above, part in zip(reversed(trail), reversed(parts[:-1]), strict=True):
         if above[part]:
             return

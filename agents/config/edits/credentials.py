@@ -1,9 +1,9 @@
-"""Keys and tokens that clients give: whether a key makes its provider usable, and renewed tokens.
+"""Checks whether a new key makes its provider usable, and renews OAuth tokens.
 
-A client expects the provider in the configuration after it has given a key; with one that cannot
-be used it would ask for the key again, forever. An OAuth token is renewed (RFC 6749, section 6)
-at the ``token_url`` of the stored token, and stored in its place. Tokens are secrets: no error and
-no log line holds what was sent or received.
+After it has sent a key, a client expects the provider in the configuration; if the provider is not
+usable, the client would request the key again, forever. An OAuth token is renewed (RFC 6749,
+section 6) at the ``token_url`` of the stored token, and replaces it. Tokens are secrets: no error
+and no log line contains anything that was sent or received.
 """
 
 from __future__ import annotations
@@ -25,11 +25,12 @@ from agents.config.edits.choices import StoredScope, set_provider_key, stored_to
 from agents.config.edits.file import NoToken, ProviderRefused, RefreshRefused
 from agents.config.expand import variables
 from agents.config.http_values import is_address
-from agents.config.load import merged_tree
 from agents.config.problem import Problem
 from agents.config.providers.catalogue import UNSUPPORTED
 from agents.config.providers.discovery import Discovery
 from agents.config.providers.resolve import resolve_provider
+from agents.config.read_files import merged_tree
+from workspaces.access import Actor
 from workspaces.log.reader import read
 from workspaces.queries.workspaces import require_open
 
@@ -45,13 +46,13 @@ def require_usable(
     ran: LastTrees | None = None,
     server_env: Mapping[str, str] | None = None,
 ) -> None:
-    """Raises ``ProviderRefused`` with what is missing. Reads files."""
+    """Raises ``ProviderRefused`` with the missing settings. Reads files."""
     server = os.environ if server_env is None else server_env
     tree = merged_tree(path, data_dir=data_dir, ran=ran, server_env=server)
     entry = (tree.get("providers") or {}).get(provider_id) or {}
     if provider_id in UNSUPPORTED and not entry.get("base_url"):
         raise ProviderRefused(UNSUPPORTED[provider_id])
-    discovery = Discovery(variables(env, server), asks_ollama=False)
+    discovery = Discovery(variables(env, server), uses_ollama=False)
     alone = bool((tree.get("options") or {}).get("disable_default_providers"))
     known = None if alone else discovery.known(provider_id)
     if known is None and not entry.get("base_url"):
@@ -75,21 +76,27 @@ def require_usable(
 
 
 SECONDS = 20.0
+_NOT_RENEWABLE = "the provider has no OAuth token that can be renewed: log in again"
 ANSWER_LIMIT = 64 << 10
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
-async def refresh_token(workspace_id: str, scope: StoredScope, provider_id: str) -> None:
-    """Raises ``WorkspaceUnknown``, ``NoToken``, ``RefreshRefused`` and what storing raises."""
+async def refresh_token(
+    workspace_id: str, scope: StoredScope, provider_id: str, *, actor: Actor | None = None
+) -> None:
+    """Renews and stores an OAuth token.
+
+    Raises ``WorkspaceUnknown``, ``NoToken``, ``RefreshRefused`` and the errors of storing.
+    """
     await read(require_open, workspace_id)
     data_dir = (await configs().config_of(workspace_id)).data_dir
     stored = partial(stored_token, scope, provider_id, data_dir=data_dir)
     before = await asyncio.to_thread(stored)
-    # Refresh tokens are often good for one use: who comes second finds the new one.
+    # A refresh token is often valid for one use: a second caller finds the new token here.
     async with configs().refreshing:
         token = await asyncio.to_thread(stored)
         if token is None or not _text(token, "refresh_token"):
-            raise NoToken
+            raise NoToken(_NOT_RENEWABLE)
         if token != before:
             return
         renewed = token | _renewed(await _post(_token_url(token), _request(token)))
@@ -99,13 +106,14 @@ async def refresh_token(workspace_id: str, scope: StoredScope, provider_id: str)
                 scope, provider_id, kind="oauth", api_key=renewed, data_dir=place.data_dir
             )
 
-        await change_stored(workspace_id, scope, change)
+        what = f"token of {provider_id}"
+        await change_stored(workspace_id, scope, change, what=what, actor=actor)
 
 
 def _token_url(token: Mapping[str, Any]) -> str:
     url = _text(token, "token_url")
     if not is_address(url):
-        raise NoToken
+        raise NoToken(_NOT_RENEWABLE)
     parts = urlsplit(url)
     if parts.scheme != "https" and parts.hostname not in _LOOPBACK:
         raise NoToken("the token's token_url must be an https:// address")
@@ -129,23 +137,27 @@ async def _post(url: str, fields: Mapping[str, str]) -> Mapping[str, Any]:
             session.post(url, data=fields, allow_redirects=False) as answer,
         ):
             if answer.status != 200:
-                raise RefreshRefused(f"the provider answered {answer.status}: log in again")
+                raise RefreshRefused(
+                    f"the provider refused to renew the token (status {answer.status}): log in again"
+                )
             body = await answer.content.read(ANSWER_LIMIT)
     except (aiohttp.ClientError, TimeoutError, ValueError):
-        raise RefreshRefused("the provider could not be reached for a new token") from None
+        raise RefreshRefused(
+            "the provider could not be reached to renew the token: try again later"
+        ) from None
     try:
         parsed = orjson.loads(body)
     except orjson.JSONDecodeError:
         parsed = None
     if not isinstance(parsed, dict):
-        raise RefreshRefused("the provider's answer could not be read")
+        raise RefreshRefused("the provider's answer to the renewal is not a JSON object")
     return parsed
 
 
 def _renewed(answer: Mapping[str, Any]) -> dict[str, Any]:
     access = _text(answer, "access_token")
     if not access:
-        raise RefreshRefused("the provider's answer has no token")
+        raise RefreshRefused("the provider's answer to the renewal has no token")
     renewed: dict[str, Any] = {"access_token": access}
     if _text(answer, "refresh_token"):
         renewed["refresh_token"] = answer["refresh_token"]

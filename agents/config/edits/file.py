@@ -1,7 +1,7 @@
-"""Changes one stored JSON file as a whole: locked, atomically, readable by its owner alone.
+"""Changes one stored JSON file atomically, under a lock, readable only by its owner.
 
-Does not know what the file means. A reader sees the old file or the new one; two writers, in
-one process or in several, take turns. The errors of all stored changes are here, too.
+This module does not interpret the file. A reader sees the old file or the new one; writers of
+any process take turns. The errors of all stored changes are defined here, too.
 """
 
 from __future__ import annotations
@@ -22,57 +22,57 @@ from workspaces.log.errors import Refusal
 
 
 class StoredConfigError(Refusal):
-    """the stored configuration could not be changed"""
+    """A change of the stored configuration is refused."""
 
     code = "stored_config"
 
 
 class InvalidScope(StoredConfigError):
-    """scope must be 0 (user) or 1 (workspace)"""
+    """The scope is not one of the two that exist."""
 
     code = "invalid_scope"
 
 
 class InvalidKey(StoredConfigError):
-    """the key is not a dotted path of names"""
+    """The key is not a dotted path of names."""
 
     code = "invalid_key"
 
 
 class InvalidValue(StoredConfigError):
-    """the value does not fit the key"""
+    """The value does not fit the key."""
 
     code = "invalid_value"
 
 
 class ProviderRefused(StoredConfigError):
-    """the provider cannot be used with a key alone"""
+    """The provider cannot be used with a key alone."""
 
     code = "provider_refused"
 
 
 class BrokenStoredFile(StoredConfigError):
-    """the stored file is broken and was left as it is"""
+    """The stored file is broken and stays unchanged."""
 
     code = "broken_stored_file"
     status = 409
 
 
 class NoToken(StoredConfigError):
-    """the provider has no OAuth token that can be refreshed: log in again"""
+    """The provider has no OAuth token that can be renewed."""
 
     code = "no_token"
 
 
 class RefreshRefused(StoredConfigError):
-    """the provider did not refresh the token: log in again"""
+    """The provider did not renew the token."""
 
     code = "refresh_refused"
     status = 409
 
 
 class NotWritable(StoredConfigError):
-    """the stored file cannot be written"""
+    """The stored file cannot be written."""
 
     code = "not_writable"
     status = 409
@@ -85,7 +85,7 @@ _LOCK_POLL_SECONDS = 0.01
 def change_stored_file(file: str, change: Callable[[Tree], None]) -> None:
     """Lets ``change`` edit the file's tree in place, and writes the result.
 
-    Blocks. Raises ``StoredConfigError``, and then nothing was written.
+    Blocks. Raises ``StoredConfigError`` without writing anything.
     """
     try:
         Path(file).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -102,7 +102,7 @@ def change_stored_file(file: str, change: Callable[[Tree], None]) -> None:
 
 
 def _encoded(tree: Tree) -> bytes:
-    """Refuses what could not be read again."""
+    """Returns the file's bytes. Raises ``InvalidValue`` if they could not be parsed again."""
     try:
         text = json.dumps(tree, indent=2, ensure_ascii=False, allow_nan=False)
         data = text.encode() + b"\n"
@@ -117,7 +117,7 @@ def _encoded(tree: Tree) -> bytes:
 
 def _replace(file: str, data: bytes) -> None:
     folder = Path(file).parent
-    # mkstemp makes it 0600: the file may hold keys.
+    # mkstemp creates the file with mode 0600, because it may contain keys.
     handle, temporary = tempfile.mkstemp(prefix=".crush-", suffix=".tmp", dir=folder)
     try:
         with os.fdopen(handle, "wb") as stream:
@@ -133,10 +133,10 @@ def _replace(file: str, data: bytes) -> None:
 
 
 def _sync_folder(folder: Path) -> None:
-    """The rename itself must survive a crash too."""
+    """Syncs the folder, so that the rename survives a crash too."""
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        with suppress(OSError):  # some file systems cannot
+        with suppress(OSError):  # some file systems do not support it
             os.fsync(handle)
     finally:
         os.close(handle)
@@ -144,7 +144,7 @@ def _sync_folder(folder: Path) -> None:
 
 @contextmanager
 def _locked(file: str) -> Iterator[None]:
-    """Locks a second file: the file itself is replaced, and its lock would be lost."""
+    """Locks a second file, because the file itself is replaced and its lock would be lost."""
     flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     handle = os.open(f"{file}.lock", flags, 0o600)
     try:
@@ -153,7 +153,7 @@ def _locked(file: str) -> Iterator[None]:
         _lock(handle)
         yield
     finally:
-        os.close(handle)  # and with it the lock
+        os.close(handle)  # this releases the lock
 
 
 def _lock(handle: int) -> None:

@@ -1,4 +1,4 @@
-"""Opens, answers and withdraws trust requests. Each is answered once."""
+"""Opens, answers and withdraws trust requests."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from workspaces.queries.trust import call_id_of, pending_requests, wire_of
 
 
 async def keep_trust_request(workspace_id: str, config: LoadedConfig) -> None:
-    """Opens a request where one is needed, and withdraws those that are outdated."""
+    """Opens a trust request if one is needed, and withdraws outdated ones."""
     is_open = config.trust.state is TrustState.OPEN
     wanted = [config.trust.powers.digest] if is_open else []
     pending = await read(pending_requests, config.path)
@@ -37,7 +37,7 @@ async def apply_trust(path: str) -> None:
 def answer_trust_request(
     tx: Transaction, workspace_id: str, *, request_id: str, tool_call_id: str, is_allowed: bool
 ) -> str:
-    """Returns the folder of the request; empty where none is open. The first answer wins."""
+    """Stores the first answer; returns the request's folder, or an empty text if none is open."""
     path = Workspace.objects.filter(pk=workspace_id).values_list("path", flat=True).first()
     for request in pending_requests(path or ""):
         if request_id == request.pk or (not request_id and tool_call_id == call_id_of(request.pk)):
@@ -47,7 +47,7 @@ def answer_trust_request(
 
 
 def set_trust(tx: Transaction, *, path: str, config: LoadedConfig, is_allowed: bool) -> None:
-    """An answer without a request: from the command line. It replaces an earlier one."""
+    """Stores an answer from the command line, without a request. It replaces an earlier answer."""
     powers = config.trust.powers
     description, params = request_text(powers, folder=path)
     request, _ = TrustRequest.objects.get_or_create(
@@ -59,7 +59,7 @@ def set_trust(tx: Transaction, *, path: str, config: LoadedConfig, is_allowed: b
 
 
 def revoke_trust(tx: Transaction, *, path: str) -> int:
-    """Forgets every answer for a folder; returns how many there were."""
+    """Deletes every answer for a folder; returns their number."""
     return tx.execute(
         "DELETE FROM workspaces_trustrequest WHERE path = %s AND state <> 'pending'", [path]
     )
@@ -79,7 +79,7 @@ def _keep(workspace_id: str, config: LoadedConfig, wanted: list[str], tx: Transa
         )
         if not is_new:
             if request.state != TrustRequestState.WITHDRAWN:
-                continue  # open already, or answered since the configuration was read
+                continue  # it is open already, or was answered since the configuration was read
             request.state, request.asked_at = TrustRequestState.PENDING, tx.now
             request.save(update_fields=["state", "asked_at"])
         tx.append(workspace_id, Kind.PERMISSION_REQUESTED, {"request": wire_of(request)})
@@ -116,7 +116,7 @@ def _open_workspaces(path: str) -> list[str]:
 
 
 def shown_trust(config: LoadedConfig) -> dict[str, Any]:
-    """The state of a folder's trust, and all that a person has to review before an answer."""
+    """Returns the state of a folder's trust, and the powers that a person must review."""
     trust = config.trust
     description, params = request_text(trust.powers, folder=config.path)
     shown: dict[str, Any] = {"path": config.path, "state": trust.state.value}

@@ -1,9 +1,9 @@
 """Providers that are known without configuration: their addresses, key variables and models.
 
 The catalogue is read from ``catalogue.json`` on first use; ``generate`` makes that file. Clouds
-and programs on this machine follow: their addresses hold variables, because they depend on an
-account's region or project. Last come hosted services that a key alone makes usable. They list
-no models: a client chooses one from its own catalogue, and ``model_facts`` knows it.
+and programs on this machine follow: their addresses contain variables, because they depend on an
+account's region or project. Last come hosted services that only need a key. They list no models:
+a client chooses one from its own catalogue, and ``model_facts`` has the facts about it.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ BEDROCK_EUROPE_ADDRESS = (
     "https://bedrock-runtime.${AWS_REGION:-${AWS_DEFAULT_REGION:-eu-west-1}}.amazonaws.com"
 )
 
-# What the maker calls a model, and what the cloud does.
+# The maker's name of a model, and the cloud's name.
 _BEDROCK = {
     "claude-sonnet-4-6": "global.anthropic.claude-sonnet-4-6",
     "claude-sonnet-4-5": "global.anthropic.claude-sonnet-4-5-20250929-v1:0",
@@ -121,7 +121,7 @@ def known_clouds() -> Mapping[str, KnownProvider]:
             key_variables=("AWS_BEARER_TOKEN_BEDROCK",),
         ),
         _of_anthropic("vertex", "Google Vertex AI", VERTEX_ADDRESS, _VERTEX),
-        # As other programs call it.
+        # The name that other programs use.
         _of_anthropic("vertexai", "Google Vertex AI", VERTEX_ADDRESS, _VERTEX, kind="vertex"),
         KnownProvider(
             "lmstudio",
@@ -220,7 +220,7 @@ _SERVICES = (
         *("https://open.bigmodel.cn/api/coding/paas/v4", "ZHIPU_API_KEY"),
     ),
 )
-# What a key alone cannot make usable, and what to do instead.
+# Providers that need more than a key, and what to do instead.
 UNSUPPORTED: Mapping[str, str] = {
     "copilot": "GitHub Copilot needs a login that this server does not offer. Choose another"
     " provider.",

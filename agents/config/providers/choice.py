@@ -1,8 +1,8 @@
-"""Which providers a workspace has, and which models it works with.
+"""Chooses the providers of a workspace, and its large and small model.
 
 A choice that cannot be used is never replaced, neither by another paid provider, which would
-cost money and receive data that nobody meant for it, nor by the built-in model, whose answer
-nobody wants. Prompts fail instead, and say why.
+cost money and receive data that was not meant for it, nor by the built-in model, whose answers
+would be useless. Prompts fail with the reason instead.
 """
 
 from __future__ import annotations
@@ -48,10 +48,12 @@ def choose(
     left_out: Mapping[str, str] | None = None,
     broken: Sequence[Problem] = (),
 ) -> ChosenModels:
-    """``order``: the ids of configured providers, the nearest file's first.
-    ``folder_providers``: those whose address the folder chose. ``left_out``: those that
-    do not count, with the reason. ``broken``: what may have chosen a model and cannot be
-    read."""
+    """Returns the chosen models and the usable providers.
+
+    ``order``: the ids of configured providers, the nearest file's first.
+    ``folder_providers``: those whose address the folder chose. ``left_out``: those that are
+    left out, with the reason. ``broken``: errors that may hide the choice of a model.
+    """
     problems: list[Problem] = []
     alone = bool((tree.get("options") or {}).get("disable_default_providers"))
     choices = _choices(tree, problems)
@@ -68,23 +70,8 @@ def choose(
     configured = tuple(providers)
     entries = tree.get("providers") or {}
     if not alone:
-        for found in discovery.found(besides=entries):
-            providers[found.settings.id] = found
-        for name in sorted(named - set(entries) - set(providers)):
-            if (program := discovery.known_program(name)) is not None:
-                # Chosen, but not running now: the run that needs it will fail and say so.
-                providers[name] = resolve_known(program, lookup=discovery.lookup, variable="")
-            elif (service := discovery.service_with_key(name)) is not None:
-                known, variable = service
-                providers[name] = resolve_known(known, lookup=discovery.lookup, variable=variable)
-    has_local = not alone and LOCAL_ID not in entries and (discovery.has_local or LOCAL_ID in named)
-    if has_local and discovery.prefers_local:
-        providers[LOCAL_ID] = resolve_local()
-    offline_off = alone or bool((entries.get(OFFLINE_ID) or {}).get("disable"))
-    if OFFLINE_ID not in providers and (not offline_off or not providers):
-        providers[OFFLINE_ID] = resolve_offline()
-    if has_local and LOCAL_ID not in providers:
-        providers[LOCAL_ID] = resolve_local()
+        _add_discovered(providers, entries, named=named, discovery=discovery)
+    _add_built_in(providers, entries, named=named, discovery=discovery, alone=alone)
     default_provider = next(
         (
             name
@@ -143,7 +130,7 @@ def _configured(
             provider_id,
             entry,
             known=None if alone else discovery.known(provider_id),
-            # A client that has just given a key chooses a model next.
+            # A client that has just stored a key chooses a model next.
             needs_models=provider_id not in named
             and (alone or provider_id not in known_services()),
             lookup=discovery.lookup,
@@ -153,6 +140,39 @@ def _configured(
         if provider is not None:
             resolved[provider_id] = provider
     return resolved
+
+
+def _add_discovered(
+    providers: dict[str, Resolved], entries: Tree, *, named: set[str], discovery: Discovery
+) -> None:
+    for found in discovery.found(besides=entries):
+        providers[found.settings.id] = found
+    for name in sorted(named - set(entries) - set(providers)):
+        if (program := discovery.known_program(name)) is not None:
+            # Chosen, but not running now: a run that needs it fails with the reason.
+            providers[name] = resolve_known(program, lookup=discovery.lookup, variable="")
+        elif (service := discovery.service_with_key(name)) is not None:
+            known, variable = service
+            providers[name] = resolve_known(known, lookup=discovery.lookup, variable=variable)
+
+
+def _add_built_in(
+    providers: dict[str, Resolved],
+    entries: Tree,
+    *,
+    named: set[str],
+    discovery: Discovery,
+    alone: bool,
+) -> None:
+    """Adds the local and the offline model, the preferred one first."""
+    has_local = not alone and LOCAL_ID not in entries and (discovery.has_local or LOCAL_ID in named)
+    if has_local and discovery.prefers_local:
+        providers[LOCAL_ID] = resolve_local()
+    offline_off = alone or bool((entries.get(OFFLINE_ID) or {}).get("disable"))
+    if OFFLINE_ID not in providers and (not offline_off or not providers):
+        providers[OFFLINE_ID] = resolve_offline()
+    if has_local and LOCAL_ID not in providers:
+        providers[LOCAL_ID] = resolve_local()
 
 
 def _has_models(providers: Mapping[str, Resolved], name: str) -> bool:
@@ -166,8 +186,10 @@ def _reasons(
     left_out: Mapping[str, str],
     problems: Sequence[Problem],
 ) -> dict[str, str]:
-    """Why configured providers cannot be used. Those that are only switched off are not
-    among them, unless a model of theirs is chosen."""
+    """Returns the reasons why configured providers cannot be used.
+
+    A disabled provider is included only if one of its models is chosen.
+    """
     reasons: dict[str, str] = {}
     for name, entry in entries.items():
         if name in providers:
@@ -193,7 +215,7 @@ class _Choosing:
     def large(
         self, choice: Tree | None, default_provider: str, *, is_incomplete: bool, is_built_in: bool
     ) -> ModelChoice:
-        """The built-in model is the default only where nothing is configured."""
+        """Returns the large model. Without any configuration it is the built-in one."""
         if choice is not None:
             return self._usable(choice, "large")
         fault = ""
@@ -211,7 +233,7 @@ class _Choosing:
         return ModelChoice(default_provider, provider.large or provider.settings.models[0].id)
 
     def small(self, choice: Tree | None, large: ModelChoice) -> ModelChoice:
-        """Without a choice: the small model of the large one's provider."""
+        """Returns the small model; without a choice, that of the large model's provider."""
         if choice is not None:
             return self._usable(choice, "small")
         if large.fault:
@@ -220,7 +242,7 @@ class _Choosing:
         return ModelChoice(large.provider, small or large.model)
 
     def _stand_in(self, kind: str, fault: str) -> ModelChoice:
-        """Clients need a model that they know; a prompt to this one fails and says why."""
+        """Returns a model with a fault: clients need a known model, but prompts to it fail."""
         offline = self.providers.setdefault(OFFLINE_ID, resolve_offline())
         model = offline.large if kind == "large" else offline.small
         ending = "" if fault.endswith((".", CURE)) else "."

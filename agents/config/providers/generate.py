@@ -211,17 +211,20 @@ SOURCES = (
     ),
 )
 
-# Where the package gives no window.
+# The windows that the package lacks.
 _WINDOWS = {"gemini-2.5-pro": 1_048_576, "gemini-3.1-pro-preview": 1_048_576}
 _WINDOW = 131_072
 
 
 class CannotGenerate(Exception):
-    """The package is missing, or lacks what is listed here."""
+    """The package is missing, or lacks a provider or model that is listed here."""
 
 
 def generate(day: date) -> dict[str, Any]:
-    """Nothing but the package's own snapshot is read: no network. Raises ``CannotGenerate``."""
+    """Returns the catalogue, from the package's snapshot alone, without a network.
+
+    Raises ``CannotGenerate``.
+    """
     try:
         from genai_prices.data_snapshot import get_snapshot  # noqa: PLC0415  not on a server
     except ImportError:
@@ -244,7 +247,7 @@ def generate(day: date) -> dict[str, Any]:
 
 
 def generate_facts(day: date) -> dict[str, dict[str, list[float]]]:
-    """Window and prices of every model of the providers that ``model_facts`` uses."""
+    """Returns window and prices of every model of the providers that ``model_facts`` uses."""
     try:
         from genai_prices.data_snapshot import get_snapshot  # noqa: PLC0415  not on a server
     except ImportError:
@@ -312,13 +315,13 @@ def _model(entry: str, source: DataSource, known: dict[str, Any], day: date) -> 
 
 
 def _usual_prices(model: Any, day: date) -> Any:
-    """Prices change with dates, and some with the hour: those of most hours of the day."""
+    """Returns the prices of most hours of the day: some prices depend on the hour."""
     prices = [model.get_prices(datetime.combine(day, time(hour, 45), UTC)) for hour in range(24)]
     return max(prices, key=prices.count)
 
 
 def _price(price: Any) -> float:
-    """The price of a short prompt, where it depends on the length."""
+    """Returns the price of a short prompt, if the price depends on the length."""
     base = getattr(price, "base", price)
     return float(base) if isinstance(base, Decimal | int | float) else 0.0
 
@@ -329,7 +332,7 @@ def encoded(catalogue: dict[str, Any]) -> str:
 
 
 def encoded_facts(facts: dict[str, dict[str, list[float]]]) -> str:
-    """One model a line."""
+    """Returns the facts as JSON with one model in each line."""
     blocks = []
     for source, models in facts.items():
         lines = ",\n".join(
@@ -340,7 +343,7 @@ def encoded_facts(facts: dict[str, dict[str, list[float]]]) -> str:
 
 
 def _compact(entry: dict[str, Any]) -> str:
-    """One model a line: small, and still readable as a change."""
+    """Returns an entry as JSON with one model in each line, so that diffs are readable."""
     head = json.dumps({key: value for key, value in entry.items() if key != "models"})
     models = ",\n  ".join(json.dumps(model) for model in entry["models"])
     return f'{head[:-1]}, "models": [\n  {models}]}}'

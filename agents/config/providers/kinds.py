@@ -1,4 +1,4 @@
-"""The one table of provider kinds: their names, the code that serves them, and their addresses. Pure."""
+"""The only table of provider kinds: their names, their wires, and their addresses. Pure."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 OFFLINE_KIND = "offline"
 LOCAL_KIND = "local"
-_COMPATIBLE = "openai-compat"
+RESPONSES_KIND = "openai-responses"
+COMPATIBLE_KIND = "openai-compat"
 _GEMINI_ADDRESS = "https://generativelanguage.googleapis.com/v1beta"
 
 AZURE_ADDRESS = "${AZURE_OPENAI_ENDPOINT:-${AZURE_OPENAI_API_ENDPOINT}}"
@@ -34,12 +35,13 @@ class ProviderKind:
     """One value of ``type`` in a configuration file."""
 
     name: str
-    served_as: str = ""  # the kind whose wire serves it; empty: its own
+    served_as: str = ""  # the kind whose wire it uses; empty: its own
     address: str = ""  # for a type that names one service; a file may give another address
     wire: tuple[str, str] | None = None  # module and class; ``agents.llm`` imports it on first use
     package: Package | None = None
     is_built_in: bool = False  # runs within the server, so it has no address
     is_keyless: bool = False  # may use an account of the machine instead of a key
+    key_variable: str = ""  # the usual variable of its key, which errors name
     # Further names, which only provisioning documents of sub-agents use.
     provisioned_as: tuple[str, ...] = ()
 
@@ -50,30 +52,43 @@ class ProviderKind:
 
 _TABLE = (
     # ``agents.llm.providers`` chooses between the next two by the address.
-    ProviderKind("openai", address="https://api.openai.com/v1"),
+    ProviderKind("openai", address="https://api.openai.com/v1", key_variable="OPENAI_API_KEY"),
     ProviderKind(
-        "openai-responses",
+        RESPONSES_KIND,
         address="https://api.openai.com/v1",
         wire=("agents.llm.wires.responses", "ResponsesWire"),
+        key_variable="OPENAI_API_KEY",
         provisioned_as=("openai_responses",),
     ),
     ProviderKind(
-        _COMPATIBLE,
+        COMPATIBLE_KIND,
         wire=("agents.llm.wires.openai", "OpenAIWire"),
         provisioned_as=("openai_compat", "openai_compatible", "openai-compatible"),
     ),
-    ProviderKind("azure", address=AZURE_ADDRESS, wire=("agents.llm.wires.openai", "OpenAIWire")),
+    ProviderKind(
+        "azure",
+        address=AZURE_ADDRESS,
+        wire=("agents.llm.wires.openai", "OpenAIWire"),
+        key_variable="AZURE_OPENAI_API_KEY",
+    ),
     ProviderKind(
         "anthropic",
         address="https://api.anthropic.com",
         wire=("agents.llm.wires.anthropic", "AnthropicWire"),
+        key_variable="ANTHROPIC_API_KEY",
     ),
-    ProviderKind("gemini", address=_GEMINI_ADDRESS, wire=("agents.llm.wires.gemini", "GeminiWire")),
+    ProviderKind(
+        "gemini",
+        address=_GEMINI_ADDRESS,
+        wire=("agents.llm.wires.gemini", "GeminiWire"),
+        key_variable="GEMINI_API_KEY",
+    ),
     ProviderKind(
         "bedrock",
         address=BEDROCK_ADDRESS,
         wire=("agents.llm.wires.bedrock", "BedrockWire"),
         package=Package("botocore", "botocore", "bedrock"),
+        key_variable="AWS_BEARER_TOKEN_BEDROCK",
         is_keyless=True,
     ),
     ProviderKind(
@@ -86,17 +101,34 @@ _TABLE = (
     ProviderKind(LOCAL_KIND, is_built_in=True, is_keyless=True),
     ProviderKind(OFFLINE_KIND, is_built_in=True, is_keyless=True),
     # Other names for the same wires.
-    ProviderKind("", served_as=_COMPATIBLE),
+    ProviderKind("", served_as=COMPATIBLE_KIND),
     ProviderKind("google", served_as="gemini", address=_GEMINI_ADDRESS),
     ProviderKind("vertexai", served_as="vertex", address=VERTEX_ADDRESS),
     ProviderKind("google-vertex", served_as="vertex", address=VERTEX_ADDRESS),
-    ProviderKind("openrouter", served_as=_COMPATIBLE, address="https://openrouter.ai/api/v1"),
-    ProviderKind("groq", served_as=_COMPATIBLE, address="https://api.groq.com/openai/v1"),
-    ProviderKind("xai", served_as=_COMPATIBLE, address="https://api.x.ai/v1"),
-    ProviderKind("deepseek", served_as=_COMPATIBLE, address="https://api.deepseek.com/v1"),
-    ProviderKind("lmstudio", served_as=_COMPATIBLE, address=LMSTUDIO_ADDRESS),
+    ProviderKind(
+        "openrouter",
+        served_as=COMPATIBLE_KIND,
+        address="https://openrouter.ai/api/v1",
+        key_variable="OPENROUTER_API_KEY",
+    ),
+    ProviderKind(
+        "groq",
+        served_as=COMPATIBLE_KIND,
+        address="https://api.groq.com/openai/v1",
+        key_variable="GROQ_API_KEY",
+    ),
+    ProviderKind(
+        "xai", served_as=COMPATIBLE_KIND, address="https://api.x.ai/v1", key_variable="XAI_API_KEY"
+    ),
+    ProviderKind(
+        "deepseek",
+        served_as=COMPATIBLE_KIND,
+        address="https://api.deepseek.com/v1",
+        key_variable="DEEPSEEK_API_KEY",
+    ),
+    ProviderKind("lmstudio", served_as=COMPATIBLE_KIND, address=LMSTUDIO_ADDRESS),
     *(
-        ProviderKind(name, served_as=_COMPATIBLE)
+        ProviderKind(name, served_as=COMPATIBLE_KIND)
         for name in ("vercel", "litellm", "llamacpp", "ollama", "omlx")
     ),
 )
@@ -109,7 +141,7 @@ _PROVISIONED = {"", "google"}  # of the other names, those that provisioning doc
 
 
 def provisioned_kind(written: str) -> str:
-    """The kind that a sub-agent's provisioning document means; an unknown name stays as it is."""
+    """Returns the kind for a name in a provisioning document; an unknown name is unchanged."""
     for kind in _TABLE:
         if written in kind.provisioned_as or (kind.name == written and written in _PROVISIONED):
             return kind.kind

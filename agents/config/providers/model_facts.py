@@ -1,8 +1,8 @@
-"""What is known of a model that no file lists: its window, prices and reasoning levels.
+"""Looks up the window, prices and reasoning levels of models that no file lists.
 
 Windows and prices come from ``model_facts.json``, made by ``generate``; a price is only taken from
 the provider that charges it. Many providers sell the same model under slightly different names,
-so whatever else is known of it depends on the family that its name shows.
+so all other facts depend on the model's family, which its name shows.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Family:
     default_level: str = ""
 
 
-# The first that matches counts. Names are compared in lower case, without their maker's name.
+# The first match counts. Names are compared in lower case, without their maker's name.
 _FAMILIES: tuple[tuple[str, Family], ...] = (
     # Anthropic
     (
@@ -124,7 +124,7 @@ _COMPILED = tuple((re.compile(pattern), family) for pattern, family in _FAMILIES
 
 
 def base_name(model_id: str) -> str:
-    """Without maker, account path and variant: ``accounts/x/models/GLM-4.6:free`` is ``glm-4.6``."""
+    """Returns the name without maker, path and variant: ``glm-4.6`` for ``x/GLM-4.6:free``."""
     name = model_id.lower().split(":free")[0].rsplit("/", 1)[-1]
     # Bedrock puts a region and the maker before the name, with dots.
     return re.sub(
@@ -138,7 +138,7 @@ def family_of(model_id: str) -> Family | None:
 
 
 FACTS_FILE = Path(__file__).with_name("model_facts.json")
-# A provider's id here, and where its prices stand in the data; several are tried in order.
+# A provider's id here, and the ids of its prices in the data, which are tried in order.
 SOURCES: Mapping[str, tuple[str, ...]] = {
     "anthropic": ("anthropic",),
     "avian": ("avian",),
@@ -168,7 +168,7 @@ Row: TypeAlias = tuple[int, float, float, float, float]
 
 
 def known_model(provider_id: str, model_id: str) -> ModelInfo | None:
-    """``None`` when neither the data nor the model's name is known."""
+    """Returns a model's facts; ``None`` if neither the data nor its family is known."""
     row = _row(provider_id, model_id)
     family = family_of(model_id)
     if row is None and family is None:
@@ -216,7 +216,10 @@ def _row(provider_id: str, model_id: str) -> Row | None:
 
 @cache
 def _facts() -> Mapping[str, Mapping[str, Row]]:
-    """By source and by name in lower case as well: providers spell names in both ways."""
+    """Returns the facts by source and name, with each name in lower case too.
+
+    Providers use both spellings.
+    """
     data = json.loads(FACTS_FILE.read_text(encoding="utf-8"))
     return {
         source: {

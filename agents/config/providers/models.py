@@ -1,4 +1,4 @@
-"""A provider's models: from the file's entries to values and back. Pure."""
+"""Converts a provider's models from the file's entries to values and back. Pure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from agents.config.settings import ModelInfo
 
 LIMIT = 500  # of models of one provider
-# Clients offer to select an effort where this is present, else to switch thinking on.
+# If a model has these, clients offer a choice of effort, otherwise a switch for thinking.
 _LEVELS = frozenset({"reasoning_levels", "default_reasoning_effort"})
 _FIELDS = frozenset(field.name for field in fields(ModelInfo))
 
@@ -17,7 +17,7 @@ _FIELDS = frozenset(field.name for field in fields(ModelInfo))
 def models_of(
     entries: Iterable[Mapping[str, Any]], *, known: Iterable[ModelInfo]
 ) -> tuple[ModelInfo, ...]:
-    """The entries' models, each id once. What an entry leaves out comes from ``known``."""
+    """Returns the entries' models, each id once. Missing fields come from ``known``."""
     by_id = {model.id: model for model in known}
     made: dict[str, ModelInfo] = {}
     for entry in entries:
@@ -25,7 +25,7 @@ def models_of(
         if not model_id or model_id in made or len(made) >= LIMIT:
             continue
         base = by_id.get(model_id) or ModelInfo(model_id, model_id)
-        # 0 is how other programs write "not known" for a window or a limit.
+        # Other programs write 0 for an unknown window or limit.
         given = {
             name: value
             for name, value in entry.items()
@@ -38,7 +38,7 @@ def models_of(
 
 
 def shown_model(model: ModelInfo) -> dict[str, Any]:
-    """A model as configuration answers carry it; its levels only where it has some."""
+    """Returns a model for configuration answers, with levels only if it has some."""
     shown = asdict(model)
     if model.reasoning_levels:
         return shown | {"reasoning_levels": list(model.reasoning_levels)}

@@ -1,7 +1,7 @@
-"""Makes providers that can be used from the merged files and from what is known of them.
+"""Turns entries of the merged files and known providers into usable providers.
 
-Reads an entry value by value and reports what it lacks. Each usable provider comes with what
-clients are shown of it, made from the text as it is written: an expanded value never gets there.
+Reads an entry value by value and reports missing values. Each usable provider comes with its
+public form for clients, which is made from the text as written and never has an expanded value.
 """
 
 from __future__ import annotations
@@ -24,7 +24,14 @@ from agents.config.parse import Tree
 from agents.config.problem import Problem, problem_with_key
 from agents.config.providers.built_in import local_provider, offline_provider
 from agents.config.providers.catalogue import KnownProvider
-from agents.config.providers.kinds import BUILT_IN, BY_NAME, KEYLESS, OFFLINE_KIND
+from agents.config.providers.kinds import (
+    BUILT_IN,
+    BY_NAME,
+    COMPATIBLE_KIND,
+    KEYLESS,
+    OFFLINE_KIND,
+    SERVED,
+)
 from agents.config.providers.models import models_of, shown_model
 from agents.config.settings import ModelInfo, ProviderSettings
 
@@ -64,12 +71,10 @@ class ProviderEntry:
             return self.known.kind
         named = BY_NAME.get(written)
         if named is None:
-            message = (
-                "is not a known type; use openai, openai-compat, anthropic, gemini, azure, "
-                "bedrock or vertex"
-            )
+            kinds = [name for name in SERVED if name not in BUILT_IN]
+            message = f"is not a known type; use {', '.join(kinds[:-1])} or {kinds[-1]}"
             self.fail(message, at="type")
-            return "openai-compat"
+            return COMPATIBLE_KIND
         return named.kind
 
     def address(self, written: str, *, kind: str) -> str:
@@ -94,7 +99,7 @@ class ProviderEntry:
         return address
 
     def key(self, *, needed: bool) -> tuple[str, str]:
-        """The key, and the text that stands for it in the file."""
+        """Returns the expanded key, and its text in the file."""
         written = self.text("api_key") or self._token()
         if not written:
             variables = self.known.key_variables if self.known else ()
@@ -200,7 +205,7 @@ def resolve_provider(
     problems: list[Problem],
     is_folders_address: bool = False,
 ) -> Resolved | None:
-    """The provider, or None and problems that say what it lacks."""
+    """Returns the provider, or ``None`` and problems about its missing values."""
     if is_folders_address and known is not None:
         known = replace(known, key_variables=())  # the user's key is not sent there
     reading = ProviderEntry(provider_id, entry, known, lookup, problems)

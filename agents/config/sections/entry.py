@@ -32,12 +32,15 @@ class SectionEntry:
         self.problems.append(problem_with_key(f"{key}.{at}" if at else key, message))
 
     def fail(self, message: str, *, at: str) -> None:
-        """The server cannot be started: half a command line would do something else."""
+        """Reports an error with which the server must not start.
+
+        Half a command line, for instance, would do something else.
+        """
         self.report(message, at=at)
         self.fault = self.fault or (f"{at}: {message}" if at else message)
 
     def text(self, name: str) -> str:
-        """A text that the server needs in full once it is written."""
+        """Returns an expanded text. If it is not complete, the server cannot be started."""
         return self._expanded(str(self.written.get(name) or ""), at=name).strip()
 
     def texts(self, name: str) -> tuple[str, ...]:
@@ -49,7 +52,10 @@ class SectionEntry:
         )
 
     def environment(self, name: str = "env") -> dict[str, str]:
-        """Leaves out variables that are not set: many programs use a variable only where there is one."""
+        """Returns the environment without entries that need an unset variable.
+
+        Many programs use such an entry only if it is set.
+        """
         variables: dict[str, str] = {}
         for variable, value in self._items(name):
             expanded = expand(value, self.lookup)
@@ -99,7 +105,7 @@ def entries_of(
     servers = tree.get(section) or {}
     if len(servers) > SERVERS_LIMIT:
         problems.append(problem_with_key(section, f"only the first {SERVERS_LIMIT} are used"))
-    # A disabled server may lack anything: reports about it would help nobody.
+    # A disabled server may be incomplete, so its problems are not reported.
     return [
         SectionEntry(section, name, written, lookup, [] if written.get("disabled") else problems)
         for name, written in list(servers.items())[:SERVERS_LIMIT]

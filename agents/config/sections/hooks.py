@@ -56,7 +56,7 @@ def _hook(
 
 
 def _program(command: str) -> str:
-    """The part that people are shown: the rest of a command may hold a token."""
+    """Returns the name of the command's program: the rest of the command may contain a token."""
     words = (word for word in command.split() if not _ASSIGNMENT.match(word))
     return next(words, "hook").rsplit("/", 1)[-1].strip("'\"")[:NAME_LIMIT] or "hook"
 

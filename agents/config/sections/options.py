@@ -1,4 +1,4 @@
-"""Fills in the defaults of ``options``, and lists the folders that may hold skills. Pure."""
+"""Fills in the defaults of ``options``, and lists the folders that may contain skills. Pure."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 
 from agents.config.parse import Tree
 
-# Rules that other programs keep in a project; the well-known names such as AGENTS.md
-# are always looked for, whatever is configured.
+# Files with rules for other programs. Well-known names such as AGENTS.md are always read,
+# independently of the configuration.
 CONTEXT_PATHS = (".cursor/rules/", ".cursorrules", ".github/copilot-instructions.md")
 INITIALIZE_AS = "AGENTS.md"
 SKILL_PATHS_LIMIT = 100
@@ -70,7 +70,7 @@ def _joined(first: tuple[str, ...], more: list[str] | None) -> list[str]:
 def skill_folders(
     workspace: str, configured: Sequence[str], *, server_env: Mapping[str, str]
 ) -> tuple[str, ...]:
-    """The folders that may hold skills, from the user's to the project's, as absolute paths.
+    """Returns the absolute paths of folders that may contain skills, the project's last.
 
     In ``configured`` every ``~`` is expanded; a relative path is relative to the workspace.
     """

@@ -1,8 +1,8 @@
 """Reads ``mcp`` and ``lsp`` of the merged files into typed, expanded values. Pure.
 
-A server whose command line, address or headers cannot be made is disabled and says why: nothing
-is started or called with half of them. An ``lsp`` entry without a command tunes or disables a
-server that is known by its name.
+A server whose command line, address or headers are incomplete is disabled with a fault: nothing
+is started or called with half of them. An ``lsp`` entry without a command configures or disables
+the known server of its name.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from agents.config.settings import LspSettings, McpSettings
 
 MCP_TIMEOUT_SECONDS = 15.0
 _PORTS = 65_535
-# Other programs' names for the same transport.
+# The names of the transports, including those that other programs use.
 _KINDS = {
     "stdio": "stdio",
     "sse": "sse",
@@ -66,7 +66,7 @@ def _mcp_server(entry: SectionEntry) -> McpSettings:
         oauth_callback_port=port,
         enabled_tools=frozenset(written.get("enabled_tools") or ()),
         disabled_tools=frozenset(written.get("disabled_tools") or ()),
-        # Last: reading the others is what finds a fault.
+        # Last, because reading the other fields may set the fault.
         is_disabled=bool(written.get("disabled") or entry.fault),
         fault="" if written.get("disabled") else entry.fault,
     )

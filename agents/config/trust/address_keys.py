@@ -1,7 +1,7 @@
 """Keeps keys away from addresses and programs that a folder chose. Pure.
 
-A folder may name an address or a program, once it is trusted; what is given to it has to
-come from the folder too. Its user's own keys stay with what the user chose.
+A trusted folder may name an address or a program, but then the keys for it must come from the
+folder too. The user's own keys only go to addresses and programs that the user chose.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def separate_keys(sources: Sequence[ConfigSource]) -> Separated:
 
 
 def _chosen_by_folder(sources: Sequence[ConfigSource], name: str) -> frozenset[str]:
-    """The entries for which a file of the folder chose last where the keys go."""
+    """Returns the entries whose address or program was last chosen by a file of the folder."""
     section = _SECTIONS[name]
     deciding, otherwise = set(section.choosing), {section.otherwise} - {""}
     settings: dict[str, dict[str, bool]] = {}

@@ -1,7 +1,7 @@
-"""Decides whether a folder's own configuration may act, and what is left out otherwise. Pure.
+"""Decides whether a folder's own configuration may act, and leaves its powers out otherwise. Pure.
 
-An answer belongs to the digest of all that a person was shown. A change of any power changes the
-digest, and needs a new answer.
+An answer is stored with the digest of everything that the person reviewed. A change of any power
+changes the digest, and needs a new answer.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class TrustState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TrustAnswers:
-    """What has been answered for one folder, and how unanswered folders are treated."""
+    """The answers for one folder, and the mode for folders without an answer."""
 
     mode: TrustMode = TrustMode.ASK
     by_digest: Mapping[str, bool] = field(default_factory=dict)
@@ -64,7 +64,7 @@ NO_FOLDER = TrustAnswers(TrustMode.NONE)
 
 @dataclass(frozen=True, slots=True)
 class FolderTrust:
-    """The state of a folder's trust, and what a person would have to review."""
+    """The state of a folder's trust, and the powers that a person would review."""
 
     state: TrustState = TrustState.UNNEEDED
     powers: Powers = field(default_factory=Powers)
@@ -75,7 +75,7 @@ class FolderTrust:
 
     @property
     def why(self) -> str:
-        """Why something is left out, and what to do."""
+        """Returns the reason why powers are left out, and the remedy."""
         if not self.powers.is_showable:
             return "is left out: the list of what this folder's configuration would do is too long to review"
         if self.state is TrustState.DENIED:
@@ -89,7 +89,7 @@ class FolderTrust:
         return [Problem(file, 0, 0, self.why, key, is_warning=True) for file, key in keys]
 
     def left_out(self, section: str) -> dict[str, str]:
-        """Of a section's entries, those that are left out, each with the reason."""
+        """Returns the entries of a section that are left out, each with the reason."""
         if self.lets_act:
             return {}
         begin = f"{section}."
@@ -97,7 +97,7 @@ class FolderTrust:
         return {name.removeprefix(begin): self.why for name in names}
 
     def trees(self, sources: Sequence[ConfigSource], *, path: str) -> list[ConfigSource]:
-        """The sources that count: a folder's without its powers, unless they are allowed."""
+        """Returns the sources; the folder's are without powers unless these are allowed."""
         if self.lets_act:
             return list(sources)
         return [
@@ -109,11 +109,11 @@ class FolderTrust:
 
 
 def request_text(powers: Powers, *, folder: str) -> tuple[str, dict[str, str]]:
-    """The description and the parameters of a trust request. Flat texts: clients print them."""
+    """Returns the description and parameters of a trust request, as plain texts for clients."""
     sections = [
         ("starts", "It would start these programs:", powers.lines(Effect.STARTS)),
         ("sends_to", "It would send data to these addresses:", powers.lines(Effect.SENDS)),
-        ("allows", "It would allow without asking:", powers.lines(Effect.ALLOWS)),
+        ("allows", "It would allow without a permission request:", powers.lines(Effect.ALLOWS)),
         ("expands", "It would read these variables:", powers.variables()),
         ("programs", "The text of these programs:", _texts(powers)),
         ("files", "Files of the folder that these name, as they are now:", sorted(powers.programs)),
@@ -124,7 +124,7 @@ def request_text(powers: Powers, *, folder: str) -> tuple[str, dict[str, str]]:
         if lines
     ]
     opening = (
-        f"The configuration in {folder} asks for more than a folder may do by itself."
+        f"The configuration in {folder} requests more than a folder may do by itself."
         " Allow it only if you know where this folder comes from."
     )
     if any(MASK in item.line or MASK in item.text for item in powers.items):
@@ -134,7 +134,7 @@ def request_text(powers: Powers, *, folder: str) -> tuple[str, dict[str, str]]:
 
 
 def _texts(powers: Powers) -> list[str]:
-    """A person must see the text of a program before allowing it."""
+    """Returns the texts of the programs, which a person must see before allowing them."""
     lines: list[str] = []
     for item in powers.items:
         if item.text:

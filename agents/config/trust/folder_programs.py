@@ -1,7 +1,7 @@
 """Finds the programs of a folder that its configuration starts, with their digests.
 
-A trusted command may name a script of the folder. The answer covers the script as it was: a
-changed script is another program. Blocks on the disk, raises nothing.
+A trusted command may name a script of the folder. The answer covers only the script's content at
+that time. Blocks on the disk, raises nothing.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ _SOURCED = re.compile(
     r"(?:^|[;&|({\s])(?:source|\.)[ \t]+(?:\"([^\"\n]+)\"|'([^'\n]+)'|([^\s;&|()<>\"']+))",
     re.MULTILINE,
 )
-_SOURCED_LIMIT = 64 << 10  # nobody writes longer scripts by hand
+_SOURCED_LIMIT = 64 << 10  # scripts that people write are shorter
 # Files that programs write while they run. Without this, each write of a trusted command would
 # need a new answer.
 _DATA = (".log", ".db", ".sqlite", ".sqlite3", ".pid", ".lock", ".csv", ".jsonl", ".tmp")
-# Whatever runs files that it is given: behind these words nothing is data.
+# Programs that run their arguments: a word after one of these is never data.
 _RUNS_FILES = re.compile(
     r"(?:.*/)?(?:\.|source|eval|exec|env|xargs|parallel|sudo|doas|nohup|time|busybox|\w*sh|python[\w.]*|pypy\w*"
     r"|node|nodejs|deno|bun|npx|bunx|uv|uvx|pipx|tsx|ts-node|ruby|perl|php|lua\w*|java|Rscript|make"
@@ -59,8 +59,10 @@ class CommandWord:
 
 
 def words_of_programs(powers: Iterable[Power]) -> Iterator[CommandWord]:
-    """Every word of every command, also of a command line within an argument, and the folder
-    that it may be relative to: a program of the folder runs in its own folder."""
+    """Yields every word of every command, also of a command line within an argument.
+
+    Each has the folder that it may be relative to: a program of the folder runs in its own folder.
+    """
     for power in powers:
         base = os.path.dirname(power.file) if power.text else ""  # noqa: PTH120  as written
         is_argument = power.key.startswith(("mcp.", "lsp."))
@@ -72,7 +74,7 @@ def words_of_programs(powers: Iterable[Power]) -> Iterator[CommandWord]:
 
 
 def folder_programs(words: Iterable[CommandWord], path: str) -> NamedFiles:
-    """The files of the work tree that words of commands name, and what these source."""
+    """Returns the files of the work tree that commands name, and the files that these source."""
     root = work_tree_of(path)
     named = list(words)
     data = _data_words(named)
@@ -82,7 +84,7 @@ def folder_programs(words: Iterable[CommandWord], path: str) -> NamedFiles:
     while waiting and len(found) <= FILES_LIMIT and len(seen) <= NAMES_LIMIT:
         word, base = waiting.popleft()
         for file in _candidates(word, dict.fromkeys((path, base or path))):
-            # Almost no word names a file; links are followed for those that do.
+            # Almost no word names a file, so links are followed only after a file was found.
             if file in found or not os.path.isfile(file) or not is_within(file, root):  # noqa: PTH113  pathlib's raises where it may not look
                 continue
             if word in data and not os.access(file, os.X_OK):
@@ -100,10 +102,10 @@ def folder_programs(words: Iterable[CommandWord], path: str) -> NamedFiles:
 
 
 def _data_words(words: Sequence[CommandWord]) -> frozenset[str]:
-    """The arguments that name files which a command writes, and that nothing here would run.
+    """Returns the arguments that name files which a command writes, and which no command runs.
 
-    The first argument of whatever runs files is a program, however it is called: ``sh notes.log``.
-    Behind a program's own file stands data: ``node server.js --db data.db``.
+    The first argument of an interpreter is a program, whatever its name: ``sh notes.log``. After
+    the program's own file follows data: ``node server.js --db data.db``.
     """
     data: set[str] = set()
     code: set[str] = set()
@@ -138,12 +140,13 @@ def _sourced(text: str) -> Iterator[str]:
 
 
 def _read(file: str) -> tuple[str, str]:
-    """Its digest, and its text where it may be a script."""
+    """Returns the digest of a file, and its text if it may be a script."""
     try:
         content = read_regular_file(file, limit=SIZE_LIMIT)
         digest = hashlib.sha256(content.data).hexdigest()
         if content.truncated:
-            # The rest counts by values that nobody can set: a write changes both.
+            # The rest is represented by size and change time. No program can set the change time,
+            # and every write updates it.
             status = Path(file).stat()
             digest += f"+{status.st_size}:{status.st_ctime_ns}"
     except (Unreadable, OSError, ValueError):

@@ -1,9 +1,9 @@
-"""What a folder's own configuration could do beyond describing the folder. Pure.
+"""Finds what a folder's own configuration could do beyond describing the folder. Pure.
 
-A power starts a program, sends data to an address, allows a tool or a host, or undoes a
-restriction of the user. ``without_powers`` takes out of a tree exactly what ``powers_of``
-lists, because both read it from one walk. Keys that nobody has classified are taken out
-too: a new key must not become a hole.
+A power starts a program, sends data to an address, allows a tool or a host, or removes a
+restriction of the user. ``without_powers`` removes from a tree exactly what ``powers_of``
+lists, because both use the same walk. Unclassified keys are removed too, so that a new key
+does not become a security hole.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Power:
 
 @dataclass(frozen=True, slots=True)
 class Powers:
-    """All powers of a folder, and the digest that an answer is stored with."""
+    """All powers of a folder, and the digest with which an answer is stored."""
 
     items: tuple[Power, ...] = ()
     programs: Mapping[str, str] = field(default_factory=dict)  # files of the folder by digest
@@ -92,7 +92,7 @@ class Powers:
 
 
 def powers_of(sources: Iterable[ConfigSource], *, path: str) -> list[Power]:
-    """``path`` is the workspace."""
+    """Returns the powers of these sources. ``path`` is the workspace's folder."""
     return [power for source in sources for power in _powers(source, path)]
 
 
@@ -123,7 +123,7 @@ def printable(line: str) -> str:
     )
 
 
-# What these sections may hold without a person's answer. Everything else is a power.
+# The keys of these sections that need no answer. Every other key is a power.
 HARMLESS_PROVIDER_KEYS = frozenset(
     {"id", "name", "models", "system_prompt_prefix", "flat_rate", "discover_models"}
 )
@@ -132,7 +132,7 @@ HARMLESS_LSP_KEYS = frozenset({"filetypes", "root_markers", "timeout"})
 HARMLESS_SECTIONS = frozenset({"$schema", "models", "recent_models"})
 
 
-SHOWN_LIMIT = 64 << 10  # characters of a trust request; nobody reads more
+SHOWN_LIMIT = 64 << 10  # characters of a trust request: a longer one cannot be reviewed
 
 
 @dataclass(slots=True)
@@ -191,7 +191,7 @@ class _Walk:
 
     def _servers(self, section: str, value: Any, harmless: frozenset[str]) -> Any:
         if value is None:
-            return None  # it only takes servers away
+            return None  # this only removes servers
         kept: Tree = {}
         for name, entry in value.items():
             if entry is None:
@@ -201,7 +201,7 @@ class _Walk:
             rest = {key: entry[key] for key in entry if key not in harmless}
             if section == "mcp" and set(rest) <= {"disabled_tools"}:
                 if rest:
-                    # It stands in the place of the user's own list.
+                    # This list replaces the user's own.
                     hidden = ", ".join(entry["disabled_tools"] or ()) or "none"
                     shown = f"offers all tools of this server but {hidden}"
                     self.add(Effect.ALLOWS, f"mcp.{name}.disabled_tools", shown, rest)
@@ -305,7 +305,7 @@ class _Walk:
 
 
 class _Nothing:
-    """Stands for a section that is removed completely."""
+    """The type of the value that marks a section as removed completely."""
 
 
 _NOTHING = _Nothing()
@@ -340,9 +340,9 @@ def _shown_provider(guarded: Mapping[str, Any]) -> str:
         parts.append(f"with the headers {', '.join(guarded['extra_headers'])}")
     if guarded.get("extra_body"):
         parts.append(f"with the fields {', '.join(guarded['extra_body'])}")
-    others = [name for name in guarded if name not in _TOLD]
+    others = [name for name in guarded if name not in _NAMED]
     parts += [f"sets {name}" for name in others]
     return ", ".join(parts) or f"sets {', '.join(guarded)}"
 
 
-_TOLD = frozenset({"base_url", "type", "api_key", "oauth", "extra_headers", "extra_body"})
+_NAMED = frozenset({"base_url", "type", "api_key", "oauth", "extra_headers", "extra_body"})

@@ -1,8 +1,8 @@
 """Language servers that run code of the project that they analyse, and whether one would start.
 
 They evaluate build scripts, load plugins that the project names, or start its interpreter.
-So a folder for which such a server would start brings a program, whatever its configuration
-holds. Reads the disk within limits; raises nothing.
+Starting such a server for a folder is therefore a power, independently of its configuration.
+Reads the disk within limits; raises nothing.
 """
 
 from __future__ import annotations
@@ -59,7 +59,10 @@ _SKIPPED = frozenset({"node_modules", "__pycache__", "target", "vendor"})
 
 
 def project_code_powers(path: str, *, search_path: str) -> list[Power]:
-    """The servers that would start automatically for files of this folder. ``search_path`` is ``PATH``."""
+    """Returns the servers that would start automatically for files of this folder, as powers.
+
+    ``search_path`` is ``PATH``.
+    """
     installed = {
         name: markers
         for name, (command, markers) in RUNS_PROJECT_CODE.items()

@@ -1,4 +1,4 @@
-"""The files of a configuration, each a person's own or the folder's; which paths are in a folder."""
+"""The files of a configuration, a person's own or the folder's; checks paths against folders."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class ConfigSource:
 
 
 def is_within(file: str, folder: str) -> bool:
-    """By its name or by where its links lead."""
+    """Whether the file is in the folder, by its path or after its links are resolved."""
     try:
         pairs = ((file, folder), (os.path.realpath(file), os.path.realpath(folder)))
     except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""A child: whoever dials in gives it assignments, and it streams back what it does.
+"""A child: accepts assignments from the parents that connect, and streams events back.
 
 Nothing here imports Django: a child that only echoes starts without a database.
 """

@@ -1,7 +1,7 @@
-"""A child behind a route of the server: for parents that dial in with a token.
+"""A child behind a route of the server, for parents that connect with a token.
 
-The same conversation as a spawned child's. Anybody without the token is told
-nothing; the token is neither stored, logged nor repeated.
+The conversation is the same as a spawned child's. A request without the token gets
+no information; the token is never stored, logged or sent back.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-import orjson
 from channels.exceptions import StopConsumer
 from channels.generic.websocket import AsyncWebsocketConsumer
 from typing_extensions import override
 
-from agents.fleet.child.conversation import ParentConversation, Tally
+from agents.fleet.child.conversation import ParentConversation, RunCounts
 from agents.fleet.child.executor import RunExecutor
+from workspaces.error_answers import websocket_error
 
 CONNECTIONS_LIMIT: Final = 100
-QUEUE_LIMIT: Final = 1024 * 1024  # bytes that wait until the executor waits too
+QUEUE_LIMIT: Final = 1024 * 1024  # queued bytes above which the executor waits
 MISBEHAVED: Final = 1008
 
 Message = MutableMapping[str, Any]
@@ -31,24 +31,30 @@ Send = Callable[[Message], Awaitable[None]]
 
 @dataclass(slots=True)
 class Entrance:
-    """What one server lets in, and whom."""
+    """The access control of one server: its token, its executor and its connections."""
 
     token: str = field(repr=False)
     executor: RunExecutor | None
-    tally: Tally = field(default_factory=Tally)
+    counts: RunCounts = field(default_factory=RunCounts)
     connections: int = 0
 
     def refusal(self, headers: Iterable[tuple[bytes, bytes]]) -> tuple[int, str] | None:
-        """The status and the sentence for whoever is not let in."""
+        """Returns the status and the message for a refused request, ``None`` if it is accepted."""
         if not self.token or self.executor is None:
             return 404, "There is no such address."
         given = [value for name, value in headers if name == b"authorization"]
-        # Always compared in whole, so that time tells nothing of how much was right.
+        # Constant-time comparison: the duration must not reveal how much of the token is right.
         wanted = b"Bearer " + self.token.encode()
         if len(given) != 1 or not hmac.compare_digest(given[0], wanted):
-            return 401, "Authorization: must be Bearer and the token of this server's fleet."
+            return (
+                401,
+                "The header Authorization must be `Bearer TOKEN`, with the token in CRUSH_FLEET_TOKEN.",
+            )
         if self.connections >= CONNECTIONS_LIMIT:
-            return 503, "Too many parents are connected."
+            return (
+                503,
+                f"{CONNECTIONS_LIMIT} parents are connected, which is the limit. Try again later.",
+            )
         return None
 
 
@@ -56,12 +62,12 @@ class ChildSocket(AsyncWebsocketConsumer):
     def __init__(self, *, entrance: Entrance) -> None:
         super().__init__()
         self._entrance = entrance
-        self._line: _Line | None = None
+        self._sender: _SocketSender | None = None
         self._conversation: ParentConversation | None = None
 
     @override
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        # As the native stream: no channel of the layer for each socket.
+        # As for the native stream: no channel in the channel layer for each socket.
         self.scope, self.base_send = scope, send
         self._send: Send = send
         try:
@@ -92,18 +98,18 @@ class ChildSocket(AsyncWebsocketConsumer):
             await self._refuse(*(refusal or (404, "There is no such address.")))
             raise StopConsumer
         self._entrance.connections += 1
-        self._line = _Line(self._send)
+        self._sender = _SocketSender(self._send)
         self._conversation = ParentConversation(
-            self._line, executor, self._entrance.tally, drop=self._line.drop
+            self._sender, executor, self._entrance.counts, drop=self._sender.drop
         )
         await self.accept()
 
     async def _leave(self) -> None:
-        if self._conversation is None or self._line is None:
+        if self._conversation is None or self._sender is None:
             return
         try:
-            self._line.close()
-            self._conversation.hang_up()
+            self._sender.close()
+            self._conversation.on_disconnect()
             await self._conversation.finish()
         finally:
             self._conversation = None
@@ -113,17 +119,13 @@ class ChildSocket(AsyncWebsocketConsumer):
         if "websocket.http.response" not in (self.scope.get("extensions") or {}):
             await self.close(4000 + status)
             return
-        headers = [(b"content-type", b"application/json")]
-        if status == 401:
-            headers.append((b"www-authenticate", b"Bearer"))
-        start = {"type": "websocket.http.response.start", "status": status}
-        await self._send({**start, "headers": headers})
-        body = orjson.dumps({"message": sentence})
-        await self._send({"type": "websocket.http.response.body", "body": body})
+        headers = [(b"www-authenticate", b"Bearer")] if status == 401 else []
+        for message in websocket_error(status, sentence, headers):
+            await self._send(message)
 
 
-class _Line:
-    """Texts leave in order by a task of their own, which waits while the peer has no room."""
+class _SocketSender:
+    """Sends texts in order from a task of its own, which waits for a slow peer."""
 
     def __init__(self, send: Send) -> None:
         self._send = send

@@ -1,16 +1,14 @@
-"""The child's process from its standard input to its exit code.
+"""The child's process, from its standard input to its exit code.
 
-It is told everything by one document on standard input: nothing secret is in
-its arguments, and it reads no setting of a server's. What else than ``echo`` and
-``script`` can perform assignments is given by whoever starts it.
+It gets its configuration as one document on standard input: its arguments hold no
+secret, and it reads no server settings. The caller of ``run_child`` supplies the
+executors other than ``echo`` and ``script``.
 """
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import contextlib
-import json
 import logging
 import os
 import select
@@ -18,143 +16,31 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
+from typing import Any, Final
 
 from agents.fleet import records
-from agents.fleet.child.conversation import Tally
-from agents.fleet.child.executor import ExecutorFailed, RunExecutor
-from agents.fleet.child.listener import ParentListener
-from agents.fleet.child.run_context import RunContext
+from agents.fleet.child.conversation import ParentConversation, RunCounts
+from agents.fleet.child.executor import RunExecutor, Starting
+from agents.fleet.child.listener import NotAWebSocket, ParentListener, ParentPeer
 from agents.fleet.child.script import EchoExecutor, ScriptExecutor
-from agents.fleet.child.serving import (
-    ACCEPT_SECONDS,
-    IDLE_SECONDS,
-    Mode,
-    Serving,
-    ServingFailed,
-    StartLimits,
-)
-from agents.fleet.provisioning import MOST_BYTES, BadSpec, ProvisionSpec, read_spec
+from agents.fleet.provisioning.codec import read_spec
+from agents.fleet.provisioning.spec import MOST_BYTES, BadSpec, ProvisionSpec
 from agents.fleet.records import BadRecord
-from agents.fleet.wire import Terminal
 
 logger = logging.getLogger(__name__)
 
 
-class Registration:
-    def __init__(self, spec: ProvisionSpec, endpoint: str, *, renews: bool) -> None:
-        self._folder = Path(spec.fabric_dir)
-        self._record = records.new_record(
-            spec.identity.child_id, role=spec.identity.role, endpoint=endpoint
-        )
-        self._renews = renews
-        self._renewing: asyncio.Task[None] | None = None
-
-    async def publish(self) -> None:
-        """Raises ``OSError``, ``records.BadRecord``."""
-        await asyncio.to_thread(records.publish, self._folder, self._record)
-        if self._renews:
-            self._renewing = asyncio.create_task(self._renew(), name="lease")
-
-    async def end(self, *, withdraws: bool) -> None:
-        if self._renewing is not None:
-            self._renewing.cancel()
-            await asyncio.wait({self._renewing})
-        if withdraws:
-            try:
-                await asyncio.to_thread(records.withdraw, self._folder, self._record.agent_id)
-            except OSError as error:
-                logger.warning("the record could not be withdrawn: %s", error.strerror)
-
-    async def _renew(self) -> None:
-        while True:
-            await asyncio.sleep(records.RENEW_SECONDS)
-            try:
-                self._record = await asyncio.to_thread(records.renew, self._folder, self._record)
-            except (OSError, records.BadRecord):
-                logger.warning("the lease could not be renewed; the next round tries again")
-
-
-LOOK_SECONDS = 0.5  # where the kernel cannot tell
-GRACE_SECONDS = 12.0  # for an orderly end
+ACCEPT_SECONDS: Final = 120.0
+IDLE_SECONDS: Final = 300.0
+CONNECTIONS_LIMIT: Final = 1_000
+ENDING_SECONDS: Final = 6.0  # longer than the cancel and the abort of a run
+POLL_SECONDS = 0.5  # between checks, if the kernel cannot notify
+GRACE_SECONDS = 12.0  # for an orderly shutdown
 INIT = 1
-
-
-def watch_parent(parent: int, *, on_death: Callable[[], None]) -> None:
-    """Calls ``on_death`` in another thread, then ends this process if nobody else does.
-
-    ``parent`` is whoever was ``os.getppid()`` when this process began.
-    """
-    if parent <= INIT:
-        return  # nobody's child, or already left behind
-    threading.Thread(
-        target=_wait, args=(parent, on_death), name="parent-watch", daemon=True
-    ).start()
-
-
-def _wait(parent: int, on_death: Callable[[], None]) -> None:
-    _wait_for_death(parent)
-    with contextlib.suppress(RuntimeError):  # the loop has ended by itself
-        on_death()
-    time.sleep(GRACE_SECONDS)
-    os._exit(1)
-
-
-def _wait_for_death(parent: int) -> None:
-    opener = getattr(os, "pidfd_open", None)
-    try:
-        handle = opener(parent) if opener is not None else None
-    except OSError:
-        handle = None
-    if handle is None:
-        while os.getppid() == parent:
-            time.sleep(LOOK_SECONDS)
-        return
-    try:
-        # Its number may have been another's when the handle was made.
-        if os.getppid() == parent:
-            poll = select.poll()
-            poll.register(handle, select.POLLIN)
-            poll.poll()
-    finally:
-        os.close(handle)
-
-
-class Starting:
-    def __init__(self, executor: RunExecutor) -> None:
-        self._executor = executor
-        self._started: asyncio.Task[None] | None = None
-
-    def begin(self) -> None:
-        self._started = asyncio.create_task(self._start(), name="executor")
-
-    async def start(self) -> None:
-        if self._started is None:
-            self.begin()
-
-    async def run(self, desk: RunContext) -> Terminal:
-        if self._started is None:
-            raise ExecutorFailed("The child has not been started.")
-        # Shielded: it goes on when the run that waits for it is cancelled.
-        await desk.unless_cancelled(asyncio.shield(self._started))
-        return await self._executor.run(desk)
-
-    async def stop(self) -> None:
-        if self._started is not None:
-            # To its end: half a start cannot be undone.
-            await asyncio.wait({self._started})
-        await self._executor.stop()
-
-    async def _start(self) -> None:
-        try:
-            await self._executor.start()
-        except ExecutorFailed:
-            raise
-        except Exception as error:
-            logger.exception("the executor could not be started")
-            raise ExecutorFailed("The executor could not be started.") from error
-
 
 FAILED = 1
 UNSUPPORTED = 2
@@ -164,84 +50,49 @@ INTERRUPTED = 130
 Engine = Callable[[ProvisionSpec], RunExecutor]
 
 
-def run_child(arguments: Sequence[str], engines: Mapping[str, Engine]) -> int:
-    """Returns the exit code; does not return after SIGTERM."""
+@dataclass(frozen=True, slots=True)
+class ChildOptions:
+    is_forever: bool = False  # serves any number of parents at once, until it is stopped
+    is_detached: bool = False  # lives on when the process that started it ends
+    accept_seconds: float = ACCEPT_SECONDS
+
+
+def run_child(options: ChildOptions, engines: Mapping[str, Engine]) -> int:
+    """Runs the child and returns its exit code; does not return after SIGTERM."""
     parent = os.getppid()
-    options = parser().parse_args(arguments)
-    if options.print_capabilities:
-        print(json.dumps({"provision_version": 2, "capabilities": []}))  # noqa: T201  what was asked for
-        return 0
     logging.basicConfig(
         level=logging.WARNING, format="%(levelname)s %(name)s %(message)s", stream=sys.stderr
     )
     try:
         spec = read_spec(sys.stdin.buffer.read(MOST_BYTES + 1))
     except BadSpec as error:
-        return _say(f"standard input holds no provisioning document: {error}", BAD_INPUT)
-    tally = Tally()
-    executor = _executor(spec, engines, tally)
+        return _fail(
+            f"the provisioning document on standard input is not valid: {error}", BAD_INPUT
+        )
+    counts = RunCounts()
+    executor = _executor(spec, engines, counts)
     if executor is None:
-        return _say("the document names an executor that this server does not support", UNSUPPORTED)
-    child = _Child(spec, executor, tally, options)
+        return _fail(
+            "the executor in the document is not supported; use echo, script or crush", UNSUPPORTED
+        )
+    child = _Child(spec, executor, counts, options)
     code = asyncio.run(child.live(parent))
     if child.was_terminated:
-        # As if it had not been caught: whoever waits for this process sees the signal.
+        # Restores the signal's default, so that the waiting process sees the signal.
         sys.stderr.flush()
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         os.kill(os.getpid(), signal.SIGTERM)
     return code
 
 
-def parser() -> argparse.ArgumentParser:
-    made = argparse.ArgumentParser(
-        prog="manage.py runchild",
-        description="Serves assignments of parents over a WebSocket on 127.0.0.1. Reads one"
-        " provisioning document on standard input.",
-    )
-    add_arguments(made)
-    return made
-
-
-def add_arguments(made: argparse.ArgumentParser) -> None:
-    made.add_argument(
-        "--forever",
-        action="store_true",
-        help="serve any number of parents at once, until stopped",
-    )
-    made.add_argument(
-        "--detached",
-        action="store_true",
-        help="live on when the process that started this one ends",
-    )
-    made.add_argument(
-        "--accept-timeout",
-        type=_seconds,
-        default=ACCEPT_SECONDS,
-        metavar="SECONDS",
-        help="how long a child for one connection waits for it (default: %(default)g)",
-    )
-    made.add_argument(
-        "--print-capabilities",
-        action="store_true",
-        help="print what this program can be trusted with, as JSON, and exit",
-    )
-
-
-def _seconds(text: str) -> float:
-    seconds = float(text)
-    if not 0 < seconds <= 86_400:
-        raise argparse.ArgumentTypeError("must lie between 0 and 86400")
-    return seconds
-
-
 def _executor(
-    spec: ProvisionSpec, engines: Mapping[str, Engine], tally: Tally
+    spec: ProvisionSpec, engines: Mapping[str, Engine], counts: RunCounts
 ) -> RunExecutor | None:
     match spec.executor.kind:
         case "echo":
             return EchoExecutor()
         case "script":
-            return ScriptExecutor(tally)
+            return ScriptExecutor(counts)
         case kind if kind in engines:
             return engines[kind](spec)
         case _:
@@ -253,15 +104,15 @@ class _Child:
         self,
         spec: ProvisionSpec,
         executor: RunExecutor,
-        tally: Tally,
-        options: argparse.Namespace,
+        counts: RunCounts,
+        options: ChildOptions,
     ) -> None:
         self._spec = spec
         self._executor = Starting(executor)
-        self._tally = tally
+        self._counts = counts
         self._options = options
         self._mode = (
-            Mode.FOREVER if options.forever else Mode.REUSABLE if spec.reusable else Mode.ONCE
+            Mode.FOREVER if options.is_forever else Mode.REUSABLE if spec.reusable else Mode.ONCE
         )
         self._stopping = asyncio.Event()
         self._was_interrupted = False
@@ -271,33 +122,33 @@ class _Child:
         loop = asyncio.get_running_loop()
         loop.add_signal_handler(signal.SIGTERM, self._terminate)
         loop.add_signal_handler(signal.SIGINT, self._interrupt)
-        if not self._options.detached:
+        if not self._options.is_detached:
             stop = self._stopping.set
             watch_parent(parent, on_death=lambda: _ignore(loop.call_soon_threadsafe(stop)))
-        door = ParentListener()
-        endpoint = await door.open()
-        presence = Registration(self._spec, endpoint, renews=self._mode is not Mode.ONCE)
+        listener = ParentListener()
+        endpoint = await listener.open()
+        registration = Registration(self._spec, endpoint, renews=self._mode is not Mode.ONCE)
         try:
-            await presence.publish()
+            await registration.publish()
         except (OSError, BadRecord) as error:
-            door.close()
-            return _say(f"the record cannot be written: {error}", FAILED)
-        # Served at once: starting takes longer than a parent takes to dial.
+            listener.close()
+            return _fail(f"the record of this sub-agent cannot be written: {error}", FAILED)
+        # Listens at once: the executor starts more slowly than a parent connects.
         self._executor.begin()
         try:
-            serving = Serving(door, self._executor, self._tally)
-            await serving.serve(self._mode, self._patience(), stopping=self._stopping)
+            serving = Serving(listener, self._executor, self._counts)
+            await serving.serve(self._mode, self._limits(), stopping=self._stopping)
         except ServingFailed as error:
-            return _say(str(error), FAILED)
+            return _fail(str(error), FAILED)
         finally:
             await self._executor.stop()
-            await presence.end(withdraws=not self.was_terminated)
+            await registration.end(withdraws=not self.was_terminated)
         return INTERRUPTED if self._was_interrupted else 0
 
-    def _patience(self) -> StartLimits:
+    def _limits(self) -> StartLimits:
         idle = self._spec.limits.idle_timeout_secs
         return StartLimits(
-            accept_seconds=self._options.accept_timeout,
+            accept_seconds=self._options.accept_seconds,
             idle_seconds=IDLE_SECONDS if idle is None else float(idle),
         )
 
@@ -314,6 +165,195 @@ def _ignore(_: object) -> None:
     return
 
 
-def _say(sentence: str, code: int) -> int:
-    print(f"runchild: {sentence}", file=sys.stderr)  # noqa: T201  for whoever started it
+def _fail(sentence: str, code: int) -> int:
+    print(f"runchild: {sentence}", file=sys.stderr)  # noqa: T201  for the parent process
     return code
+
+
+class Mode(StrEnum):
+    ONCE = "once"  # ends with its first connection
+    REUSABLE = "reusable"  # ends after some idle time
+    FOREVER = "forever"  # ends when it is stopped
+
+
+class ServingFailed(Exception):
+    """No parent was served, for the reason in the sentence."""
+
+
+@dataclass(frozen=True, slots=True)
+class StartLimits:
+    accept_seconds: float = ACCEPT_SECONDS  # ``once``: for its parent, with the handshake
+    idle_seconds: float = IDLE_SECONDS  # ``reusable``: to wait for the next parent
+
+
+class Serving:
+    """Serves the parents of an open listener: one only, one at a time, or all.
+
+    No mode closes an open connection because of a timeout.
+    """
+
+    def __init__(self, listener: ParentListener, executor: RunExecutor, counts: RunCounts) -> None:
+        self._listener = listener
+        self._executor = executor
+        self._counts = counts
+        self._conversations: dict[ParentConversation, ParentPeer] = {}
+
+    async def serve(self, mode: Mode, limits: StartLimits, *, stopping: asyncio.Event) -> None:
+        """Serves until the mode ends it or ``stopping`` is set. Raises ``ServingFailed``."""
+        match mode:
+            case Mode.ONCE:
+                work = self._once(limits.accept_seconds)
+            case Mode.REUSABLE:
+                work = self._reusable(limits.idle_seconds)
+            case Mode.FOREVER:
+                work = self._forever()
+        await self._until(work, stopping)
+
+    async def _until(self, work: Coroutine[Any, Any, None], stopping: asyncio.Event) -> None:
+        serving = asyncio.ensure_future(work)
+        stopped = asyncio.ensure_future(stopping.wait())
+        try:
+            await asyncio.wait({serving, stopped}, return_when=asyncio.FIRST_COMPLETED)
+            if serving.done():
+                serving.result()
+        finally:
+            stopped.cancel()
+            serving.cancel()
+            self._listener.close()
+            await self._end_all()
+            await asyncio.wait({serving})
+
+    async def _once(self, accept_seconds: float) -> None:
+        try:
+            async with asyncio.timeout(accept_seconds):
+                peer = await self._listener.next_peer(refusals_count=True)
+        except TimeoutError:
+            raise ServingFailed(f"No parent connected within {accept_seconds:g} s.") from None
+        except NotAWebSocket:
+            raise ServingFailed("The first connection was not a WebSocket.") from None
+        await self._converse(peer)
+
+    async def _reusable(self, idle_seconds: float) -> None:
+        while True:
+            try:
+                async with asyncio.timeout(idle_seconds):
+                    peer = await self._listener.next_peer()
+            except TimeoutError:
+                return
+            await self._converse(peer)
+
+    async def _forever(self) -> None:
+        seats = asyncio.Semaphore(CONNECTIONS_LIMIT)
+        tasks: set[asyncio.Task[None]] = set()
+        try:
+            while True:
+                await seats.acquire()
+                peer = await self._listener.next_peer()
+                task = asyncio.create_task(self._converse(peer), name="conversation")
+                tasks.add(task)
+                task.add_done_callback(tasks.discard)
+                task.add_done_callback(lambda _: seats.release())
+        finally:
+            for task in tasks:
+                task.cancel()
+
+    async def _converse(self, peer: ParentPeer) -> None:
+        conversation = ParentConversation(peer, self._executor, self._counts, drop=peer.drop)
+        self._conversations[conversation] = peer
+        try:
+            peer.admit(on_text=conversation.take, on_gone=conversation.on_disconnect)
+            await asyncio.shield(peer.gone)
+            await conversation.finish()
+        finally:
+            del self._conversations[conversation]
+
+    async def _end_all(self) -> None:
+        left = dict(self._conversations)
+        for conversation in left:
+            conversation.on_disconnect()
+        if left:
+            endings = [asyncio.create_task(conversation.finish()) for conversation in left]
+            await asyncio.wait(endings, timeout=ENDING_SECONDS)
+            for ending in endings:
+                ending.cancel()
+        for peer in left.values():
+            peer.drop()
+
+
+class Registration:
+    """Writes the record of this child, renews it, and removes it."""
+
+    def __init__(self, spec: ProvisionSpec, endpoint: str, *, renews: bool) -> None:
+        self._folder = Path(spec.fabric_dir)
+        self._record = records.new_record(
+            spec.identity.child_id, role=spec.identity.role, endpoint=endpoint
+        )
+        self._renews = renews
+        self._renewing: asyncio.Task[None] | None = None
+
+    async def publish(self) -> None:
+        """Writes the record and starts its renewal. Raises ``OSError``, ``records.BadRecord``."""
+        await asyncio.to_thread(records.publish, self._folder, self._record)
+        if self._renews:
+            self._renewing = asyncio.create_task(self._renew(), name="lease")
+
+    async def end(self, *, withdraws: bool) -> None:
+        if self._renewing is not None:
+            self._renewing.cancel()
+            await asyncio.wait({self._renewing})
+        if withdraws:
+            try:
+                await asyncio.to_thread(records.withdraw, self._folder, self._record.agent_id)
+            except OSError as error:
+                logger.warning("the record could not be removed: %s", error.strerror)
+
+    async def _renew(self) -> None:
+        while True:
+            await asyncio.sleep(records.RENEW_SECONDS)
+            try:
+                self._record = await asyncio.to_thread(records.renew, self._folder, self._record)
+            except (OSError, records.BadRecord):
+                logger.warning(
+                    "the record could not be renewed; the next attempt is in %g s",
+                    records.RENEW_SECONDS,
+                )
+
+
+def watch_parent(parent: int, *, on_death: Callable[[], None]) -> None:
+    """Calls ``on_death`` in another thread, then ends this process if it is still running.
+
+    ``parent`` is the value of ``os.getppid()`` when this process began.
+    """
+    if parent <= INIT:
+        return  # no parent, or it has already ended
+    threading.Thread(
+        target=_wait, args=(parent, on_death), name="parent-watch", daemon=True
+    ).start()
+
+
+def _wait(parent: int, on_death: Callable[[], None]) -> None:
+    _wait_for_death(parent)
+    with contextlib.suppress(RuntimeError):  # the loop is already closed
+        on_death()
+    time.sleep(GRACE_SECONDS)
+    os._exit(1)
+
+
+def _wait_for_death(parent: int) -> None:
+    opener = getattr(os, "pidfd_open", None)
+    try:
+        handle = opener(parent) if opener is not None else None
+    except OSError:
+        handle = None
+    if handle is None:
+        while os.getppid() == parent:
+            time.sleep(POLL_SECONDS)
+        return
+    try:
+        # Another process may already have had the number when the handle was opened.
+        if os.getppid() == parent:
+            poll = select.poll()
+            poll.register(handle, select.POLLIN)
+            poll.poll()
+    finally:
+        os.close(handle)

@@ -1,8 +1,7 @@
-"""One run as its executor sees it: its assignment, its way to the parent, and back.
+"""One run as its executor sees it: the assignment, and messages to and from the parent.
 
-Nothing that is sent is kept here: when the parent does not read, ``emit`` waits,
-so that the executor is held back and not the memory filled. A cancel reaches the
-executor all the same.
+Sent frames are not queued here: if the parent does not read, ``emit`` waits, so that
+the executor slows down and memory stays bounded. A cancel still reaches the executor.
 """
 
 from __future__ import annotations
@@ -13,14 +12,16 @@ from collections import deque
 from collections.abc import Awaitable
 from typing import Any, Protocol, TypeVar
 
-from agents.fleet.wire import ApprovalRequest, RunFrame, write_event, write_frame
+from agents.fleet.wire.codec import write_event, write_frame
+from agents.fleet.wire.frames import ApprovalRequest, RunFrame
+from workspaces.tasks import unless_set
 
 T = TypeVar("T")
 
-FRAME_LIMIT = 16 * 1024 * 1024  # the other end drops the connection at more
-MESSAGES_LIMIT = 64 * 1024 * 1024  # characters that wait for an executor
-MESSAGE_COST = 64  # of an empty one
-BREATH = 16  # events between two looks at what the parent says
+FRAME_LIMIT = 16 * 1024 * 1024  # the other end drops the connection beyond it
+MESSAGES_LIMIT = 64 * 1024 * 1024  # queued characters for an executor
+MESSAGE_COST = 64  # of an empty message
+EVENTS_PER_PAUSE = 16  # events between two reads of the parent's frames
 
 
 class RunCancelled(Exception):
@@ -28,31 +29,31 @@ class RunCancelled(Exception):
 
 
 class FrameOverLimit(ValueError):
-    """What is to be sent does not fit into one frame."""
+    """The payload does not fit into one frame."""
 
 
 class InboxFull(Exception):
-    """More messages wait than any executor would read."""
+    """More messages are queued than any executor would read."""
 
 
-class ParentLine(Protocol):
-    """A connection to the parent, as far as sending goes."""
+class FrameSender(Protocol):
+    """The sending side of a connection to the parent."""
 
     @property
     def has_room(self) -> bool: ...
 
     def write(self, payload: bytes) -> None:
-        """Sends one text message, behind what was sent before. Never blocks or raises."""
+        """Queues one text message in order. Never blocks or raises."""
 
     async def wait_for_room(self) -> None:
-        """Returns when there is room again, or nobody to send to."""
+        """Waits until there is room, or the connection is closed."""
 
 
 class RunContext:
-    def __init__(self, run: RunFrame, line: ParentLine) -> None:
+    def __init__(self, run: RunFrame, sender: FrameSender) -> None:
         self.run = run
-        self._line = line
-        self._tripped: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._sender = sender
+        self._cancelled = asyncio.Event()
         self._messages: deque[str] = deque()
         self._waiting_size = 0
         self._message_came = asyncio.Event()
@@ -63,17 +64,17 @@ class RunContext:
 
     @property
     def is_cancelled(self) -> bool:
-        return self._tripped.done()
+        return self._cancelled.is_set()
 
     async def emit(self, event: Any) -> None:
-        """Sends one event. Raises ``RunCancelled``, ``FrameTooLarge``."""
+        """Sends one event. Raises ``RunCancelled``, ``FrameOverLimit``."""
         await self._send(write_event(event))
         self._emitted += 1
-        if self._emitted % BREATH == 0:
+        if self._emitted % EVENTS_PER_PAUSE == 0:
             await asyncio.sleep(0)
 
     async def approve(self, body: Any) -> bool:
-        """The parent's answer, however long it takes. Raises ``RunCancelled``."""
+        """Requests approval and waits for the answer without a limit. Raises ``RunCancelled``."""
         request_id = f"sa-{uuid.uuid4()}"
         answer: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         self._approvals[request_id] = answer
@@ -84,7 +85,7 @@ class RunContext:
             del self._approvals[request_id]
 
     async def next_message(self) -> str:
-        """What the parent says meanwhile, in order. Raises ``RunCancelled``."""
+        """Waits for the parent's next message to the run. Raises ``RunCancelled``."""
         while not self._messages:
             self._message_came.clear()
             await self.unless_cancelled(self._message_came.wait())
@@ -93,7 +94,7 @@ class RunContext:
         return text
 
     def take_messages(self) -> list[str]:
-        """Those that are there already."""
+        """Returns the queued messages without waiting."""
         taken = list(self._messages)
         self._messages.clear()
         self._waiting_size = 0
@@ -104,24 +105,22 @@ class RunContext:
         return bool(self._messages)
 
     async def sleep(self, seconds: float) -> None:
-        """Raises ``RunCancelled``."""
+        """Sleeps. Raises ``RunCancelled``."""
         await self.unless_cancelled(asyncio.sleep(seconds))
 
     async def _send(self, payload: bytes) -> None:
         sendable(payload)
-        if not self._line.has_room:
-            await self.unless_cancelled(self._line.wait_for_room())
-        if self._tripped.done():
+        if not self._sender.has_room:
+            await self.unless_cancelled(self._sender.wait_for_room())
+        if self._cancelled.is_set():
             raise RunCancelled
-        self._line.write(payload)
+        self._sender.write(payload)
 
     async def unless_cancelled(self, work: Awaitable[T]) -> T:
-        """Its value; the work is cancelled with the run. Raises ``RunCancelled``."""
+        """Returns the work's value; cancels it with the run. Raises ``RunCancelled``."""
         task = asyncio.ensure_future(work)
         try:
-            if not self._tripped.done():
-                await first_of(task, self._tripped)
-            if task.done():
+            if await unless_set(task, self._cancelled):
                 return task.result()
             raise RunCancelled
         finally:
@@ -131,17 +130,16 @@ class RunContext:
     # -- for the conversation
 
     @property
-    def tripped(self) -> asyncio.Future[None]:
-        """Done when the run is to end. Not to be cancelled by whoever waits for it."""
-        return self._tripped
+    def cancelled(self) -> asyncio.Event:
+        """Set when the run must end."""
+        return self._cancelled
 
-    def trip(self) -> None:
-        """Nothing more is sent from here. Callable often."""
-        if not self._tripped.done():
-            self._tripped.set_result(None)
+    def cancel(self) -> None:
+        """Marks the run as cancelled and stops its sending. May be called repeatedly."""
+        self._cancelled.set()
 
     def put_message(self, text: str) -> None:
-        """Raises ``InboxFull``."""
+        """Queues a message for the executor. Raises ``InboxFull``."""
         size = len(text) + MESSAGE_COST
         if self._waiting_size + size > MESSAGES_LIMIT:
             raise InboxFull
@@ -150,19 +148,14 @@ class RunContext:
         self._message_came.set()
 
     def answer(self, request_id: str, *, approved: bool) -> None:
-        """The first one counts; an unknown id is ignored."""
+        """Answers a request. Only the first answer counts; ignores an unknown id."""
         waiting = self._approvals.get(request_id)
         if waiting is not None and not waiting.done():
             waiting.set_result(approved)
 
 
-async def first_of(*futures: asyncio.Future[Any], seconds: float | None = None) -> None:
-    """Returns when one of them is done. Neither cancels nor reads them."""
-    await asyncio.wait(futures, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
-
-
 def sendable(payload: bytes) -> bytes:
-    """Raises ``FrameTooLarge``."""
+    """Returns the payload. Raises ``FrameOverLimit``."""
     if len(payload) > FRAME_LIMIT:
-        raise FrameOverLimit("What is to be sent is larger than one frame may be.")
+        raise FrameOverLimit("The message is larger than one frame may be (16 MiB).")
     return payload

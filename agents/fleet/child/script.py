@@ -1,6 +1,6 @@
-"""The executor whose behaviour the assignment dictates, word by word: for tests of parents.
+"""An executor for tests of parents: the words of the assignment control its behaviour.
 
-The words are those of the wire's description; whatever is none of them is echoed.
+The description of the wire defines the words; any other word is echoed.
 """
 
 from __future__ import annotations
@@ -8,10 +8,10 @@ from __future__ import annotations
 import re
 from collections.abc import Awaitable, Callable
 
-from agents.fleet.child.conversation import Tally
+from agents.fleet.child.conversation import RunCounts
 from agents.fleet.child.executor import ExecutorFailed
 from agents.fleet.child.run_context import RunContext
-from agents.fleet.wire import Status, Terminal
+from agents.fleet.wire.frames import Status, Terminal
 
 _SLEEP = re.compile(r"__sleep_ms:([0-9]{1,9})", re.ASCII)
 
@@ -23,15 +23,15 @@ class EchoExecutor:
     async def stop(self) -> None:
         return
 
-    async def run(self, desk: RunContext) -> Terminal:
-        words = desk.run.assignment.split()
+    async def run(self, context: RunContext) -> Terminal:
+        words = context.run.assignment.split()
         sleep = next((match for word in words if (match := _SLEEP.fullmatch(word))), None)
         if sleep is not None:
-            words.remove(sleep[0])  # only the first one; the others are words
-            await desk.sleep(int(sleep[1]) / 1000)
+            words.remove(sleep[0])  # only the first one; the others are ordinary words
+            await context.sleep(int(sleep[1]) / 1000)
         for word in words:
-            await desk.emit({"type": "token", "content": f"{word} "})
-        await desk.emit({"type": "complete"})
+            await context.emit({"type": "token", "content": f"{word} "})
+        await context.emit({"type": "complete"})
         return Terminal(Status.COMPLETED, result=f"echo: {' '.join(words)}")
 
 
@@ -40,15 +40,15 @@ _NUMBER = re.compile(r"[0-9]{1,9}", re.ASCII)
 
 
 class _Ended(Exception):
-    """The script has come to a terminal of its own."""
+    """The script ends with a terminal of its own."""
 
     def __init__(self, terminal: Terminal) -> None:
         self.terminal = terminal
 
 
 class ScriptExecutor:
-    def __init__(self, tally: Tally) -> None:
-        self._tally = tally
+    def __init__(self, counts: RunCounts) -> None:
+        self._counts = counts
 
     async def start(self) -> None:
         return
@@ -56,43 +56,43 @@ class ScriptExecutor:
     async def stop(self) -> None:
         return
 
-    async def run(self, desk: RunContext) -> Terminal:
-        said: list[str] = []
+    async def run(self, context: RunContext) -> Terminal:
+        results: list[str] = []
         try:
-            for word in desk.run.assignment.split():
-                await self._perform(word, desk, said)
+            for word in context.run.assignment.split():
+                await self._perform(word, context, results)
         except _Ended as ended:
             return ended.terminal
-        await desk.emit({"type": "complete"})
-        return Terminal(Status.COMPLETED, result=f"echo: {' '.join(said)}")
+        await context.emit({"type": "complete"})
+        return Terminal(Status.COMPLETED, result=f"echo: {' '.join(results)}")
 
-    async def _perform(self, word: str, desk: RunContext, said: list[str]) -> None:
+    async def _perform(self, word: str, context: RunContext, results: list[str]) -> None:
         match = _WORD.fullmatch(word)
         step = _STEPS.get(match[1]) if match is not None else None
-        if match is None or step is None or not await step(self, match[2], desk, said):
-            await desk.emit({"type": "token", "content": f"{word} "})
-            said.append(word)
+        if match is None or step is None or not await step(self, match[2], context, results):
+            await context.emit({"type": "token", "content": f"{word} "})
+            results.append(word)
 
-    # Each step says whether its argument was one; else the word is as any other.
+    # Each step returns whether its argument was valid; otherwise the word is echoed.
 
-    async def _sleep(self, argument: str | None, desk: RunContext, _said: list[str]) -> bool:
+    async def _sleep(self, argument: str | None, context: RunContext, _results: list[str]) -> bool:
         (milliseconds,) = _numbers(argument, 1) or (None,)
         if milliseconds is not None:
-            await desk.sleep(milliseconds / 1000)
+            await context.sleep(milliseconds / 1000)
         return milliseconds is not None
 
-    async def _stream(self, argument: str | None, desk: RunContext, _said: list[str]) -> bool:
+    async def _stream(self, argument: str | None, context: RunContext, _results: list[str]) -> bool:
         numbers = _numbers(argument, 2)
         if numbers is None:
             return False
         count, apart = numbers
         for number in range(count):
             if apart and number:
-                await desk.sleep(apart / 1000)
-            await desk.emit({"type": "token", "content": f"tick{number} "})
+                await context.sleep(apart / 1000)
+            await context.emit({"type": "token", "content": f"tick{number} "})
         return True
 
-    async def _approve(self, argument: str | None, desk: RunContext, said: list[str]) -> bool:
+    async def _approve(self, argument: str | None, context: RunContext, results: list[str]) -> bool:
         if not argument:
             return False
         body = {
@@ -101,48 +101,54 @@ class ScriptExecutor:
             "resource": argument,
             "question": f"May {argument} run?",
         }
-        approved = await desk.approve(body)
-        said.append(f"approved={'true' if approved else 'false'}")
+        approved = await context.approve(body)
+        results.append(f"approved={'true' if approved else 'false'}")
         return True
 
-    async def _await_steer(self, argument: str | None, desk: RunContext, said: list[str]) -> bool:
+    async def _await_steer(
+        self, argument: str | None, context: RunContext, results: list[str]
+    ) -> bool:
         (count,) = (1,) if argument is None else _numbers(argument, 1) or (None,)
         if count is None:
             return False
         for _ in range(count):
-            said.append(f"steer=[{await desk.next_message()}]")  # noqa: PERF401  one by one
+            results.append(f"steer=[{await context.next_message()}]")  # noqa: PERF401  one by one
         return True
 
-    async def _drain_steer(self, argument: str | None, desk: RunContext, said: list[str]) -> bool:
+    async def _drain_steer(
+        self, argument: str | None, context: RunContext, results: list[str]
+    ) -> bool:
         if argument is None:
-            said.append(f"drained={len(desk.take_messages())}")
+            results.append(f"drained={len(context.take_messages())}")
         return argument is None
 
-    async def _fail(self, argument: str | None, _desk: RunContext, _said: list[str]) -> bool:
+    async def _fail(self, argument: str | None, _context: RunContext, _results: list[str]) -> bool:
         if argument is None:
             return False
         raise ExecutorFailed(argument)
 
-    async def _suspend(self, argument: str | None, desk: RunContext, _said: list[str]) -> bool:
+    async def _suspend(
+        self, argument: str | None, context: RunContext, _results: list[str]
+    ) -> bool:
         if argument is not None:
             return False
-        asked = {"role": "user", "content": desk.run.assignment}
+        assignment = {"role": "user", "content": context.run.assignment}
         waits = {"role": "assistant", "content": "waiting on children"}
-        raise _Ended(Terminal(Status.SUSPENDED, transcript=(asked, waits)))
+        raise _Ended(Terminal(Status.SUSPENDED, transcript=(assignment, waits)))
 
-    async def _stats(self, argument: str | None, _desk: RunContext, said: list[str]) -> bool:
+    async def _stats(self, argument: str | None, _context: RunContext, results: list[str]) -> bool:
         if argument is None:
-            tally = self._tally
-            said.append(
-                f"stats: started={tally.started} finished={tally.finished}"
-                f" cancelled={tally.cancelled} active={tally.active}"
+            counts = self._counts
+            results.append(
+                f"stats: started={counts.started} finished={counts.finished}"
+                f" cancelled={counts.cancelled} active={counts.active}"
             )
         return argument is None
 
-    async def _spec(self, argument: str | None, desk: RunContext, said: list[str]) -> bool:
+    async def _spec(self, argument: str | None, context: RunContext, results: list[str]) -> bool:
         if argument is None:
-            run = desk.run
-            said.append(
+            run = context.run
+            results.append(
                 f"spec: messages={len(run.messages)} effort={run.reasoning_effort or 'none'}"
                 f" chars={len(run.assignment)}"
             )

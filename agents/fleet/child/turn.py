@@ -1,8 +1,8 @@
-"""The executor that works: each assignment is a prompt in a session of its own.
+"""The executor with a model: each assignment is a prompt in a session of its own.
 
-What the turn says and does becomes events, its questions for permission go to
-the parent, whose messages steer it. Where the database and the workers are is
-known to the ``Place`` it is given.
+Text and tool calls of the turn become events, permission requests go to the parent, and
+the parent's messages steer the turn. The ``TurnHost`` provides the database and the
+workers.
 """
 
 from __future__ import annotations
@@ -16,11 +16,12 @@ from agents.fleet.child.executor import ExecutorFailed
 from agents.fleet.child.run_context import RunCancelled, RunContext
 from agents.fleet.child.turn_events import Translation
 from agents.fleet.child.turn_host import TurnHost
-from agents.fleet.wire import Status, Terminal
+from agents.fleet.wire.frames import Status, Terminal
 from agents.runs import nudges
 from agents.runs.accept import Prompt, accept_prompt
-from agents.runs.answer import Answer, answer
+from agents.runs.answer import answer
 from agents.runs.cancel import cancel
+from agents.states import Answer, RunOutcome
 from workspaces.actions.messages import create_message
 from workspaces.actions.sessions import create_session
 from workspaces.log.errors import Refusal
@@ -31,12 +32,12 @@ from workspaces.log.writer import writer
 
 
 class Approvals:
-    def __init__(self, desk: RunContext, workspace_id: str, *, are_asked: bool) -> None:
-        """``are_asked``: the parent answers; else they are denied."""
+    def __init__(self, context: RunContext, workspace_id: str, *, are_relayed: bool) -> None:
+        """``are_relayed``: the parent answers permission requests; otherwise they are denied."""
         self.tasks: set[asyncio.Task[None]] = set()
-        self._desk = desk
+        self._context = context
         self._workspace_id = workspace_id
-        self._are_asked = are_asked
+        self._are_relayed = are_relayed
 
     def begin(self, request: Mapping[str, Any]) -> None:
         task = asyncio.create_task(self._relay(request), name="approval")
@@ -52,7 +53,7 @@ class Approvals:
             "question": request["description"] or f"May {tool} {action} {path}?",
         }
         with suppress(RunCancelled):
-            approved = self._are_asked and await self._desk.approve(body)
+            approved = self._are_relayed and await self._context.approve(body)
             await answer(
                 self._workspace_id,
                 request_id=request["id"],
@@ -65,9 +66,9 @@ _ROLES = {"user": Role.USER, "assistant": Role.ASSISTANT}
 
 
 def earlier_messages(messages: Iterable[Any]) -> list[tuple[Role, str]]:
-    """Without the last user's, which is the assignment itself.
+    """Returns the messages without the last user message, which is the assignment itself.
 
-    Messages are opaque on the wire: what is no text of a user or an assistant is left out.
+    Messages are opaque on the wire: only texts of a user or an assistant are kept.
     """
     known = [turn for message in messages if (turn := _turn(message)) is not None]
     if known and known[-1][0] is Role.USER:
@@ -85,7 +86,7 @@ def _turn(message: Any) -> tuple[Role, str] | None:
 
 
 def _text(content: Any) -> str:
-    """A text, or the texts of a list of parts."""
+    """Returns a text, or joins the texts of a list of parts."""
     if isinstance(content, str):
         return content
     if not isinstance(content, list):
@@ -95,12 +96,12 @@ def _text(content: Any) -> str:
 
 
 TITLE_CHARS = 80
-SETTLE_SECONDS = 2.5  # for a cancelled turn: less than the patience with a cancelled run
+SETTLE_SECONDS = 2.5  # for a cancelled turn to end: less than ``CANCEL_SECONDS`` of its run
 
 
 class TurnExecutor:
-    def __init__(self, place: TurnHost) -> None:
-        self._place = place
+    def __init__(self, host: TurnHost) -> None:
+        self._host = host
 
     async def start(self) -> None:
         return
@@ -108,33 +109,33 @@ class TurnExecutor:
     async def stop(self) -> None:
         return
 
-    async def run(self, desk: RunContext) -> Terminal:
+    async def run(self, context: RunContext) -> Terminal:
         session_id = new_id()
         try:
-            async with self._place.working(session_id, desk.run) as workspace_id:
-                return await _Turn(self._place, desk, workspace_id, session_id).perform()
+            async with self._host.working(session_id, context.run) as workspace_id:
+                return await _Turn(self._host, context, workspace_id, session_id).perform()
         except Refusal as refusal:
             raise ExecutorFailed(refusal.sentence) from refusal
 
 
 class _Turn:
-    """One assignment."""
+    """The turn of one assignment."""
 
     def __init__(
-        self, place: TurnHost, desk: RunContext, workspace_id: str, session_id: str
+        self, host: TurnHost, context: RunContext, workspace_id: str, session_id: str
     ) -> None:
-        self._place = place
+        self._host = host
         self._workspace_id = workspace_id
-        self._desk = desk
+        self._context = context
         self._session_id = session_id
-        self._rules = place.rules
+        self._rules = host.rules
         self._translation = Translation(session_id)
         self._open_keys: set[int] = set()  # accepted runs of the session
         self._ended: dict[int, Mapping[str, Any]] = {}
         self._last_end: Mapping[str, Any] = {}
         self._accepting = 0
         self._over = asyncio.Event()
-        self._approvals = Approvals(desk, workspace_id, are_asked=place.rules.asks)
+        self._approvals = Approvals(context, workspace_id, are_relayed=host.rules.relays_approvals)
         self._limit_reached = ""
 
     async def perform(self) -> Terminal:
@@ -143,7 +144,7 @@ class _Turn:
         try:
             following = asyncio.create_task(self._follow(), name="follow")
             tasks.append(following)
-            await self._accept(self._desk.run.assignment, run_id=new_id())
+            await self._accept(self._context.run.assignment, run_id=new_id())
             tasks.append(asyncio.create_task(self._steer(), name="steer"))
             await self._until_over(following)
             if self._limit_reached:
@@ -164,7 +165,7 @@ class _Turn:
     async def _until_over(self, following: asyncio.Task[None]) -> None:
         over = asyncio.ensure_future(self._over.wait())
         try:
-            await self._desk.unless_cancelled(
+            await self._context.unless_cancelled(
                 asyncio.wait(
                     {over, following},
                     timeout=self._rules.timeout_seconds,
@@ -182,7 +183,7 @@ class _Turn:
             over.cancel()
 
     async def _create_session(self) -> None:
-        place, run = self._place, self._desk.run
+        host, run = self._host, self._context.run
         title = " ".join(run.assignment.split())[:TITLE_CHARS] or "assignment"
         earlier = earlier_messages(run.messages)
         workspace_id = self._workspace_id
@@ -193,7 +194,7 @@ class _Turn:
                 workspace_id,
                 title=title,
                 session_id=self._session_id,
-                parent_session_id=place.parent_session_id,
+                parent_session_id=host.parent_session_id,
             )
             for role, text in earlier:
                 create_message(tx, workspace_id, self._session_id, role=role, parts=(Text(text),))
@@ -203,7 +204,7 @@ class _Turn:
     # -- prompts
 
     async def _accept(self, text: str, *, run_id: str | None) -> None:
-        """Without a ``run_id`` it is folded into the turn that works already."""
+        """Accepts a prompt. Without a ``run_id`` it is folded into the active turn."""
         workspace_id = self._workspace_id
         prompt = Prompt(self._session_id, text, run_id)
         self._accepting += 1
@@ -220,31 +221,31 @@ class _Turn:
     async def _steer(self) -> None:
         with suppress(RunCancelled):
             while True:
-                text = await self._desk.next_message()
+                text = await self._context.next_message()
                 if text.strip():
                     await self._accept(text, run_id=None)
                 self._look_whether_over()
 
-    # -- what happens
+    # -- events
 
     async def _follow(self) -> None:
-        """Reads the workspace's feed to its end; a reader that was too slow comes back."""
+        """Follows the workspace's stream; reconnects if this reader was too slow."""
         after: int | None = None
         while True:
-            async with aclosing(cast("Any", self._place.feed(self._workspace_id, after))) as chunks:
+            async with aclosing(cast("Any", self._host.feed(self._workspace_id, after))) as chunks:
                 async for chunk in chunks:
                     for item in self._translation.items_of(chunk):
-                        await self._hear(item)
+                        await self._handle(item)
             after = self._translation.cursor
 
-    async def _hear(self, item: Any) -> None:
+    async def _handle(self, item: Any) -> None:
         for event in self._translation.take(item):
             if self._limit_reached:
-                break  # of a reply beyond the limit nothing is told
+                break  # a reply beyond the limit sends no events
             try:
-                await self._desk.emit(event)
+                await self._context.emit(event)
             except RunCancelled:
-                break  # what follows is only its end
+                break  # after a cancel, only the end of the turn follows
         if not isinstance(item, dict):
             return
         match item["type"]:
@@ -271,13 +272,16 @@ class _Turn:
         self._look_whether_over()
 
     def _look_whether_over(self) -> None:
-        if not (self._open_keys or self._accepting or self._desk.has_messages) and self._last_end:
+        if (
+            not (self._open_keys or self._accepting or self._context.has_messages)
+            and self._last_end
+        ):
             self._over.set()
 
     # -- the end
 
     async def _cancel(self, following: asyncio.Task[None]) -> None:
-        """Returns when the turn has ended, or soon after."""
+        """Cancels the turn and waits a bounded time for its end."""
         self._over.clear()
         await self._cancel_now()
         over = asyncio.ensure_future(self._over.wait())
@@ -294,10 +298,10 @@ class _Turn:
     async def _terminal(self) -> Terminal:
         end = self._last_end
         match end["outcome"]:
-            case "completed":
-                await self._desk.emit({"type": "complete"})
+            case RunOutcome.COMPLETED:
+                await self._context.emit({"type": "complete"})
                 return Terminal(Status.COMPLETED, result=self._translation.answer)
-            case "cancelled":
+            case RunOutcome.CANCELLED:
                 return Terminal(Status.CANCELLED)
             case _:
                 return Terminal(Status.ERROR, error=end.get("error") or "The run failed.")

@@ -1,50 +1,34 @@
-"""From a workspace's native stream to the events of the children's wire.
+"""Translates a workspace's native stream into the events of the children's wire.
 
-Pure. Words go on as they come; a tool's call when it is whole, and its result
-with it. Offsets make it exact: after a gap only what is new of a message is told.
+Pure. Text is sent as it arrives, a tool call when it is complete, then its result.
+Offsets make the text exact: after a gap, only the new text of a message is sent.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 import orjson
 
-from workspaces.log.types import Kind, StreamOnly
+from workspaces.delivery.open_message import Applied, LiveMessage, OpenMessages
+from workspaces.log.types import Delta, Kind, StreamOnly
 
 Json = dict[str, Any]
 
-_WORDS = {"text": "text", "reasoning": "thinking", "tool_call": "input"}
 _EVENTS = {"text": "token", "reasoning": "reasoning_token"}
 
 
-@dataclass(slots=True)
-class _Part:
-    kind: str
-    told: int = 0  # characters
-    id: str = ""  # of a tool's call
-    name: str = ""
-    words: list[str] = field(default_factory=list)
-
-
-@dataclass(slots=True)
-class _Reply:
-    message_id: str
-    parts: list[_Part] = field(default_factory=list)
-
-
 class Translation:
-    """Of one session, and of the sessions below it as far as their questions go."""
+    """Translates one session; of its child sessions, only the permission requests."""
 
     def __init__(self, session_id: str) -> None:
         self.session_ids = {session_id}
-        self.cursor: int | None = None  # to go on from after the feed has ended
+        self.cursor: int | None = None  # where to resume after the stream has ended
         self.replies = 0
-        self.answer = ""  # the words of the last whole reply
+        self.answer = ""  # the text of the last complete reply
         self._session_id = session_id
-        self._replies: dict[int, _Reply] = {}
+        self._replies = OpenMessages()
 
     def items_of(self, chunk: bytes) -> list[Any]:
         items: list[Any] = orjson.loads(chunk)
@@ -82,55 +66,42 @@ class Translation:
     def _begin(self, number: int, message: Mapping[str, Any]) -> None:
         if not self._is_ours(message) or message["role"] != "assistant":
             return
-        known = [n for n, reply in self._replies.items() if reply.message_id == message["id"]]
-        for other in known:
-            del self._replies[other]
-        self.replies += not known  # one that is begun anew is the same round
-        self._replies[number] = _Reply(message["id"])
+        if self._replies.close(message["id"]) is None:  # a restarted reply is the same round
+            self.replies += 1
+        self._replies[number] = LiveMessage(number, {**message, "parts": []})
 
-    def _delta(
-        self, number: int, index: int, offset: int, text: str, header: Any = None
-    ) -> Iterator[Json]:
-        reply = self._replies.get(number)
+    def _delta(self, *fields: Any) -> Iterator[Json]:
+        delta = Delta(*fields)
+        reply = self._replies.get(delta.number)
         if reply is None:
             return
-        if index == len(reply.parts):
-            reply.parts.append(_opened(header))
-        if index >= len(reply.parts):
-            return  # the message's end tells what is missing
-        part = reply.parts[index]
-        if offset <= part.told:
-            yield from _more(part, text[part.told - offset :])
+        outcome, new = reply.apply(delta)
+        if outcome is Applied.NEW:  # after a gap the finished message supplies what is missing
+            yield from _events(reply, [new])
 
     def _progress(self, data: Mapping[str, Any]) -> Iterator[Json]:
         message = data["message"]
         if not self._is_ours(message):
             return
-        reply = self._replies.get(data["number"])
-        if reply is None:
+        if data["number"] not in self._replies:
             self._begin(data["number"], message)
-            reply = self._replies.get(data["number"])
+        reply = self._replies.get(data["number"])
         if reply is not None:
-            yield from _catch_up(reply, message["parts"])
+            yield from _events(reply, reply.catch_up(message["parts"]))
 
     def _finish(self, message: Mapping[str, Any]) -> Iterator[Json]:
-        number = next(
-            (n for n, reply in self._replies.items() if reply.message_id == message["id"]), None
-        )
-        if number is None:
+        reply = self._replies.close(message["id"])
+        if reply is None:
             return
-        reply = self._replies.pop(number)
-        yield from _catch_up(reply, message["parts"])
-        self.answer = "".join(
-            word for part in reply.parts if part.kind == "text" for word in part.words
-        )
+        yield from _events(reply, reply.catch_up(message["parts"]))
+        self.answer = "".join(part.text() for part in reply.parts if part.header == "text")
         for part in reply.parts:
-            if part.kind == "tool_call":
+            if isinstance(part.header, Mapping):
                 yield {
                     "type": "tool_start",
-                    "tool_call_id": part.id,
-                    "tool_name": part.name,
-                    "arguments": _arguments("".join(part.words)),
+                    "tool_call_id": part.header["id"],
+                    "tool_name": part.header["name"],
+                    "arguments": _arguments(part.text()),
                 }
 
     def _results(self, message: Mapping[str, Any]) -> Iterator[Json]:
@@ -147,35 +118,16 @@ class Translation:
                 }
 
 
-def _opened(header: Any) -> _Part:
-    if isinstance(header, dict):
-        return _Part("tool_call", id=header["id"], name=header["name"])
-    return _Part("reasoning" if header == "reasoning" else "text")
-
-
-def _more(part: _Part, text: str) -> Iterator[Json]:
-    if not text:
-        return
-    part.told += len(text)
-    part.words.append(text)
-    if part.kind in _EVENTS:
-        yield {"type": _EVENTS[part.kind], "content": text}
-
-
-def _catch_up(reply: _Reply, parts: Iterable[Mapping[str, Any]]) -> Iterator[Json]:
-    """What of a whole message has not been told."""
-    for index, wire in enumerate(parts):
-        kind, data = wire["type"], wire["data"]
-        if index == len(reply.parts):
-            reply.parts.append(_Part(kind, id=data.get("id", ""), name=data.get("name", "")))
-        part = reply.parts[index]
-        words = data.get(_WORDS.get(kind, ""))
-        if words is not None:  # else we have had them all, and only their number comes
-            yield from _more(part, words[part.told :])
+def _events(reply: LiveMessage, deltas: Iterable[Delta]) -> Iterator[Json]:
+    """Yields the new text of the reply, without that of tool calls."""
+    for delta in deltas:
+        header = reply.parts[delta.part].header
+        if delta.text and isinstance(header, str):
+            yield {"type": _EVENTS[header], "content": delta.text}
 
 
 def _arguments(text: str) -> Any:
     try:
         return orjson.loads(text)
     except orjson.JSONDecodeError:
-        return text  # as the model wrote it
+        return text  # unchanged, as the model wrote it

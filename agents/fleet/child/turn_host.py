@@ -1,4 +1,4 @@
-"""Where a sub-agent's turns are worked on, and by which rules."""
+"""The protocol of a turn host, and the rights of a sub-agent's turns."""
 
 from __future__ import annotations
 
@@ -7,31 +7,29 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
-from agents.fleet.wire import RunFrame
+from agents.fleet.wire.frames import RunFrame
 
 
 @dataclass(frozen=True, slots=True)
 class TurnRules:
-    asks: bool = True  # the parent answers for permissions; else they are denied
+    # The parent answers permission requests; otherwise they are denied.
+    relays_approvals: bool = True
     max_rounds: int | None = None
     timeout_seconds: float | None = None
 
 
 class TurnHost(Protocol):
-    """Where turns are worked on."""
+    """Performs turns, with a database and workers."""
 
     @property
     def parent_session_id(self) -> str:
-        """Above the sessions of assignments; empty where they stand alone."""
+        """The parent session of assignments' sessions; empty if they have none."""
 
     @property
     def rules(self) -> TurnRules: ...
 
     def working(self, session_id: str, run: RunFrame) -> AbstractAsyncContextManager[str]:
-        """Around one assignment: gives the id of the workspace, which stays open meanwhile.
-
-        Raises ``Refusal``.
-        """
+        """Keeps a workspace open during one assignment and yields its id. Raises ``Refusal``."""
 
     def feed(self, workspace_id: str, after: int | None) -> AsyncIterator[bytes]:
-        """The workspace's native stream, as WebSockets send it."""
+        """Yields the workspace's native stream in its WebSocket encoding."""

@@ -1,1 +1,1 @@
-"""The parent's end: reaching children, starting them, giving them work, ending them."""
+"""The parent: starts children or connects to them, gives them work, and ends them."""

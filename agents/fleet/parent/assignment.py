@@ -1,9 +1,9 @@
 """One assignment on a connection, from its run frame to its outcome.
 
-Reads until the terminal, hands events to the listener in order, has questions
-answered beside it, and keeps the limits: a run that exceeds one is cancelled,
-and given up when it does not end. Always yields an outcome; only the listener's
-own failure is raised.
+Reads until the terminal, passes events to the listener in order, relays questions
+concurrently, and enforces the limits: a run that exceeds one is cancelled, and
+abandoned if it does not end. Always returns an outcome; only an error of the
+listener is raised.
 """
 
 from __future__ import annotations
@@ -11,17 +11,31 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 from agents.fleet.parent.connection import ChildConnection
-from agents.fleet.parent.deadlines import Deadlines
-from agents.fleet.parent.errors import ChildConnectionLost, ChildIsDeaf, FleetError, FrameTooLarge
-from agents.fleet.parent.outcome import SENTENCES, ChildOutcome, Ending, Listener, Order, RunLimits
-from agents.fleet.parent.questions import ForwardedQuestions
-from agents.fleet.wire import (
+from agents.fleet.parent.errors import (
+    ChildConnectionLost,
+    ChildUnresponsive,
+    FleetError,
+    FrameTooLarge,
+)
+from agents.fleet.parent.outcome import (
+    SENTENCES,
+    ChildOutcome,
+    Deadlines,
+    Ending,
+    Listener,
+    Order,
+    Produced,
+    RunLimits,
+    Terminals,
+)
+from agents.fleet.wire.codec import BadFrame
+from agents.fleet.wire.frames import (
+    ApprovalReply,
     ApprovalRequest,
-    BadFrame,
     Cancel,
     ChildFrame,
     EventBatch,
@@ -31,63 +45,6 @@ from agents.fleet.wire import (
     Status,
     Terminal,
 )
-
-MOST_CHARACTERS = 256 * 1024
-
-
-class Produced:
-    def __init__(self, step_types: frozenset[str]) -> None:
-        self._step_types = step_types
-        self._words: list[str] = []
-        self._length = 0
-        self.events = 0
-        self.steps = 0
-
-    def take(self, event: Any) -> None:
-        self.events += 1
-        if not isinstance(event, dict):
-            return
-        kind = event.get("type")
-        if isinstance(kind, str) and kind in self._step_types:
-            self.steps += 1
-        content = event.get("content")
-        if kind == "token" and isinstance(content, str):
-            room = MOST_CHARACTERS - self._length
-            if room > 0:
-                self._words.append(content[:room])
-                self._length += min(len(content), room)
-
-    @property
-    def text(self) -> str:
-        return "".join(self._words)
-
-
-class Terminals:
-    def __init__(self) -> None:
-        self._expected = 1
-        self._taken: list[Terminal] = []
-
-    def superseded(self) -> None:
-        self._expected += 1
-
-    def take(self, terminal: Terminal) -> bool:
-        """Whether it was the last one due."""
-        self._taken.append(terminal)
-        return len(self._taken) >= self._expected
-
-    @property
-    def may_be_over(self) -> bool:
-        """The newest run may have ended: one is still due, but perhaps of a run that died."""
-        return any(terminal.status != Status.CANCELLED for terminal in self._taken)
-
-    def chosen(self, *, was_cancelled: bool) -> Terminal:
-        """The newest run's, of at least one taken."""
-        ended = [each for each in self._taken if each.status != Status.CANCELLED]
-        if len(ended) == 1 and not was_cancelled:
-            return ended[0]
-        # A run that ended by itself just before it was superseded comes first.
-        return self._taken[-1]
-
 
 logger = logging.getLogger(__name__)
 
@@ -103,7 +60,7 @@ _ENDINGS = {
 
 
 class ChildAssignment:
-    """``run`` once; ``steer``, ``cancel`` and ``supersede`` from any task meanwhile."""
+    """Call ``run`` once; meanwhile any task may ``steer``, ``cancel`` or ``supersede``."""
 
     def __init__(
         self,
@@ -121,16 +78,16 @@ class ChildAssignment:
         self._produced = Produced(self._limits.step_types)
         self._loop = asyncio.get_running_loop()
         self._deadlines = Deadlines(self._limits, self._loop.time())
-        self._changed = asyncio.Event()  # the deadlines are others now
-        self._questions = ForwardedQuestions(listener, connection, on_change=self._asked)
+        self._changed = asyncio.Event()  # set when the deadlines change
+        self._questions = ForwardedQuestions(listener, connection, on_change=self._count_questions)
         self._is_listener_busy = False
-        self._ending: Ending | None = None  # why it was told to stop
+        self._ending: Ending | None = None  # why the parent cancelled it
         self._cancelling: asyncio.Task[None] | None = None
-        self._early: list[str] | None = []  # messages from before the run was sent
-        self._is_over = False  # the connection may be another assignment's by now
+        self._early: list[str] | None = []  # messages queued until the run is sent
+        self._is_over = False  # then the connection may serve another assignment
 
     async def run(self) -> ChildOutcome:
-        """If this task is cancelled, the connection is closed, which cancels the child's run."""
+        """Returns the outcome. Cancelling this task closes the connection, and so ends the run."""
         reading: asyncio.Task[ChildOutcome] | None = None
         watching: asyncio.Task[None] | None = None
         if self._ending is not None:  # cancelled before it began
@@ -160,7 +117,7 @@ class ChildAssignment:
             await _end([self._cancelling, reading, watching])
 
     async def steer(self, text: str) -> None:
-        """Raises ``FleetError``. The child does not acknowledge it."""
+        """Sends a message, which the child does not acknowledge. Raises ``FleetError``."""
         if self._is_over:
             return
         if self._early is not None:  # an idle child would drop it
@@ -169,13 +126,13 @@ class ChildAssignment:
         await self._connection.send(MessageFrame(text))
 
     async def cancel(self) -> None:
-        """At once, past everything that waits. Callable twice; never raises."""
+        """Cancels the run at once, ahead of queued messages. Callable twice; never raises."""
         await self._stop(Ending.CANCELLED)
 
     async def supersede(self, order: Order) -> None:
-        """A new run in place of this one, whose outcome ``run`` then yields.
+        """Replaces the run by a new one, whose outcome ``run`` then returns.
 
-        Raises ``FleetError``. Nothing happens to one that is stopping or over.
+        Raises ``FleetError``. Does nothing if the run is stopping or over.
         """
         await self._questions.drop()
         if self._is_over or self._deadlines.is_stopping:
@@ -197,13 +154,15 @@ class ChildAssignment:
             except BadFrame as error:
                 bad += 1
                 if bad > MOST_BAD_FRAMES:
-                    return self._outcome(Ending.LOST, "The sub-agent sends no sense.")
-                logger.debug("a child sent no frame: %s", error)
+                    return self._outcome(Ending.LOST, "The sub-agent sent malformed frames.")
+                logger.debug("a child sent a malformed frame: %s", error)
                 continue
             except ChildConnectionLost as error:
                 return self._lost(error)
             if frame is None:
-                return self._lost(ChildConnectionLost("The sub-agent's connection has ended."))
+                return self._lost(
+                    ChildConnectionLost("The sub-agent closed the connection before its result.")
+                )
             outcome = await self._take(frame)
             if outcome is not None:
                 return outcome
@@ -211,12 +170,12 @@ class ChildAssignment:
     async def _take(self, frame: ChildFrame) -> ChildOutcome | None:
         match frame:
             case EventFrame(event):
-                await self._hear(event)
+                await self._handle_event(event)
             case EventBatch(events=events):
                 for event in events:
-                    await self._hear(event)
+                    await self._handle_event(event)
             case ApprovalRequest(request_id, body):
-                self._questions.ask(request_id, body, is_welcome=not self._deadlines.is_stopping)
+                self._questions.relay(request_id, body, is_allowed=not self._deadlines.is_stopping)
             case Terminal():
                 if self._terminals.take(frame):
                     return self._ended()
@@ -224,19 +183,20 @@ class ChildAssignment:
                     self._deadlines.awaiting_late_terminal(self._loop.time())
                     self._changed.set()
             case _:
-                pass  # a newer child's, for parents that can do more
+                pass  # frames of newer children, for newer parents
         return None
 
-    async def _hear(self, event: object) -> None:
+    async def _handle_event(self, event: object) -> None:
         self._produced.take(event)
         self._is_listener_busy = True
         try:
             await self._listener.on_event(event)
         finally:
             self._is_listener_busy = False
-        self._deadlines.heard(self._loop.time())  # only now: a slow listener is not idleness
+        # Only now: a slow listener is not idleness.
+        self._deadlines.record_activity(self._loop.time())
         if self._produced.events % FAIR_EVENTS == 0:
-            await asyncio.sleep(0)  # a flood that is already here must not hold the loop
+            await asyncio.sleep(0)  # a flood of received events must not block the loop
         most = self._limits.most_steps
         if most is not None and self._produced.steps > most:
             await self._stop(Ending.OUT_OF_STEPS)
@@ -249,7 +209,7 @@ class ChildAssignment:
     # -- ending
 
     async def _watch(self) -> None:
-        """Returns when the run has to be given up."""
+        """Enforces the deadlines; returns when the run must be abandoned."""
         while True:
             self._changed.clear()
             now = self._loop.time()
@@ -257,7 +217,8 @@ class ChildAssignment:
                 return
             over = None if self._deadlines.is_stopping else self._deadlines.passed(now)
             if over is Ending.IDLE and self._is_listener_busy:
-                self._deadlines.heard(now)  # what the child says next is not read yet
+                # The listener is busy: later frames are unread.
+                self._deadlines.record_activity(now)
             elif over is not None:
                 await self._stop(over)
                 continue
@@ -271,8 +232,8 @@ class ChildAssignment:
         self._ending = why
         self._deadlines.stopping(self._loop.time())
         self._changed.set()
-        self._questions.silence()
-        # In a task of its own: a child that reads nothing must not hold the caller.
+        self._questions.cancel_all()
+        # In a separate task: a child that does not read must not block the caller.
         self._cancelling = asyncio.create_task(self._send_cancel())
 
     def _ended(self) -> ChildOutcome:
@@ -280,25 +241,25 @@ class ChildAssignment:
         ending = _ENDINGS[terminal.status]
         if ending is Ending.CANCELLED and self._ending is not None:
             ending = self._ending
-        told = terminal.error if ending is Ending.ERROR else None
-        return self._outcome(ending, told, result=terminal.result, usable=True)
+        error = terminal.error if ending is Ending.ERROR else None
+        return self._outcome(ending, error, result=terminal.result, usable=True)
 
     def _given_up(self, watching: asyncio.Task[None]) -> ChildOutcome:
         watching.result()
         if self._ending is None:  # a superseded run died without a terminal
-            # Its terminal may come yet, and would be taken for the next run's.
+            # Its terminal may still arrive, and would be mistaken for the next run's.
             return replace(self._ended(), is_child_usable=False)
         return self._outcome(self._ending)
 
     def _lost(self, error: FleetError) -> ChildOutcome:
-        ending = Ending.DEAF if isinstance(error, ChildIsDeaf) else Ending.LOST
-        # A child that dies of our cancel was cancelled.
+        ending = Ending.UNRESPONSIVE if isinstance(error, ChildUnresponsive) else Ending.LOST
+        # A child that dies after our cancel counts as cancelled.
         return self._outcome(self._ending or ending, None if self._ending else error.sentence)
 
     def _outcome(
         self,
         ending: Ending,
-        told: str | None = None,
+        error: str | None = None,
         *,
         result: str | None = None,
         usable: bool = False,
@@ -306,7 +267,7 @@ class ChildAssignment:
         return ChildOutcome(
             ending=ending,
             result=(result or "") if ending is Ending.COMPLETED else None,
-            error=told or SENTENCES[ending],
+            error=error or SENTENCES[ending],
             produced=self._produced.text,
             events=self._produced.events,
             steps=self._produced.steps,
@@ -314,11 +275,11 @@ class ChildAssignment:
         )
 
     async def _send_cancel(self) -> None:
-        with contextlib.suppress(FleetError):  # a lost connection is the reader's to tell
+        with contextlib.suppress(FleetError):  # the reading task reports a lost connection
             await self._connection.send(Cancel())
 
-    def _asked(self, change: int) -> None:
-        self._deadlines.asked(change, self._loop.time())
+    def _count_questions(self, change: int) -> None:
+        self._deadlines.count_questions(change, self._loop.time())
         self._changed.set()
 
 
@@ -331,3 +292,57 @@ async def _end(tasks: list[asyncio.Task[None] | asyncio.Task[ChildOutcome] | Non
 
 def _run_frame(order: Order) -> RunFrame:
     return RunFrame(order.assignment, order.reasoning_effort, tuple(order.messages))
+
+
+MOST_QUESTIONS = 64  # open at the same time; further ones are denied
+
+
+class ForwardedQuestions:
+    """The open questions of a child. Each is relayed at once and answered once.
+
+    A question without an answer is denied. Calls ``on_change`` with +1 and -1 as questions open
+    and close.
+    """
+
+    def __init__(
+        self, listener: Listener, connection: ChildConnection, *, on_change: Callable[[int], None]
+    ) -> None:
+        self._listener = listener
+        self._connection = connection
+        self._on_change = on_change
+        self._open: dict[str, asyncio.Task[None]] = {}
+
+    def relay(self, request_id: str, body: object, *, is_allowed: bool) -> None:
+        """Relays a question; returns at once. Ignores a second one with the same id."""
+        if request_id in self._open:
+            return
+        relayed = is_allowed and len(self._open) < MOST_QUESTIONS
+        task = asyncio.create_task(self._answer(request_id, body, is_relayed=relayed))
+        self._open[request_id] = task
+        self._on_change(+1)
+        task.add_done_callback(lambda _: self._closed(request_id))
+
+    def cancel_all(self) -> None:
+        """Cancels all open questions."""
+        for task in self._open.values():
+            task.cancel()
+
+    async def drop(self) -> None:
+        """Cancels all open questions and waits for the listener."""
+        left = list(self._open.values())
+        self.cancel_all()
+        await asyncio.gather(*left, return_exceptions=True)
+
+    def _closed(self, request_id: str) -> None:
+        del self._open[request_id]
+        self._on_change(-1)
+
+    async def _answer(self, request_id: str, body: object, *, is_relayed: bool) -> None:
+        approved = False
+        try:
+            if is_relayed:
+                approved = await self._listener.on_approval(request_id, body) is True
+        except Exception:
+            logger.exception("a sub-agent's permission request could not be relayed; it is denied")
+        with contextlib.suppress(FleetError):  # the reading task reports a lost connection
+            await self._connection.send(ApprovalReply(request_id, approved))

@@ -1,8 +1,8 @@
-"""One WebSocket to a child: frames out, frames in, pings, and the way the other side closes.
+"""One WebSocket to a child: sends and reads frames, sends pings, and closes.
 
-As the published parent: a text that is no frame is an error to the caller and
-the socket stays usable; pings and binary are skipped. Liveness is WebSocket
-pings alone. Knows nothing of runs.
+It behaves like the published parent: a text that is not a frame is an error for the
+caller, and the socket stays usable; pings and binary messages are skipped. Only
+WebSocket pings check liveness. Independent of runs.
 """
 
 from __future__ import annotations
@@ -16,25 +16,26 @@ from urllib.parse import urlsplit
 
 from agents.fleet.parent.errors import (
     ChildConnectionLost,
-    ChildIsDeaf,
+    ChildUnresponsive,
     DialFailed,
     FrameTooLarge,
     Unauthorized,
 )
-from agents.fleet.wire import ChildFrame, ParentFrame, read_child_frame, write_frame
+from agents.fleet.wire.codec import read_child_frame, write_frame
+from agents.fleet.wire.frames import ChildFrame, ParentFrame
 
 if TYPE_CHECKING:
     import aiohttp
 
 
-MOST_MESSAGE_BYTES: Final = 64 * 1024 * 1024  # what is read at most
-MOST_FRAME_BYTES: Final = 16 * 1024 * 1024  # what a child takes in one piece
+MOST_MESSAGE_BYTES: Final = 64 * 1024 * 1024  # the limit for reading
+MOST_FRAME_BYTES: Final = 16 * 1024 * 1024  # the limit of a child
 PING_SECONDS: Final = 15.0
 _CLOSE_SECONDS = 1.0
 
 
 class ChildConnection:
-    """``next_frame`` is for one task at a time; the rest may be called from any."""
+    """Only one task at a time may call ``next_frame``; any task may call the rest."""
 
     def __init__(
         self,
@@ -54,31 +55,31 @@ class ChildConnection:
         return not self._is_over and not self._socket.closed
 
     async def send(self, frame: ParentFrame) -> None:
-        """Raises ``ConnectionLost``, ``FrameTooLarge``."""
+        """Sends a frame. Raises ``ChildConnectionLost``, ``FrameTooLarge``."""
         data = write_frame(frame)
         if len(data) > MOST_FRAME_BYTES:
             raise FrameTooLarge
         if not self.is_open:
             raise ChildConnectionLost
-        from aiohttp import WSMsgType  # noqa: PLC0415  loaded by whoever dialled
+        from aiohttp import WSMsgType  # noqa: PLC0415  already loaded by ``dial``
 
         await self._sending(self._socket.send_frame(data, WSMsgType.TEXT))
 
     async def next_frame(self) -> ChildFrame | None:
-        """The next frame; None after the end.
+        """Returns the next frame, or None after the end.
 
-        Raises ``BadFrame`` for a text that is none (call again: the socket is
-        fine), and ``ConnectionLost``, or ``ChildIsDeaf`` if pings stay unanswered.
+        Raises ``BadFrame`` for a text that is not a frame (the socket stays usable),
+        ``ChildConnectionLost``, and ``ChildUnresponsive`` if pings stay unanswered.
         """
-        from aiohttp import WSMsgType  # noqa: PLC0415  loaded by whoever dialled
+        from aiohttp import WSMsgType  # noqa: PLC0415  already loaded by ``dial``
 
         while not self._is_over:
             try:
                 message = await self._socket.receive(timeout=self._ping_seconds)
             except TimeoutError:
-                await self._ask_for_life()
+                await self._check_liveness()
                 continue
-            self._is_pinged = False  # anything it says will do
+            self._is_pinged = False  # any message proves that it is alive
             match message.type:
                 case WSMsgType.TEXT:
                     return read_child_frame(message.data)
@@ -86,7 +87,7 @@ class ChildConnection:
                     await self._sending(self._socket.pong(message.data))
                 case WSMsgType.ERROR:
                     self._is_over = True
-                    raise ChildConnectionLost("The connection to the child broke.")
+                    raise ChildConnectionLost("The connection to the sub-agent broke.")
                 case WSMsgType.CLOSE | WSMsgType.CLOSING | WSMsgType.CLOSED:
                     self._is_over = True
                 case _:
@@ -94,8 +95,8 @@ class ChildConnection:
         return None
 
     async def is_answering(self, *, within_seconds: float) -> bool:
-        """Whether a ping is answered. Only while no run is on: what comes meanwhile is dropped."""
-        from aiohttp import WSMsgType  # noqa: PLC0415  loaded by whoever dialled
+        """Whether the child answers a ping. Only between runs: other messages are dropped."""
+        from aiohttp import WSMsgType  # noqa: PLC0415  already loaded by ``dial``
 
         try:
             async with asyncio.timeout(within_seconds):
@@ -113,8 +114,8 @@ class ChildConnection:
         return False
 
     async def close(self) -> None:
-        """An empty close frame, and the socket dropped without waiting. Callable twice."""
-        from aiohttp import WSMsgType  # noqa: PLC0415  loaded by whoever dialled
+        """Sends an empty close frame and drops the socket without waiting. Callable twice."""
+        from aiohttp import WSMsgType  # noqa: PLC0415  already loaded by ``dial``
 
         if self.is_open:
             self._is_over = True
@@ -122,26 +123,26 @@ class ChildConnection:
                 async with asyncio.timeout(_CLOSE_SECONDS):
                     await self._socket.send_frame(b"", WSMsgType.CLOSE)
         self._is_over = True
-        await self._session.close()  # drops the socket, whatever the child still sends
+        await self._session.close()  # drops the socket even if the child still sends
         with contextlib.suppress(OSError, TimeoutError):
             async with asyncio.timeout(_CLOSE_SECONDS):
-                await self._socket.close()  # nothing can leave any more: it only lets go
+                await self._socket.close()  # sends nothing more: only releases the socket
 
-    async def _ask_for_life(self) -> None:
+    async def _check_liveness(self) -> None:
         if self._is_pinged:
             self._is_over = True
-            raise ChildIsDeaf
+            raise ChildUnresponsive
         self._is_pinged = True
         await self._sending(self._socket.ping())
 
     async def _sending(self, work: Awaitable[None]) -> None:
-        """A peer that reads nothing must not hold us for ever."""
+        """Sends with a time limit, because a peer that does not read would block for ever."""
         try:
             async with asyncio.timeout(2 * self._ping_seconds):
                 await work
         except TimeoutError:
-            raise ChildIsDeaf("The child takes nothing any more.") from None
-        except OSError as error:  # aiohttp's reset is one
+            raise ChildUnresponsive("The sub-agent no longer reads its messages.") from None
+        except OSError as error:  # includes aiohttp's connection reset
             raise ChildConnectionLost from error
 
 
@@ -157,10 +158,11 @@ async def dial(
     ping_seconds: float = PING_SECONDS,
     tls: ssl.SSLContext | None = None,
 ) -> ChildConnection:
-    """Raises ``DialFailed``, of which ``Unauthorized`` is one."""
+    """Connects to a child. Raises ``DialFailed``, or its subclass ``Unauthorized``."""
     import aiohttp  # noqa: PLC0415  not needed before the first child
 
     check_endpoint(endpoint)
+    address = _shown(endpoint)
     headers = {} if token is None else {"Authorization": f"Bearer {token}"}
     session = aiohttp.ClientSession(
         connector=aiohttp.TCPConnector(limit=0, force_close=True),
@@ -182,35 +184,53 @@ async def dial(
         connected = True
         return ChildConnection(session, socket, ping_seconds=ping_seconds)
     except TimeoutError:
-        raise DialFailed("The child did not answer the handshake in time.") from None
+        raise DialFailed(
+            f"The sub-agent at {address} did not answer the handshake within {within_seconds:g} s."
+        ) from None
     except aiohttp.WSServerHandshakeError as error:
         if error.status in {401, 403}:
             raise Unauthorized from None
-        raise DialFailed(f"The child answered the handshake with {error.status}.") from None
+        raise DialFailed(
+            f"The sub-agent at {address} answered the handshake with status {error.status}."
+        ) from None
     except (aiohttp.ClientError, OSError, ValueError) as error:
-        raise DialFailed(f"The child could not be reached ({type(error).__name__}).") from None
+        raise DialFailed(
+            f"The sub-agent at {address} cannot be reached ({type(error).__name__})."
+        ) from None
     finally:
         if not connected:
             await session.close()
 
 
 def check_endpoint(endpoint: str, *, must_be_here: bool = False) -> None:
-    """Raises ``DialFailed`` unless it is a WebSocket address, on this machine if it must be."""
+    """Checks that the endpoint is a WebSocket address, and on this machine if it must be.
+
+    Raises ``DialFailed``.
+    """
     try:
         parts = urlsplit(endpoint)
         host, _ = parts.hostname, parts.port
     except ValueError:
         host = None
     if host is None or len(endpoint) > 4096 or parts.scheme not in {"ws", "wss"}:
-        raise DialFailed("A child's endpoint must be a ws:// or wss:// address.")
+        raise DialFailed("The endpoint of a sub-agent must be a ws:// or wss:// address.")
     if must_be_here and host not in _LOOPBACK:
-        raise DialFailed("The child's endpoint is not on this machine.")
+        raise DialFailed(
+            "The endpoint in the sub-agent's record is not on this machine, so it is not used."
+        )
+
+
+def _shown(endpoint: str) -> str:
+    """Returns the address without user, password and query, which may hold secrets."""
+    parts = urlsplit(endpoint)
+    host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname
+    return f"{parts.scheme}://{host}{f':{parts.port}' if parts.port else ''}{parts.path}"[:200]
 
 
 async def _follow_nothing(
     request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType
 ) -> aiohttp.ClientResponse:
-    import aiohttp  # noqa: PLC0415  loaded by the dialling above
+    import aiohttp  # noqa: PLC0415  already loaded by ``dial``
 
     response = await handler(request)
     if 300 <= response.status < 400:

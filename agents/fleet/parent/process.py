@@ -1,7 +1,7 @@
-"""A child's process on this machine: started, listened to, ended.
+"""Starts a child's process on this machine, reads its standard error, and ends it.
 
-Its arguments are fixed and its environment is chosen: whatever is secret comes
-on its standard input. It is ended by its handle, never by its number.
+Its arguments are fixed and its environment is filtered; secrets go through its standard
+input. Signals go through the process handle, because a pid may be reused.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from agents.fleet.parent.errors import SpawnFailed
 from agents.tools.shell.identity import started
 from workspaces.tasks import wait_until_set
 
-TERM_SECONDS = 4.0  # a run that is deaf is aborted after three
+TERM_SECONDS = 4.0  # a run that ignores its cancel is aborted after three
 _MOST_STDERR = 8 * 1024
-# What a Python program and its tools need to run; nothing that may hold a key.
+# What a Python program and its tools need; no variable that may hold a key.
 _PASSED_ON = frozenset({
     "PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "TMPDIR", "XDG_RUNTIME_DIR",
     "VIRTUAL_ENV", "PYTHONPATH", "PYTHONHOME", "PYTHONDONTWRITEBYTECODE", "PYTHONPYCACHEPREFIX",
@@ -39,7 +39,7 @@ def child_environment(extra: Mapping[str, str]) -> dict[str, str]:
 
 
 class _Pipes(asyncio.subprocess.SubprocessStreamProtocol):
-    """Knows when the process has ended.
+    """Sets ``has_exited`` when the process has ended.
 
     ``Process.wait`` of Python 3.11 also waits until its pipes are closed, and a grandchild
     that inherited them keeps them open for as long as it lives.
@@ -56,15 +56,21 @@ class _Pipes(asyncio.subprocess.SubprocessStreamProtocol):
 
 
 class ChildProcess:
-    """Made by ``start``, in the thread of the loop: the child ends with the thread that made it."""
+    """A child's process. Call ``start`` in the loop's thread: the child ends with that thread."""
 
-    def __init__(self, process: asyncio.subprocess.Process, has_exited: asyncio.Event) -> None:
+    def __init__(
+        self,
+        process: asyncio.subprocess.Process,
+        transport: asyncio.SubprocessTransport,
+        has_exited: asyncio.Event,
+    ) -> None:
         self._process = process
+        self._transport = transport
         self._has_exited = has_exited
         self.pid = process.pid
-        self.started = ""  # with the number, it names this process for ever
+        self.started = ""  # identifies this process for ever, with its pid
         self._stderr = bytearray()
-        self._listening = asyncio.create_task(self._listen())
+        self._reading = asyncio.create_task(self._read_stderr())
 
     @classmethod
     async def start(
@@ -74,7 +80,7 @@ class ChildProcess:
         folder: Path | None = None,
         environment: Mapping[str, str] | None = None,
     ) -> ChildProcess:
-        """Raises ``SpawnFailed``."""
+        """Starts the process. Raises ``SpawnFailed``."""
         loop = asyncio.get_running_loop()
         try:
             transport, pipes = await loop.subprocess_exec(
@@ -89,9 +95,9 @@ class ChildProcess:
             )
         except (OSError, ValueError) as error:
             kind = type(error).__name__
-            raise SpawnFailed(f"The child's process could not be started ({kind}).") from None
+            raise SpawnFailed(f"The sub-agent's process could not be started ({kind}).") from None
         process = asyncio.subprocess.Process(transport, pipes, loop)
-        child = cls(process, pipes.has_exited)
+        child = cls(process, transport, pipes.has_exited)
         try:
             child.started = await asyncio.to_thread(started, process.pid)
         except BaseException:
@@ -103,8 +109,8 @@ class ChildProcess:
     def exit_code(self) -> int | None:
         return self._process.returncode
 
-    async def tell(self, document: bytes) -> None:
-        """Writes its standard input and closes it. A process that ended is told nothing."""
+    async def write_input(self, document: bytes) -> None:
+        """Writes its standard input and closes it. Does nothing if the process has ended."""
         stdin = self._process.stdin
         if stdin is None or stdin.is_closing():
             return
@@ -115,50 +121,48 @@ class ChildProcess:
         with contextlib.suppress(ConnectionError):
             await stdin.wait_closed()
 
-    async def last_words(self) -> str:
-        """The end of what it wrote to its standard error, once it has ended."""
+    async def stderr_end(self) -> str:
+        """Returns the end of its standard error, after it has ended."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(1.0):  # its own children may hold the pipe
-                await asyncio.shield(self._listening)
+                await asyncio.shield(self._reading)
         return self._stderr.decode("utf-8", errors="replace").strip()
 
     async def wait(self, *, within_seconds: float) -> bool:
-        """Whether it has ended by then."""
+        """Waits for its end; returns whether it has ended."""
         return await wait_until_set(self._has_exited, seconds=within_seconds)
 
     async def end(self, *, grace_seconds: float = TERM_SECONDS) -> None:
-        """Asks, then kills. Callable twice."""
+        """Sends SIGTERM, then SIGKILL after the grace period. Callable twice."""
         try:
             if self.exit_code is None and grace_seconds > 0:
                 self._signal(signal.SIGTERM)
                 await self.wait(within_seconds=grace_seconds)
         finally:
-            # Also when we are cancelled meanwhile: no child is left behind.
+            # Also after a cancel of this task: no child is left behind.
             if self.exit_code is None:
                 self._signal(signal.SIGKILL)
         await self._has_exited.wait()
-        await self._hang_up()
+        await self._close_pipes()
 
     def kill(self) -> None:
-        """At once, for when there is no time to wait."""
+        """Kills it at once, if there is no time to wait."""
         self._signal(signal.SIGKILL)
 
     def _signal(self, number: signal.Signals) -> None:
         with contextlib.suppress(ProcessLookupError):
-            self._process.send_signal(number)  # not waited for yet, so the number is still its own
+            self._process.send_signal(number)  # not reaped yet, so the pid is still its own
 
-    async def _listen(self) -> None:
+    async def _read_stderr(self) -> None:
         stderr = self._process.stderr
         while stderr is not None and (chunk := await stderr.read(4096)):
             self._stderr += chunk
             del self._stderr[:-_MOST_STDERR]
 
-    async def _hang_up(self) -> None:
-        await self.last_words()
-        self._listening.cancel()
-        await asyncio.gather(self._listening, return_exceptions=True)
+    async def _close_pipes(self) -> None:
+        await self.stderr_end()
+        self._reading.cancel()
+        await asyncio.gather(self._reading, return_exceptions=True)
         if self._process.stdin is not None:
             self._process.stdin.close()
-        transport = getattr(self._process, "_transport", None)  # holds the pipe a grandchild keeps
-        if transport is not None:
-            transport.close()
+        self._transport.close()  # a grandchild may hold the pipe open

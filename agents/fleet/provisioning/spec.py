@@ -1,7 +1,7 @@
 """The provisioning document as values, of versions 1 and 2.
 
-Pure. Whatever is or may hold a secret stays out of ``repr``. What version 2 adds
-and this program has no use for is kept as it stands, so that it can be handed on.
+Pure. Fields that may hold a secret stay out of ``repr``. Fields of version 2 that
+this program does not use are kept unchanged, so that it can pass them on.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-MOST_BYTES: Final = 8 * 1024 * 1024  # what a child reads at most
+MOST_BYTES: Final = 8 * 1024 * 1024  # the limit of a child
 
 
 def _hidden() -> Any:
@@ -18,11 +18,11 @@ def _hidden() -> Any:
 
 
 class BadSpec(ValueError):
-    """The document cannot be used. A sentence, without any of the document's values."""
+    """An unusable document. The message is a sentence without any of its values."""
 
 
 @dataclass(frozen=True, slots=True)
-class Identity:
+class ChildIdentity:
     child_id: str
     parent_id: str | None = None
     project_key: str | None = None
@@ -32,12 +32,12 @@ class Identity:
 
 @dataclass(frozen=True, slots=True)
 class SpecExecutor:
-    """``kind`` is any text: which ones exist is the child's to say."""
+    """How the child performs runs. ``kind`` is any text: the child decides which it supports."""
 
     kind: str
     command: str | None = None
     args: tuple[str, ...] = ()
-    more: Mapping[str, Any] = _hidden()  # other fields of other programs' executors
+    more: Mapping[str, Any] = _hidden()  # further fields, of other programs' executors
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class SpecModelChoice:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """None is no limit of the parent's."""
+    """The parent's limits; None means no limit."""
 
     run_timeout_secs: int | None = None
     idle_timeout_secs: int | None = None
@@ -59,7 +59,7 @@ class Limits:
 class Credential:
     provider: str
     api_key: str = field(default="", repr=False)
-    base_url: str | None = field(default=None, repr=False)  # may name a user and password
+    base_url: str | None = field(default=None, repr=False)  # may contain a user and a password
     provider_type: str | None = None
     credential_ref: str | None = field(default=None, repr=False)
 
@@ -72,7 +72,7 @@ class Secrets:
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """``local``, ``remote`` with an endpoint, or ``schedulable`` with a pool."""
+    """Where it runs: ``local``, ``remote`` with an endpoint, ``schedulable`` with a pool."""
 
     kind: str = "local"
     endpoint: str | None = None
@@ -113,7 +113,7 @@ class Bus:
 
 @dataclass(frozen=True, slots=True)
 class ProvisionSpec:
-    identity: Identity
+    identity: ChildIdentity
     executor: SpecExecutor
     fabric_dir: str
     storage_dir: str | None = None

@@ -1,16 +1,17 @@
-"""JSON as the other programs' parser takes it, stricter than the standard library's.
+"""Parses JSON as strictly as the other programs' parser, unlike the standard library.
 
-No NaN, no lone surrogates, no number that overflows, nothing nested too deeply,
-and of an object also which of its keys came twice.
+Refuses NaN, lone surrogates, numbers that overflow and values nested too deeply.
+Objects list their repeated keys.
 """
 
 from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterable
 from typing import Any
 
-DEPTH_LIMIT = 127  # levels; the other parser gives up at the 128th
+DEPTH_LIMIT = 127  # levels; the other parser refuses the 128th
 _U64 = 2**64
 _I64 = -(2**63)
 _INFINITY = float("inf")
@@ -21,11 +22,11 @@ _OPENING = re.compile(r"[\[{]")
 
 
 class BadJson(ValueError):
-    """Not JSON, or not as it is taken here. Holds nothing of the text."""
+    """Not JSON, or JSON that is refused here. The message holds none of the text."""
 
 
 class Pairs(dict[str, Any]):
-    """An object that knows which of its keys came twice; the last value counts."""
+    """An object with a list of its repeated keys; the last value counts."""
 
     __slots__ = ("doubled",)
 
@@ -38,13 +39,13 @@ class Pairs(dict[str, Any]):
 
 
 def parse(text: str) -> Any:
-    """One document with nothing but blanks around it. Raises ``BadJson``."""
+    """Parses one document with only white space around it. Raises ``BadJson``."""
     if _ESCAPED_SURROGATE.search(text) is None:
         _refuse_surrogates(text)
         value = _decode(text)
     else:
         value = _decode(text)
-        # Pairs of escapes have become characters by now; what is left has no other half.
+        # The parser has combined surrogate pairs: any surrogate left is a lone one.
         _walk(value, _refuse_surrogates)
     if len(_OPENING.findall(text)) > DEPTH_LIMIT:
         _measure(value)
@@ -56,9 +57,9 @@ def _decode(text: str) -> Any:
         start = len(text) - len(text.lstrip(_BLANKS))
         value, end = _DECODER.raw_decode(text, start)
     except (ValueError, RecursionError):
-        raise BadJson("This is not JSON.") from None
+        raise BadJson("The text is not valid JSON.") from None
     if text[end:].strip(_BLANKS):
-        raise BadJson("Something follows the document.")
+        raise BadJson("The text goes on after the JSON document.")
     return value
 
 
@@ -89,11 +90,11 @@ _DECODER = json.JSONDecoder(
 
 def _refuse_surrogates(text: str) -> None:
     if not text.isascii() and LONE_SURROGATE.search(text) is not None:
-        raise BadJson("A character is only half there.")
+        raise BadJson("The text contains half of a surrogate pair.")
 
 
 def _walk(value: Any, visit: Any) -> None:
-    """Every text of a value, without recursion."""
+    """Calls ``visit`` for every text of a value, without recursion."""
     left = [value]
     while left:
         item = left.pop()
@@ -107,14 +108,15 @@ def _walk(value: Any, visit: Any) -> None:
 
 
 def _measure(value: Any) -> None:
-    level = [value]
-    for _ in range(DEPTH_LIMIT + 1):
-        level = [
-            inner
-            for item in level
-            if isinstance(item, dict | list)
-            for inner in (item.values() if isinstance(item, dict) else item)
-        ]
+    level = _containers([value])
+    for _ in range(DEPTH_LIMIT):
+        level = _containers(
+            inner for item in level for inner in (item.values() if isinstance(item, dict) else item)
+        )
         if not level:
             return
-    raise BadJson("The document is nested too deeply.")
+    raise BadJson(f"The document is nested more than {DEPTH_LIMIT} levels deep.")
+
+
+def _containers(values: Iterable[Any]) -> list[Any]:
+    return [value for value in values if isinstance(value, dict | list)]

@@ -1,8 +1,7 @@
-"""Anthropic's stream of message events as model events.
+"""Decodes Anthropic's stream of message events into model events.
 
-Pure: one decoder a reply, fed with the data of each event. Blocks of a kind we
-do not know are passed over; anything that is no event at all is a
-``BrokenStream``.
+Pure: one decoder for each reply, which gets the data of each event. Ignores blocks
+of unknown kinds; anything that is not an event raises ``BrokenStream``.
 """
 
 from __future__ import annotations
@@ -26,8 +25,16 @@ from agents.llm.contract import (
 )
 from agents.llm.errors import BrokenStream, ModelError
 from agents.llm.json_text import count_or_zero, parse_object, text_or_empty
-from agents.llm.reasoning_signatures import REDACTED, sealed
-from agents.llm.wires.call_ids import LONGEST, MOST_CALLS, new_call_id, usable_call_id
+from agents.llm.reasoning_signatures import LONGEST_SEAL, REDACTED, sealed
+from agents.llm.wires.decoding import (
+    CALLS_LIMIT,
+    finish_reason,
+    incomplete_reply,
+    new_call_id,
+    not_an_object,
+    tool_name,
+    usable_call_id,
+)
 from workspaces.log.parts import FinishReason
 
 REASONS = {
@@ -43,7 +50,7 @@ REASONS = {
 @dataclass(slots=True)
 class _AnthropicCall:
     id: str
-    given: str  # input that came with the start of the block
+    given: str  # input from the start of the block
     streamed: bool = False
 
 
@@ -63,12 +70,12 @@ class AnthropicDecoder:
         self.stopped = False
 
     def feed(self, data: bytes) -> list[ModelEvent]:
-        """Raises ``BrokenStream``, or the error that the provider put into its stream."""
+        """Returns an event's model events. Raises ``BrokenStream``, or an error from the stream."""
         if self.stopped:
             return []
         event = parse_object(data)
         if event is None:
-            raise BrokenStream("The provider sent something that is not a JSON object.")
+            raise not_an_object()
         match event.get("type"):
             case "content_block_delta":
                 return self._delta(event)
@@ -89,15 +96,15 @@ class AnthropicDecoder:
             case "error":
                 raise self._error_for(event.get("error"))
             case _:
-                pass  # ping, and whatever is invented next
+                pass  # ping, and events of later versions
         return []
 
     def end(self) -> list[ModelEvent]:
-        """The connection has ended: in order only after a stop reason."""
+        """Ends the reply with its connection. Raises ``BrokenStream`` without a stop reason."""
         if self.stopped:
             return []
         if not self._reason:
-            raise BrokenStream("The provider ended its reply without saying that it is complete.")
+            raise incomplete_reply()
         return self._stop()
 
     def _delta(self, event: dict[str, Any]) -> list[ModelEvent]:
@@ -119,11 +126,11 @@ class AnthropicDecoder:
                 call.streamed = True
                 return [ToolInputDelta(call.id, text)]
             case "signature_delta":
-                # Told at the block's end: it may come in pieces.
+                # Sent at the block's end: a signature may arrive in pieces.
                 index, piece = _index(event), text_or_empty(delta.get("signature"))
                 self._remember_signature(index, self._signatures.get(index, "") + piece)
             case _:
-                pass  # citations, and whatever is invented next
+                pass  # citations, and deltas of later versions
         return []
 
     def _start(self, event: dict[str, Any]) -> list[ModelEvent]:
@@ -145,11 +152,11 @@ class AnthropicDecoder:
             case "tool_use":
                 return self._start_call(index, block)
             case _:
-                pass  # a tool that runs at the provider's
+                pass  # a tool that the provider runs
         return []
 
     def _remember_signature(self, index: int, signature: str) -> None:
-        if len(signature) > 1_000_000 or len(self._signatures) > MOST_CALLS:
+        if len(signature) > LONGEST_SEAL or len(self._signatures) > CALLS_LIMIT:
             raise BrokenStream("The provider sent a signature that is too large.")
         if signature:
             self._signatures[index] = signature
@@ -161,9 +168,9 @@ class AnthropicDecoder:
             orjson.dumps(given).decode() if given and isinstance(given, dict) else "",
         )
         self._ids.add(call.id)
-        events = self._close(index)  # should the server have forgotten to
+        events = self._close(index)  # in case the server has not closed it
         self._open[index] = call
-        name = text_or_empty(block.get("name"))[:LONGEST] or "unknown"
+        name = tool_name(block.get("name"))
         return [*events, ToolCallStarted(call.id, name)]
 
     def _close(self, index: int) -> list[ModelEvent]:
@@ -178,10 +185,10 @@ class AnthropicDecoder:
         return events
 
     def _count(self, usage: object) -> None:
-        """Each count is a total, and only those that are told replace the former."""
+        """Updates the usage. Each count is a total; a missing count keeps its former value."""
         if not isinstance(usage, dict):
             return
-        told = {
+        counted = {
             ours: count_or_zero(usage[theirs])
             for ours, theirs in (
                 ("input", "input_tokens"),
@@ -191,18 +198,17 @@ class AnthropicDecoder:
             )
             if usage.get(theirs) is not None
         }
-        self._usage = replace(self._usage, **told)
+        self._usage = replace(self._usage, **counted)
 
     def _stop(self) -> list[ModelEvent]:
         self.stopped = True
         reason = REASONS.get(self._reason, FinishReason.UNKNOWN)
         events: list[ModelEvent] = []
         if reason is FinishReason.MAX_TOKENS:
-            self._open.clear()  # a call that is still open was cut in the middle of its input
+            self._open.clear()  # the input of a call that is still open is incomplete
         for index in [*self._open, *self._signatures]:
             events.extend(self._close(index))
-        if self._ids and reason in (FinishReason.END_TURN, FinishReason.UNKNOWN):
-            reason = FinishReason.TOOL_USE
+        reason = finish_reason(reason, has_calls=bool(self._ids))
         return [*events, Stopped(reason, self._usage)]
 
 

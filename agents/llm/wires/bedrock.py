@@ -1,7 +1,7 @@
 """The wire to Anthropic's models at Amazon Bedrock.
 
-Anthropic's events in AWS' framing, under AWS' signature. Imported by
-``agents.llm.providers`` alone, for it needs the extra ``bedrock``.
+It uses Anthropic's events in AWS' framing, and AWS' signature. Only
+``agents.llm.providers`` imports it, because it needs the extra ``bedrock``.
 """
 
 from __future__ import annotations
@@ -12,8 +12,7 @@ import re
 from base64 import b64decode
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
-from functools import partial
-from typing import Any
+from typing import Any, Unpack
 from urllib.parse import urlsplit
 
 from botocore.auth import SigV4Auth  # type: ignore[import-untyped]  # botocore is untyped
@@ -28,16 +27,13 @@ from botocore.exceptions import BotoCoreError  # type: ignore[import-untyped]  #
 from botocore.session import Session  # type: ignore[import-untyped]  # botocore is untyped
 
 from agents.config.settings import ProviderSettings
-from agents.llm.addresses import bedrock_url
-from agents.llm.contract import SILENCE_SECONDS, ModelEvent, ModelRequest
-from agents.llm.error_answers import error_in_stream
+from agents.llm.contract import ModelEvent, ModelRequest
 from agents.llm.errors import BrokenStream, WrongKey
-from agents.llm.headers import bearer, request_headers
-from agents.llm.http_stream import Post, stream_events
+from agents.llm.http_request import bearer, bedrock_url, request_headers
+from agents.llm.http_stream import HttpWire, WireOptions
 from agents.llm.json_text import dump, parse_object, text_or_empty
-from agents.llm.proxies import proxy_for
+from agents.llm.wires.anthropic import BEDROCK, cloud_body
 from agents.llm.wires.anthropic_decode import AnthropicDecoder
-from agents.llm.wires.anthropic_encode import BEDROCK, cloud_body
 
 REGION = re.compile(r"bedrock-runtime(?:-fips)?\.([a-z0-9-]+)\.")
 FALLBACK_REGION = "us-east-1"
@@ -52,7 +48,7 @@ class Signer:
         self._credentials = _from_env(env)
 
     async def headers(self, url: str, headers: Mapping[str, str], body: bytes) -> dict[str, str]:
-        """Those given and the signature's. Raises ``WrongKey`` where there are no keys."""
+        """Adds the signature's headers. Raises ``WrongKey`` without keys."""
         return await asyncio.to_thread(self._signed, url, headers, body)
 
     def _signed(self, url: str, headers: Mapping[str, str], body: bytes) -> dict[str, str]:
@@ -70,14 +66,14 @@ class Signer:
 
     def _no_keys(self, reason: str) -> WrongKey:
         return WrongKey(
-            f"{self._settings.name} asks for the keys of an AWS account ({reason}). Set "
+            f"{self._settings.name} needs the keys of an AWS account ({reason}). Set "
             "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, AWS_PROFILE, or "
             "AWS_BEARER_TOKEN_BEDROCK."
         )
 
 
 def region_of(base_url: str, env: Mapping[str, str]) -> str:
-    """The address' own, for a signature of another region is refused."""
+    """Returns the region, from the address if it names one: AWS refuses another's signature."""
     if match := REGION.match(urlsplit(base_url).hostname or ""):
         return match[1]
     return env.get("AWS_REGION") or env.get("AWS_DEFAULT_REGION") or FALLBACK_REGION
@@ -90,11 +86,11 @@ def _from_env(env: Mapping[str, str]) -> Credentials | None:
     return Credentials(key, secret, env.get("AWS_SESSION_TOKEN") or None)
 
 
-_machine: dict[str | None, Any] = {}  # by profile; those of a role renew themselves
+_machine: dict[str | None, Any] = {}  # by profile; the credentials of a role renew themselves
 
 
 def _of_machine(profile: str | None) -> Any:
-    """Blocks. What is not there is looked for again the next time."""
+    """Returns the machine's credentials. Blocks; missing ones are looked up again next time."""
     found = _machine.get(profile)
     if found is None:
         found = Session(profile=profile).get_credentials()
@@ -107,7 +103,7 @@ MESSAGE_LIMIT = 4 * 1024 * 1024
 
 
 class AwsEvents:
-    """The data of each event that ended in a chunk. Raises ``BrokenStream``."""
+    """Splits AWS' framing into the data of events. Raises ``BrokenStream``."""
 
     def __init__(self) -> None:
         self._buffer = EventStreamBuffer()
@@ -123,13 +119,13 @@ class AwsEvents:
                 if data := _data(message):
                     events.append(data)
         except ParserError:
-            raise BrokenStream("The provider sent something that is not an event.") from None
+            raise BrokenStream("The provider sent data that is not an event.") from None
         if self._waiting > MESSAGE_LIMIT:
             raise BrokenStream("The provider sent an event that is too large.")
         return events
 
     def finish(self) -> list[bytes]:
-        return []  # half a message is none: the decoder says that the reply broke off
+        return []  # drops half a message: the decoder reports that the reply broke off
 
 
 def _data(message: EventStreamMessage) -> bytes:
@@ -137,27 +133,19 @@ def _data(message: EventStreamMessage) -> bytes:
     headers = message.headers
     if headers.get(":message-type") in ("exception", "error"):
         kind = headers.get(":exception-type") or headers.get(":error-code")
-        said = payload.get("message") or payload.get("Message") or headers.get(":error-message")
-        error = {"type": text_or_empty(kind), "message": text_or_empty(said)}
+        message = payload.get("message") or payload.get("Message") or headers.get(":error-message")
+        error = {"type": text_or_empty(kind), "message": text_or_empty(message)}
         return dump({"type": "error", "error": error})
     try:
         return b64decode(text_or_empty(payload.get("bytes")), validate=True)
     except (binascii.Error, ValueError):
-        raise BrokenStream("The provider sent an event that arrived damaged.") from None
+        raise BrokenStream("The provider sent a damaged event.") from None
 
 
-class BedrockWire:
-    def __init__(
-        self,
-        settings: ProviderSettings,
-        *,
-        env: Mapping[str, str] | None = None,
-        silence_seconds: float = SILENCE_SECONDS,
-    ) -> None:
-        bedrock_url(settings.base_url, "")  # an address that cannot be used is told at once
-        self._settings = settings
-        self._env = env or {}
-        self._silence_seconds = silence_seconds
+class BedrockWire(HttpWire):
+    def __init__(self, settings: ProviderSettings, **options: Unpack[WireOptions]) -> None:
+        super().__init__(settings, **options)
+        bedrock_url(settings.base_url, "")  # reports an unusable address at once
         key = settings.api_key or self._env.get("AWS_BEARER_TOKEN_BEDROCK", "")
         own = {"Accept": "application/vnd.amazon.eventstream", **bearer(key)}
         self._headers = request_headers(settings, own)
@@ -172,17 +160,9 @@ class BedrockWire:
         headers = self._headers
         if self._signer is not None:
             headers = await self._signer.headers(url, headers, body)
-        post = Post(
-            settings=settings,
-            model=model,
-            url=url,
-            headers=headers,
-            body=body,
-            proxy=proxy_for(url, self._env),
-            silence_seconds=self._silence_seconds,
-            is_signed=True,
+        batches = self._request(
+            model, url, headers, body, AnthropicDecoder, framing=AwsEvents(), is_signed=True
         )
-        decoder = AnthropicDecoder(partial(error_in_stream, settings, model))
-        async with aclosing(stream_events(post, decoder, AwsEvents())) as batches:
+        async with aclosing(batches):
             async for batch in batches:
                 yield batch

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncIterator, Callable, Mapping
-from functools import partial
-from typing import Any
+from typing import Any, Unpack
 
 import orjson
 
 from agents.config.settings import ProviderSettings
-from agents.llm.addresses import gemini_url
-from agents.llm.content_parts import Image, Told, result_parts, user_parts
+from agents.llm.content_parts import Image, ModelContent, result_parts, user_parts
 from agents.llm.contract import (
-    SILENCE_SECONDS,
     ModelEvent,
     ModelRequest,
     ReasoningDelta,
@@ -27,21 +24,26 @@ from agents.llm.contract import (
     Usage,
 )
 from agents.llm.encode_cache import encode_incrementally
-from agents.llm.error_answers import error_in_stream
 from agents.llm.errors import BrokenStream, ModelError
-from agents.llm.headers import request_headers
 from agents.llm.history import AssistantTurn, Turn, UserTurn, system_of
-from agents.llm.http_stream import Post, stream_events
+from agents.llm.http_request import gemini_url, request_headers
+from agents.llm.http_stream import HttpWire, WireOptions
 from agents.llm.json_text import count_or_zero, dump, parse_object, text_or_empty
-from agents.llm.proxies import proxy_for
 from agents.llm.reasoning_signatures import GEMINI, LONGEST_SEAL, is_from, sealed, unsealed
-from agents.llm.wires.call_ids import LONGEST, new_call_id, usable_call_id
+from agents.llm.wires.decoding import (
+    finish_reason,
+    incomplete_reply,
+    new_call_id,
+    not_an_object,
+    tool_name,
+    usable_call_id,
+)
 from workspaces.log.parts import FinishReason, Reasoning, Text, ToolCall
 
 Json = dict[str, Any]
 
-ON_CALL = "call:"  # before a signature that came with a call, else it came with text
-# What Google documents for a call that another model has made.
+ON_CALL = "call:"  # precedes the signature of a call; without it, the signature belongs to text
+# The value that Google documents for calls of other models.
 UNSIGNED = "skip_thought_signature_validator"
 VERSION = re.compile(r"gemini-(\d{1,2})")
 BUDGETS = {"minimal": 512, "low": 2_048, "medium": 8_192, "high": 24_576}
@@ -56,14 +58,14 @@ def encode(
         body["systemInstruction"] = {"parts": [{"text": system}]}
     if request.tools:
         body["tools"] = [{"functionDeclarations": [_tool(tool) for tool in request.tools]}]
-    asked: Json = {"maxOutputTokens": request.max_tokens}
+    options: Json = {"maxOutputTokens": request.max_tokens}
     if request.temperature is not None:
-        asked["temperature"] = request.temperature
+        options["temperature"] = request.temperature
     if request.top_p is not None:
-        asked["topP"] = request.top_p
+        options["topP"] = request.top_p
     if request.model.can_reason:
-        asked["thinkingConfig"] = _thinking(request)
-    body["generationConfig"] = asked
+        options["thinkingConfig"] = _thinking(request)
+    body["generationConfig"] = options
     if extra_body:
         body.update(extra_body)
     return body
@@ -75,15 +77,15 @@ def _version(model: str) -> int:
 
 
 def _thinking(request: ModelRequest) -> Json:
-    """Newer models take a level, older ones a number of tokens."""
-    told: Json = {"includeThoughts": True}
+    """Returns the thinking options: newer models take a level, older ones a token budget."""
+    thinking: Json = {"includeThoughts": True}
     effort = request.reasoning_effort
     if _version(request.model.id) >= 3:
         if effort in LEVELS:
-            told["thinkingLevel"] = LEVELS[effort]
+            thinking["thinkingLevel"] = LEVELS[effort]
     elif effort in BUDGETS:
-        told["thinkingBudget"] = BUDGETS[effort]
-    return told
+        thinking["thinkingBudget"] = BUDGETS[effort]
+    return thinking
 
 
 def _tool(tool: ToolSpec) -> Json:
@@ -99,9 +101,9 @@ def _contents(request: ModelRequest, provider: str) -> list[Json]:
 
     def add_turn(contents: list[Any], turn: Turn) -> None:
         if isinstance(turn, UserTurn):
-            parts = [_told(told) for told in user_parts(turn, sees=sees)]
+            parts = [_content_json(item) for item in user_parts(turn, sees=sees)]
             if contents and contents[-1]["role"] == "user":
-                contents[-1]["parts"].extend(parts)  # behind the results of the last calls
+                contents[-1]["parts"].extend(parts)  # after the results of the last calls
             else:
                 contents.append({"role": "user", "parts": parts})
             return
@@ -114,8 +116,8 @@ def _contents(request: ModelRequest, provider: str) -> list[Json]:
     return encode_incrementally(request, ("gemini", provider, model, sees), add_turn)
 
 
-def _told(told: Told) -> Json:
-    return _image(told) if isinstance(told, Image) else {"text": told}
+def _content_json(item: ModelContent) -> Json:
+    return _image(item) if isinstance(item, Image) else {"text": item}
 
 
 def _image(image: Image) -> Json:
@@ -126,7 +128,7 @@ def _image(image: Image) -> Json:
 
 def _reply(turn: AssistantTurn, *, is_its: bool, needs_signature: bool) -> list[Json]:
     parts: list[Json] = []
-    waiting = ""  # the signature of the call that comes next
+    waiting = ""  # the signature of the next call
     called = False
     for part in turn.parts:
         match part:
@@ -140,18 +142,18 @@ def _reply(turn: AssistantTurn, *, is_its: bool, needs_signature: bool) -> list[
                     parts.append({"text": "", "thoughtSignature": signature})
             case ToolCall():
                 call = {"id": part.id, "name": part.name, "args": orjson.loads(part.input)}
-                told: Json = {"functionCall": call}
-                # Of calls made together only the first is signed.
+                item: Json = {"functionCall": call}
+                # Of parallel calls, only the first has a signature.
                 missing = UNSIGNED if needs_signature and not called else ""
                 if signature := waiting or missing:
-                    told["thoughtSignature"] = signature
+                    item["thoughtSignature"] = signature
                 waiting, called = "", True
-                parts.append(told)
+                parts.append(item)
     return parts
 
 
 def _results(turn: AssistantTurn, *, sees: bool) -> list[Json]:
-    """Images follow behind all results: a response itself holds JSON alone."""
+    """Returns the results, then their images: a function response holds only JSON."""
     answers: list[Json] = []
     images: list[Json] = []
     for result in turn.results:
@@ -179,7 +181,7 @@ REASONS = {
     ("SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "IMAGE_SAFETY"),
     FinishReason.CONTENT_FILTER,
 )
-# The model wrote a call that its own server could not read: asked again, it may do better.
+# The server could not parse the model's call; a retry may succeed.
 GARBLED = frozenset({"MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "MALFORMED_RESPONSE"})
 
 
@@ -198,10 +200,10 @@ class GeminiDecoder:
         self.stopped = False
 
     def feed(self, data: bytes) -> list[ModelEvent]:
-        """Raises ``BrokenStream``, or the error that the provider put into its stream."""
+        """Returns an event's model events. Raises ``BrokenStream``, or an error from the stream."""
         chunk = parse_object(data)
         if chunk is None:
-            raise BrokenStream("The provider sent something that is not a JSON object.")
+            raise not_an_object()
         if chunk.get("error"):
             raise self._error_for(chunk["error"])
         if isinstance(usage := chunk.get("usageMetadata"), dict):
@@ -216,7 +218,7 @@ class GeminiDecoder:
         return self._candidate(candidate) if isinstance(candidate, dict) else []
 
     def end(self) -> list[ModelEvent]:
-        """The connection has ended: in order only after a finish reason."""
+        """Ends the reply with its connection. Raises ``BrokenStream`` without a finish reason."""
         if self.stopped:
             return []
         self.stopped = True
@@ -224,12 +226,11 @@ class GeminiDecoder:
             return [Stopped(FinishReason.CONTENT_FILTER, self._usage)]
         if not self._reason:
             self.stopped = False
-            raise BrokenStream("The provider ended its reply without saying that it is complete.")
+            raise incomplete_reply()
         if self._reason in GARBLED:
             raise BrokenStream("The model wrote a tool call that cannot be read.")
         reason = REASONS.get(self._reason, FinishReason.UNKNOWN)
-        if self._ids and reason in (FinishReason.END_TURN, FinishReason.UNKNOWN):
-            reason = FinishReason.TOOL_USE
+        reason = finish_reason(reason, has_calls=bool(self._ids))
         return [Stopped(reason, self._usage)]
 
     def _candidate(self, candidate: Json) -> list[ModelEvent]:
@@ -262,7 +263,7 @@ class GeminiDecoder:
         self._ids.add(call_id)
         given = call.get("args")
         events += [
-            ToolCallStarted(call_id, text_or_empty(call.get("name"))[:LONGEST] or "unknown"),
+            ToolCallStarted(call_id, tool_name(call.get("name"))),
             ToolInputDelta(
                 call_id, orjson.dumps(given if isinstance(given, dict) else {}).decode()
             ),
@@ -271,28 +272,20 @@ class GeminiDecoder:
 
 
 def _usage(usage: Json) -> Usage:
-    """What the prompt's count holds includes the cached part; thoughts are counted apart."""
+    """Returns the usage: the prompt count includes cached tokens, thoughts count separately."""
     read = count_or_zero(usage.get("cachedContentTokenCount"))
-    asked = count_or_zero(usage.get("promptTokenCount"))
+    prompt_tokens = count_or_zero(usage.get("promptTokenCount"))
     return Usage(
-        input=max(asked - read, 0) + count_or_zero(usage.get("toolUsePromptTokenCount")),
+        input=max(prompt_tokens - read, 0) + count_or_zero(usage.get("toolUsePromptTokenCount")),
         output=count_or_zero(usage.get("candidatesTokenCount"))
         + count_or_zero(usage.get("thoughtsTokenCount")),
         cache_read=read,
     )
 
 
-class GeminiWire:
-    def __init__(
-        self,
-        settings: ProviderSettings,
-        *,
-        env: Mapping[str, str] | None = None,
-        silence_seconds: float = SILENCE_SECONDS,
-    ) -> None:
-        self._settings = settings
-        self._env = env or {}
-        self._silence_seconds = silence_seconds
+class GeminiWire(HttpWire):
+    def __init__(self, settings: ProviderSettings, **options: Unpack[WireOptions]) -> None:
+        super().__init__(settings, **options)
         key = settings.api_key.strip()
         name = "Authorization" if key.startswith("Bearer ") else "x-goog-api-key"
         self._headers = request_headers(settings, {name: key} if key else {})
@@ -301,13 +294,4 @@ class GeminiWire:
         settings, model = self._settings, request.model.id
         url = gemini_url(settings.base_url, model)
         body = encode(request, provider=settings.id, extra_body=settings.extra_body)
-        post = Post(
-            settings=settings,
-            model=model,
-            url=url,
-            headers=self._headers,
-            body=dump(body),
-            proxy=proxy_for(url, self._env),
-            silence_seconds=self._silence_seconds,
-        )
-        return stream_events(post, GeminiDecoder(partial(error_in_stream, settings, model)))
+        return self._request(model, url, self._headers, dump(body), GeminiDecoder)

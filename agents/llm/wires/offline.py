@@ -1,8 +1,8 @@
-"""The built-in model: no network, no intelligence, always there.
+"""The built-in model, which needs no network and has no intelligence.
 
 It understands a few plain requests (``agents.llm.wires.offline_plans``), calls the real
-tools for them, and otherwise says what it is and how to get a real model. It
-keeps no state: what it has done already stands in the transcript.
+tools for them, and otherwise explains how to configure a real model. It keeps no
+state: the transcript shows the earlier steps.
 """
 
 from __future__ import annotations
@@ -72,18 +72,18 @@ class OfflineModel:
     def __init__(
         self,
         *,
-        pace_seconds: float = 0.005,
+        word_seconds: float = 0.005,
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
     ) -> None:
-        self.pace_seconds = pace_seconds
+        self.word_seconds = word_seconds
         self._sleep = sleep
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[list[ModelEvent]]:
         text, call = reply_to(request)
         words = 0
         for word in _words(text):
-            # Also without a pace: a long reply must not hold the loop.
-            await self._sleep(self.pace_seconds)
+            # Sleeps even for 0 seconds: a long reply must not block the loop.
+            await self._sleep(self.word_seconds)
             yield [TextDelta(word)]
             words += 1
         usage = Usage(input=_size(request), output=max(words, 1))
@@ -101,27 +101,27 @@ class OfflineModel:
 
 
 def reply_to(request: ModelRequest) -> tuple[str, tuple[str, OfflineStep] | None]:
-    """The words and perhaps a call with its id. Pure: the same request, the same reply."""
-    asked, results = _newest(request.messages)
-    prompt = "" if asked is None else plain_text(asked.parts)
+    """Returns the text, and perhaps a call with its id. Pure and deterministic."""
+    newest, results = _newest(request.messages)
+    prompt = "" if newest is None else plain_text(newest.parts)
     if not request.tools:
         return _without_tools(request, prompt), None
     plan = plan_for(prompt, request.working_dir)
-    if asked is None or plan is None:
+    if newest is None or plan is None:
         return ABOUT, None
     if results and results[-1].is_error:
-        return _told_failure(results[-1]), None
+        return _failure_text(results[-1]), None
     if len(results) >= len(plan.steps):
-        return _told_result(plan, results[-1]), None
+        return _result_text(plan, results[-1]), None
     step = plan.steps[len(results)]
     if all(tool.name != step.tool for tool in request.tools):
         return f"I would need the tool `{step.tool}` for that, and it is switched off here.", None
-    call_id = f"offline_{re.sub('[^a-zA-Z0-9]', '', asked.id)[-24:]}_{len(results)}"
+    call_id = f"offline_{re.sub('[^a-zA-Z0-9]', '', newest.id)[-24:]}_{len(results)}"
     return ("" if results else plan.announcement), (call_id, step)
 
 
 def _newest(messages: Sequence[TurnMessage]) -> tuple[TurnMessage | None, list[ToolResult]]:
-    """The last prompt with words, and the tool results since."""
+    """Returns the last prompt with text, and the tool results after it."""
     results: list[ToolResult] = []
     for message in reversed(messages):
         if message.role is Role.USER and plain_text(message.parts).strip():
@@ -133,12 +133,12 @@ def _newest(messages: Sequence[TurnMessage]) -> tuple[TurnMessage | None, list[T
 
 
 def _without_tools(request: ModelRequest, prompt: str) -> str:
-    """Such a request wants a title, or a summary of the session."""
-    asked_for = request.system if TITLE.search(request.system) else f"{request.system}\n{prompt}"
-    if SUMMARY.search(asked_for):
+    """Returns a title or a summary, which are the requests without tools."""
+    request_text = request.system if TITLE.search(request.system) else f"{request.system}\n{prompt}"
+    if SUMMARY.search(request_text):
         return _summary(request.messages)
     lines = [line.strip() for line in prompt.splitlines() if line.strip()]
-    # The wish for a title stands in a line before the prompt itself.
+    # The request for a title is a line before the prompt itself.
     if len(lines) > 1 and lines[0].endswith(":") and TITLE.search(lines[0]):
         lines = lines[1:]
     title = " ".join(lines[0].split()) if lines else "New session"
@@ -158,23 +158,23 @@ def _summary(messages: Sequence[TurnMessage]) -> str:
     ]
     if not prompts:
         return "There is no prompt yet."
-    asked = "\n".join(f"- {prompt}" for prompt in prompts[-50:])
-    return f"The user's prompts in this session:\n{asked}"
+    listed = "\n".join(f"- {prompt}" for prompt in prompts[-50:])
+    return f"The user's prompts in this session:\n{listed}"
 
 
-def _told_result(plan: OfflinePlan, result: ToolResult) -> str:
+def _result_text(plan: OfflinePlan, result: ToolResult) -> str:
     if not result.content.strip():
         return "That is done; there was nothing to show."
     return f"{plan.conclusion}\n\n{_quoted(result.content)}"
 
 
-def _told_failure(result: ToolResult) -> str:
+def _failure_text(result: ToolResult) -> str:
     reason = _quoted(result.content) if result.content.strip() else "It gave no reason."
     return f"That did not work. The tool `{result.name}` says:\n\n{reason}"
 
 
 def _quoted(content: str) -> str:
-    """The first lines, fenced, with word of what was left out."""
+    """Returns the first lines in a fence, with a note of the omitted ones."""
     lines = content.strip("\n").splitlines()
     shown = [
         line if len(line) <= QUOTED_WIDTH else line[: QUOTED_WIDTH - 1] + "…"
@@ -189,16 +189,16 @@ def _quoted(content: str) -> str:
 
 
 def _words(text: str) -> Iterator[str]:
-    """With the white space that follows each, so that they join to the text again."""
+    """Yields each word with its white space, so that they join to the text again."""
     return (match[0] for match in re.finditer(r"\s*\S+\s*", text))
 
 
 def _size(request: ModelRequest) -> int:
-    """Roughly the tokens of what was read, so that clients have something to draw."""
-    said = sum(
+    """Returns a rough number of input tokens, for the clients' display."""
+    characters = sum(
         len(part.text) if isinstance(part, Text) else len(part.content)
         for message in request.messages
         for part in message.parts
         if isinstance(part, Text | ToolResult)
     )
-    return (len(request.system) + said) // 4 + 1
+    return (len(request.system) + characters) // 4 + 1

@@ -1,7 +1,7 @@
-"""What the offline model understands: plain requests in English, read by shape.
+"""Parses plain English requests for the offline model, by patterns.
 
-Pure: a prompt in, the tool calls that answer it out. It guesses nothing; what
-does not fit a shape is no plan, and the offline model then says what does.
+Pure: returns the tool calls for a prompt. It guesses nothing: a prompt that matches no
+pattern gets no plan, and the offline model then lists the requests that it understands.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from posixpath import join
 
-PROMPT_LIMIT = 20_000  # longer ones are no plain request
+PROMPT_LIMIT = 20_000  # a longer prompt is not a plain request
 
 POLITE = re.compile(
     r"^(?:please|kindly|now|then|ok(?:ay)?|hey|hi|(?:can|could|would|will) you|"
@@ -24,7 +24,7 @@ QUOTED_END = re.compile(r"(?<=[`\"”])[.?!]$")
 FENCE = re.compile(r"```[\w+-]*\n(.*?)\n?```", re.DOTALL)
 QUOTES = {'"': '"', "'": "'", "`": "`", "“": "”", "‘": "’", "«": "»"}
 
-# A name of a file: quoted, or one word.
+# A file name: quoted, or one word.
 NAME = r"(?:`[^`\n]+`|\"[^\"\n]+\"|'[^'\n]+'|“[^”\n]+”|[^\s`\"'“”]+)"
 
 
@@ -43,14 +43,14 @@ class OfflineStep:
 class OfflinePlan:
     announcement: str
     steps: tuple[OfflineStep, ...]
-    conclusion: str  # said before the result's first lines
+    conclusion: str  # the text before the result's first lines
 
 
 Reader = Callable[[re.Match[str], str], OfflinePlan | None]
 
 
 def plan_for(prompt: str, working_dir: str = "") -> OfflinePlan | None:
-    """``None`` where the request is not understood. Paths become absolute in ``working_dir``."""
+    """Returns the plan, or ``None`` if no pattern matches. Makes paths absolute."""
     if len(prompt) > PROMPT_LIMIT:
         return None
     text = prompt.strip()
@@ -64,13 +64,13 @@ def plan_for(prompt: str, working_dir: str = "") -> OfflinePlan | None:
 
 
 def _shape(pattern: str) -> re.Pattern[str]:
-    """White space is bounded, or a long run of it beside ``.+?`` takes its length squared."""
+    """Compiles a pattern with bounded white space, as a long run next to ``.+?`` is quadratic."""
     bounded = pattern.replace("NAME", NAME).replace(r"\s+", r"\s{1,9}").replace(r"\s*", r"\s{0,9}")
     return re.compile(bounded, re.IGNORECASE | re.DOTALL)
 
 
 def _bare(text: str) -> str:
-    """Without the quotes or the fence around the whole."""
+    """Removes quotes or a fence around the whole text."""
     text = text.strip()
     if fenced := FENCE.fullmatch(text):
         return fenced[1]
@@ -82,7 +82,7 @@ def _bare(text: str) -> str:
 def _path(raw: str | None, working_dir: str) -> str:
     path = _bare(raw or "")
     if raw and path == raw.strip():
-        path = path.rstrip(".,;:?!") or path  # the sentence's, not the name's
+        path = path.rstrip(".,;:?!") or path  # the punctuation of the sentence
     if path.lower() in ("here", "there", "it", "this", "this folder", "this directory"):
         path = ""
     if not path or path == ".":
@@ -99,7 +99,7 @@ def _list(match: re.Match[str], cwd: str) -> OfflinePlan:
     return OfflinePlan(
         f"I list the files in {_shown(path, cwd)}.",
         (OfflineStep("ls", {"path": path}),),
-        "This is there:",
+        "It contains:",
     )
 
 
@@ -128,7 +128,7 @@ def _view(match: re.Match[str], cwd: str) -> OfflinePlan | None:
 
 def _search(match: re.Match[str], cwd: str) -> OfflinePlan:
     words = _bare(match["words"])
-    # The tool takes an expression; people mean the words themselves.
+    # The tool takes a regular expression; users mean literal text unless they write "grep".
     pattern = words if (match["verb"] or "").lower() == "grep" else _literally(words)
     path = _path(match["path"], cwd)
     step = OfflineStep("grep", {"pattern": pattern, "path": path})
@@ -184,7 +184,7 @@ def _run(match: re.Match[str], _cwd: str) -> OfflinePlan:
 _IN = r"(?:\s+(?:in|of|under|from|inside)\s+(?:the\s+)?(?:(?:file|folder|directory)\s+)?(?P<path>NAME))"
 _FILES = r"(?:files?|folders?|director(?:y|ies)|contents?|everything|entries)"
 
-# The first that fits counts, so the narrower shapes come first.
+# The first match wins, so narrower patterns come first.
 SHAPES: tuple[tuple[re.Pattern[str], Reader], ...] = (
     (_shape(r"(?:run|execute)\s*:?\s+(?:(?:the\s+)?(?:shell\s+)?command\s*:?\s+)?(?P<command>`[^`]+`|```.+```|(?!the\s).+)"), _run),
     (_shape(r"(?:edit\s+(?:NAME\s*[:,]\s*)?)?(?:replace|change)\s+(?P<old>NAME|.{1,300}?)\s+(?:with|by|to|into)\s+(?P<new>NAME|.{1,300}?)\s+in\s+(?:the\s+)?(?:file\s+)?(?P<path>NAME)"), _edit),

@@ -1,41 +1,42 @@
-"""The wire to OpenAI's chat completions and to servers that are compatible.
+"""The wire to OpenAI's chat completions and to compatible servers.
 
-Azure speaks the same, at an address of its own and with the key in another header.
+Azure has the same API at its own address, with the key in another header.
 """
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
-from functools import partial
-from typing import Any
+from typing import Any, Unpack
 from urllib.parse import urlsplit
 
 from agents.config.settings import ProviderSettings
-from agents.llm.addresses import azure_url, is_openai, openai_url
-from agents.llm.content_parts import Image, Told, result_parts, user_parts
-from agents.llm.contract import SILENCE_SECONDS, ModelEvent, ModelRequest, ToolSpec
+from agents.llm.content_parts import Image, ModelContent, result_parts, user_parts
+from agents.llm.contract import ModelEvent, ModelRequest, ToolSpec
 from agents.llm.encode_cache import READABLE, encode_incrementally
-from agents.llm.error_answers import error_in_stream
-from agents.llm.headers import bearer, request_headers
 from agents.llm.history import AssistantTurn, Turn, UserTurn, system_of
-from agents.llm.http_stream import Post, stream_events
+from agents.llm.http_request import (
+    azure_url,
+    bearer,
+    is_openai,
+    openai_url,
+    request_headers,
+)
+from agents.llm.http_stream import HttpWire, WireOptions
 from agents.llm.json_text import dump
-from agents.llm.proxies import proxy_for
-from agents.llm.reasoning_signatures import is_from
+from agents.llm.reasoning_signatures import details_of, is_from
 from agents.llm.wires.openai_decode import OpenAIDecoder
-from agents.llm.wires.reasoning_details import details_of
 from workspaces.log.parts import Reasoning, Text
 
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    native: bool = False  # knows OpenAI's newer names
-    returns_reasoning: bool = False  # wants ``reasoning_content`` beside the calls it led to
-    returns_details: bool = False  # wants ``reasoning_details`` back as they came
-    cache_marks: bool = False  # passes Anthropic's marks on
+    native: bool = False  # supports OpenAI's newer names
+    returns_reasoning: bool = False  # requires ``reasoning_content`` back with the calls
+    returns_details: bool = False  # requires ``reasoning_details`` back unchanged
+    cache_marks: bool = False  # forwards Anthropic's cache marks
     reasoning_switch: bool = False  # ``reasoning: {enabled, effort}`` instead of one word
-    parsed_reasoning: bool = False  # must be asked to keep thoughts out of the words
+    parsed_reasoning: bool = False  # separates reasoning from text on request only
 
 
 PLAIN = Dialect()
@@ -102,7 +103,7 @@ def encode(
     }
     if request.tools:
         body["tools"] = [_tool(tool) for tool in request.tools]
-    # OpenAI's reasoning models refuse both.
+    # OpenAI's reasoning models refuse both parameters.
     if request.temperature is not None and not reasons:
         body["temperature"] = request.temperature
     if request.top_p is not None and not reasons:
@@ -120,12 +121,12 @@ def encode(
 def _reasoning(request: ModelRequest, dialect: Dialect) -> Json:
     effort = request.reasoning_effort
     if dialect.reasoning_switch:
-        asked: Json = {"effort": effort} if effort else {"enabled": True}
-        return {"reasoning": asked} if effort or request.think else {}
-    asked = {"reasoning_effort": effort} if effort else {}
+        options: Json = {"effort": effort} if effort else {"enabled": True}
+        return {"reasoning": options} if effort or request.think else {}
+    options = {"reasoning_effort": effort} if effort else {}
     if dialect.parsed_reasoning and "gpt-oss" not in request.model.id:
-        asked["reasoning_format"] = "parsed"
-    return asked
+        options["reasoning_format"] = "parsed"
+    return options
 
 
 def _is_anthropic(model: str) -> bool:
@@ -133,8 +134,10 @@ def _is_anthropic(model: str) -> bool:
 
 
 def _mark(messages: list[Json]) -> None:
-    """The system prompt and the newest two that are not the model's own. What is kept for the
-    next request stays as it is."""
+    """Marks the system prompt and the newest two messages of the user or a tool.
+
+    Replaces the marked messages: the originals are cached for the next request.
+    """
     marked = [0] if messages[0]["role"] == "system" else []
     newest = range(len(messages) - 1, max(len(messages) - READABLE, 0) - 1, -1)
     marked += [index for index in newest if messages[index]["role"] in ("user", "tool")][:2]
@@ -177,7 +180,7 @@ def _messages(request: ModelRequest, provider: str, dialect: Dialect) -> list[Js
 
 
 def _thoughts(turn: AssistantTurn, dialect: Dialect) -> Json:
-    """What the model's maker wants back of its reasoning."""
+    """Returns the reasoning that the provider requires back."""
     if dialect.returns_details and (details := details_of(turn.parts)):
         return {"reasoning_details": details}
     if dialect.returns_reasoning and turn.calls:
@@ -186,19 +189,19 @@ def _thoughts(turn: AssistantTurn, dialect: Dialect) -> Json:
     return {}
 
 
-def _content(told: list[Told]) -> str | list[Json]:
-    """A plain string where possible: some compatible servers know nothing else."""
-    if all(isinstance(item, str) for item in told):
-        return "\n\n".join(item for item in told if isinstance(item, str))
+def _content(items: list[ModelContent]) -> str | list[Json]:
+    """Returns a plain string if possible: some compatible servers accept nothing else."""
+    if all(isinstance(item, str) for item in items):
+        return "\n\n".join(item for item in items if isinstance(item, str))
     return [
-        _image(item) if isinstance(item, Image) else {"type": "text", "text": item} for item in told
+        _image(item) if isinstance(item, Image) else {"type": "text", "text": item}
+        for item in items
     ]
 
 
 def _image(image: Image) -> Json:
-    url = image.url or f"data:{image.mime_type};base64,{image.data}"
     detail = {"detail": image.detail} if image.detail in ("low", "high", "auto") else {}
-    return {"type": "image_url", "image_url": {"url": url, **detail}}
+    return {"type": "image_url", "image_url": {"url": image.address, **detail}}
 
 
 def _reply(turn: AssistantTurn) -> Json:
@@ -217,7 +220,7 @@ def _reply(turn: AssistantTurn) -> Json:
 
 
 def _results(turn: AssistantTurn, *, sees: bool) -> list[Json]:
-    """A tool message holds text alone, so images follow in a message of the user's."""
+    """Returns the results; images follow in a user message, as tool messages are text only."""
     messages: list[Json] = []
     images: list[Json] = []
     for result in turn.results:
@@ -231,22 +234,14 @@ def _results(turn: AssistantTurn, *, sees: bool) -> list[Json]:
     return messages
 
 
-class OpenAIWire:
-    def __init__(
-        self,
-        settings: ProviderSettings,
-        *,
-        env: Mapping[str, str] | None = None,
-        silence_seconds: float = SILENCE_SECONDS,
-    ) -> None:
-        self._settings = settings
+class OpenAIWire(HttpWire):
+    def __init__(self, settings: ProviderSettings, **options: Unpack[WireOptions]) -> None:
+        super().__init__(settings, **options)
         self._dialect = dialect_of(settings)
-        self._env = env or {}
-        self._silence_seconds = silence_seconds
         key = settings.api_key.strip()
         is_azures = settings.kind == "azure" and key and not key.startswith("Bearer ")
         self._headers = request_headers(settings, {"api-key": key} if is_azures else bearer(key))
-        self._url("")  # an address that cannot be used is told at once
+        self._url("")  # reports an unusable address at once
 
     def stream(self, request: ModelRequest) -> AsyncIterator[list[ModelEvent]]:
         settings, model = self._settings, request.model.id
@@ -254,16 +249,7 @@ class OpenAIWire:
         body = encode(
             request, provider=settings.id, dialect=self._dialect, extra_body=settings.extra_body
         )
-        post = Post(
-            settings=settings,
-            model=model,
-            url=url,
-            headers=self._headers,
-            body=dump(body),
-            proxy=proxy_for(url, self._env),
-            silence_seconds=self._silence_seconds,
-        )
-        return stream_events(post, OpenAIDecoder(partial(error_in_stream, settings, model)))
+        return self._request(model, url, self._headers, dump(body), OpenAIDecoder)
 
     def _url(self, model: str) -> str:
         base_url = self._settings.base_url

@@ -1,9 +1,8 @@
-"""OpenAI's stream of chunks as model events.
+"""Decodes OpenAI's stream of chunks into model events.
 
-Pure: one decoder a reply, fed with the data of each event. Tolerates what
-compatible servers do differently (missing ids and indexes, several calls under
-one index, usage in odd places); anything that is no chunk at all is a
-``BrokenStream``.
+Pure: one decoder for each reply, which gets the data of each event. Tolerates the
+deviations of compatible servers (missing ids and indexes, several calls under one
+index, usage in odd places); anything that is not a chunk raises ``BrokenStream``.
 """
 
 from __future__ import annotations
@@ -27,9 +26,15 @@ from agents.llm.contract import (
 )
 from agents.llm.errors import BrokenStream, ModelError
 from agents.llm.json_text import count_or_zero, parse_object, text_or_empty
-from agents.llm.reasoning_signatures import DETAILS, sealed
-from agents.llm.wires.call_ids import LONGEST, new_call_id, usable_call_id
-from agents.llm.wires.reasoning_details import Details
+from agents.llm.reasoning_signatures import DETAILS, Details, sealed
+from agents.llm.wires.decoding import (
+    NAME_LIMIT,
+    finish_reason,
+    incomplete_reply,
+    new_call_id,
+    not_an_object,
+    usable_call_id,
+)
 from workspaces.log.parts import FinishReason
 
 REASONS = {
@@ -46,11 +51,11 @@ REASONS = {
 
 @dataclass(slots=True)
 class _Call:
-    id: str  # ours: unique in the reply
-    said_id: str  # the server's
+    id: str  # our id, unique in the reply
+    server_id: str
     name: str = ""
     started: bool = False
-    waiting: list[str] = field(default_factory=list)  # input that came before the name
+    waiting: list[str] = field(default_factory=list)  # input that arrived before the name
 
 
 class OpenAIDecoder:
@@ -70,14 +75,14 @@ class OpenAIDecoder:
         self.stopped = False
 
     def feed(self, data: bytes) -> list[ModelEvent]:
-        """Raises ``BrokenStream``, or the error that the provider put into its stream."""
+        """Returns an event's model events. Raises ``BrokenStream``, or an error from the stream."""
         if self.stopped:
             return []
         if data[:6] == b"[DONE]":
             return self._stop()
         chunk = parse_object(data)
         if chunk is None:
-            raise BrokenStream("The provider sent something that is not a JSON object.")
+            raise not_an_object()
         if chunk.get("error"):
             raise self._error_for(chunk["error"])
         choices = chunk.get("choices")
@@ -93,11 +98,11 @@ class OpenAIDecoder:
         return events
 
     def end(self) -> list[ModelEvent]:
-        """The connection has ended: in order only after a finish reason."""
+        """Ends the reply with its connection. Raises ``BrokenStream`` without a finish reason."""
         if self.stopped:
             return []
         if not self._reason:
-            raise BrokenStream("The provider ended its reply without saying that it is complete.")
+            raise incomplete_reply()
         return self._stop()
 
     def _choice(self, choice: dict[str, Any], events: list[ModelEvent]) -> None:
@@ -117,7 +122,7 @@ class OpenAIDecoder:
             self._count(usage)
 
     def _blocks(self, content: object, events: list[ModelEvent]) -> None:
-        """As Mistral sends what it says."""
+        """Reads content as a list of blocks, which Mistral sends."""
         if not isinstance(content, list):
             return
         for part in content:
@@ -155,7 +160,7 @@ class OpenAIDecoder:
     def _tool(self, raw: dict[str, Any], position: int, events: list[ModelEvent]) -> None:
         raw_function = raw.get("function")
         function = raw_function if isinstance(raw_function, dict) else {}
-        name = text_or_empty(function.get("name"))[:LONGEST]
+        name = text_or_empty(function.get("name"))[:NAME_LIMIT]
         call = self._call(raw, position, name)
         if name and not call.started:
             call.name = name
@@ -173,28 +178,28 @@ class OpenAIDecoder:
                 call.waiting.append(given)
 
     def _call(self, raw: dict[str, Any], position: int, name: str) -> _Call:
-        """The call that this piece belongs to; a new one where id or index are new."""
-        said_id = text_or_empty(raw.get("id"))
+        """Returns the call of this piece; starts one if the id or the index is new."""
+        server_id = text_or_empty(raw.get("id"))
         index = raw.get("index")
         if isinstance(index, bool) or not isinstance(index, int):
-            index = self._index_of(said_id, position, name)
+            index = self._index_of(server_id, position, name)
         known = self._by_index.get(index)
         # Some servers send every call as number 0, each with its own id.
-        fresh = said_id and name and known is not None and known.said_id not in ("", said_id)
+        fresh = server_id and name and known is not None and known.server_id not in ("", server_id)
         if known is not None and not fresh:
             return known
         taken = {call.id for call in self._calls}
-        call = _Call(usable_call_id(said_id, taken, self._make_id), said_id)
+        call = _Call(usable_call_id(server_id, taken, self._make_id), server_id)
         self._calls.append(call)
         self._by_index[index] = call
         return call
 
-    def _index_of(self, said_id: str, position: int, name: str) -> int:
-        """Without an index: the call of that id, a new one for a name, else the newest."""
+    def _index_of(self, server_id: str, position: int, name: str) -> int:
+        """Returns the index of a piece without one: by id, new for a name, else the newest."""
         for index, call in self._by_index.items():
-            if said_id and call.said_id == said_id:
+            if server_id and call.server_id == server_id:
                 return index
-        if name or said_id or not self._by_index:
+        if name or server_id or not self._by_index:
             return max(self._by_index, default=-1) + 1
         return position if position in self._by_index else max(self._by_index)
 
@@ -207,9 +212,9 @@ class OpenAIDecoder:
         written = (
             count_or_zero(details.get("cache_write_tokens")) if isinstance(details, dict) else 0
         )
-        asked = count_or_zero(usage.get("prompt_tokens"))
+        prompt_tokens = count_or_zero(usage.get("prompt_tokens"))
         self._usage = Usage(
-            input=max(asked - cached - written, 0),
+            input=max(prompt_tokens - cached - written, 0),
             output=count_or_zero(usage.get("completion_tokens")),
             cache_read=cached,
             cache_write=written,
@@ -225,9 +230,8 @@ class OpenAIDecoder:
         reason = REASONS.get(self._reason, FinishReason.UNKNOWN)
         if self._refused and reason is FinishReason.END_TURN:
             reason = FinishReason.CONTENT_FILTER
-        if self._calls and reason in (FinishReason.END_TURN, FinishReason.UNKNOWN):
-            reason = FinishReason.TOOL_USE
-        # Out of tokens, the last call was cut in the middle of its input.
+        reason = finish_reason(reason, has_calls=bool(self._calls))
+        # When the tokens run out, the input of the last call is incomplete.
         if details := self._details.taken():
             events.append(ReasoningSigned(sealed(DETAILS, details)))
         whole = self._calls[:-1] if reason is FinishReason.MAX_TOKENS else self._calls

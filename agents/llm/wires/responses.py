@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
-from typing import Any
+from typing import Any, Unpack
 
 from agents.config.settings import ProviderSettings
-from agents.llm.addresses import responses_url
-from agents.llm.content_parts import Image, Told, result_parts, user_parts
+from agents.llm.content_parts import Image, ModelContent, result_parts, user_parts
 from agents.llm.contract import (
-    SILENCE_SECONDS,
     ModelEvent,
     ModelRequest,
     ReasoningDelta,
@@ -25,20 +22,26 @@ from agents.llm.contract import (
     Usage,
 )
 from agents.llm.encode_cache import encode_incrementally
-from agents.llm.error_answers import error_in_stream
 from agents.llm.errors import BrokenStream, ModelError
-from agents.llm.headers import bearer, request_headers
 from agents.llm.history import AssistantTurn, Turn, UserTurn, system_of
-from agents.llm.http_stream import Post, stream_events
+from agents.llm.http_request import bearer, request_headers, responses_url
+from agents.llm.http_stream import HttpWire, WireOptions
 from agents.llm.json_text import count_or_zero, dump, parse_object, text_or_empty
-from agents.llm.proxies import proxy_for
 from agents.llm.reasoning_signatures import LONGEST_SEAL, RESPONSES, is_from, sealed, unsealed
-from agents.llm.wires.call_ids import LONGEST, MOST_CALLS, new_call_id, usable_call_id
+from agents.llm.wires.decoding import (
+    CALLS_LIMIT,
+    finish_reason,
+    incomplete_reply,
+    new_call_id,
+    not_an_object,
+    tool_name,
+    usable_call_id,
+)
 from workspaces.log.parts import FinishReason, Reasoning, Text, ToolCall, ToolResult
 
 Json = dict[str, Any]
 
-LEAST_TOKENS = 16  # less is refused
+LEAST_TOKENS = 16  # the API refuses fewer
 
 
 def encode(
@@ -58,7 +61,7 @@ def encode(
         body["tools"] = [_tool(tool) for tool in request.tools]
         body["parallel_tool_calls"] = True
     if reasons:
-        # These models refuse to be told how to sample, others to encrypt their reasoning.
+        # These models refuse sampling parameters; others refuse to encrypt their reasoning.
         effort = {"effort": request.reasoning_effort} if request.reasoning_effort else {}
         body["reasoning"] = {"summary": "auto", **effort}
         body["include"] = ["reasoning.encrypted_content"]
@@ -81,7 +84,7 @@ def _tool(tool: ToolSpec) -> Json:
         "name": tool.name,
         "description": tool.description,
         "parameters": dict(tool.schema),
-        "strict": False,  # strict schemas know no optional argument
+        "strict": False,  # strict schemas have no optional arguments
     }
 
 
@@ -91,7 +94,7 @@ def _items(request: ModelRequest, provider: str) -> list[Json]:
 
     def add_turn(items: list[Any], turn: Turn) -> None:
         if isinstance(turn, UserTurn):
-            content = [_told(told) for told in user_parts(turn, sees=sees)]
+            content = [_content_json(item) for item in user_parts(turn, sees=sees)]
             items.append({"type": "message", "role": "user", "content": content})
             return
         is_its = is_from(turn, provider=provider, model=model.id)
@@ -102,16 +105,15 @@ def _items(request: ModelRequest, provider: str) -> list[Json]:
     return encode_incrementally(request, key, add_turn)
 
 
-def _told(told: Told) -> Json:
-    if isinstance(told, str):
-        return {"type": "input_text", "text": told}
-    return _image(told)
+def _content_json(item: ModelContent) -> Json:
+    if isinstance(item, str):
+        return {"type": "input_text", "text": item}
+    return _image(item)
 
 
 def _image(image: Image) -> Json:
-    url = image.url or f"data:{image.mime_type};base64,{image.data}"
     detail = image.detail if image.detail in ("low", "high") else "auto"
-    return {"type": "input_image", "image_url": url, "detail": detail}
+    return {"type": "input_image", "image_url": image.address, "detail": detail}
 
 
 def _reply(turn: AssistantTurn, *, keeps_reasoning: bool) -> list[Json]:
@@ -119,8 +121,8 @@ def _reply(turn: AssistantTurn, *, keeps_reasoning: bool) -> list[Json]:
     for part in turn.parts:
         match part:
             case Text():
-                said = {"type": "output_text", "text": part.text}
-                items.append({"type": "message", "role": "assistant", "content": [said]})
+                text = {"type": "output_text", "text": part.text}
+                items.append({"type": "message", "role": "assistant", "content": [text]})
             case ToolCall():
                 items.append(
                     {
@@ -133,7 +135,7 @@ def _reply(turn: AssistantTurn, *, keeps_reasoning: bool) -> list[Json]:
             case Reasoning():
                 if keeps_reasoning and (encrypted := unsealed(RESPONSES, part)):
                     items.append(_thought(part, encrypted))
-    # A cancelled reply may end in a thought, which is refused without what follows from it.
+    # A cancelled reply may end in reasoning, which the API refuses without a following item.
     while items[-1]["type"] == "reasoning":
         items.pop()
     return items
@@ -174,18 +176,18 @@ class ResponsesDecoder:
     ) -> None:
         self._error_for = error_for
         self._make_id = make_id
-        self._calls: dict[int, _ResponsesCall] = {}  # by the item's place in the output
-        self._summaries: dict[int, int] = {}  # how many parts of a thought have begun
+        self._calls: dict[int, _ResponsesCall] = {}  # by the item's index in the output
+        self._summaries: dict[int, int] = {}  # the number of started parts of each reasoning item
         self._refused = False
         self.stopped = False
 
     def feed(self, data: bytes) -> list[ModelEvent]:
-        """Raises ``BrokenStream``, or the error that the provider put into its stream."""
+        """Returns an event's model events. Raises ``BrokenStream``, or an error from the stream."""
         if self.stopped or data[:6] == b"[DONE]":
             return []
         event = parse_object(data)
         if event is None:
-            raise BrokenStream("The provider sent something that is not a JSON object.")
+            raise not_an_object()
         match event.get("type"):
             case "response.output_text.delta":
                 return _text(event)
@@ -202,9 +204,9 @@ class ResponsesDecoder:
                 return self._rare(event)
 
     def end(self) -> list[ModelEvent]:
-        """The connection has ended: in order only after the last event."""
+        """Ends the reply with its connection. Raises ``BrokenStream`` before the last event."""
         if not self.stopped:
-            raise BrokenStream("The provider ended its reply without saying that it is complete.")
+            raise incomplete_reply()
         return []
 
     def _rare(self, event: Json) -> list[ModelEvent]:
@@ -222,20 +224,20 @@ class ResponsesDecoder:
                 response = event.get("response")
                 raise self._error_for(response.get("error") if isinstance(response, dict) else None)
             case "error":
-                # Once flat, now below ``error``: both are sent.
+                # Servers send both forms: the older flat one, and the newer one below ``error``.
                 raise self._error_for(event.get("error") or _without_type(event))
             case _:
-                return []  # what is in progress, and whatever is invented next
+                return []  # progress events, and events of later versions
 
     def _added(self, event: Json) -> list[ModelEvent]:
         item = event.get("item")
         if not isinstance(item, dict) or item.get("type") != "function_call":
             return []
         taken = {call.id for call in self._calls.values()}
-        said = text_or_empty(item.get("call_id"))
-        call = _ResponsesCall(usable_call_id(said, taken, self._make_id))
+        server_id = text_or_empty(item.get("call_id"))
+        call = _ResponsesCall(usable_call_id(server_id, taken, self._make_id))
         self._calls[_index(event)] = call
-        name = text_or_empty(item.get("name"))[:LONGEST] or "unknown"
+        name = tool_name(item.get("name"))
         return [ToolCallStarted(call.id, name)]
 
     def _input(self, event: Json) -> list[ModelEvent]:
@@ -251,19 +253,19 @@ class ResponsesDecoder:
             return []
         if item.get("type") == "reasoning":
             encrypted = text_or_empty(item.get("encrypted_content"))
-            if len(encrypted) > LONGEST_SEAL or len(self._summaries) > MOST_CALLS:
+            if len(encrypted) > LONGEST_SEAL or len(self._summaries) > CALLS_LIMIT:
                 raise BrokenStream("The provider sent reasoning that is too large.")
             return [ReasoningSigned(sealed(RESPONSES, encrypted))] if encrypted else []
         if item.get("type") != "function_call":
             return []
         events: list[ModelEvent] = []
         if _index(event) not in self._calls:
-            events += self._added(event)  # a server that tells an item only when it is done
+            events += self._added(event)  # for servers that send an item only when it is done
         call = self._calls[_index(event)]
         given = text_or_empty(item.get("arguments"))
         if given and not call.streamed:
             events.append(ToolInputDelta(call.id, given))
-        # Cut off in the middle of its input, it is told as done all the same.
+        # A call whose input was cut off is also reported as done.
         if item.get("status") != "incomplete":
             call.finished = True
             events.append(ToolCallFinished(call.id))
@@ -271,19 +273,18 @@ class ResponsesDecoder:
 
     def _stop(self, response: object) -> list[ModelEvent]:
         self.stopped = True
-        told = response if isinstance(response, dict) else {}
-        details = told.get("incomplete_details")
+        final = response if isinstance(response, dict) else {}
+        details = final.get("incomplete_details")
         cause = details.get("reason") if isinstance(details, dict) else ""
         reason = REASONS.get(text_or_empty(cause), FinishReason.END_TURN)
-        if told.get("status") == "incomplete" and not cause:
+        if final.get("status") == "incomplete" and not cause:
             reason = FinishReason.UNKNOWN
         if self._refused and reason is FinishReason.END_TURN:
             reason = FinishReason.CONTENT_FILTER
-        elif self._calls and reason in (FinishReason.END_TURN, FinishReason.UNKNOWN):
-            reason = FinishReason.TOOL_USE
+        reason = finish_reason(reason, has_calls=bool(self._calls))
         open_calls = [] if reason is FinishReason.MAX_TOKENS else self._calls.values()
         closing = [ToolCallFinished(call.id) for call in open_calls if not call.finished]
-        return [*closing, Stopped(reason, _usage(told.get("usage")))]
+        return [*closing, Stopped(reason, _usage(final.get("usage")))]
 
 
 def _text(event: Json) -> list[ModelEvent]:
@@ -297,7 +298,7 @@ def _index(event: Json) -> int:
 
 
 def _without_type(event: Json) -> Json:
-    """The ``type`` of a flat error is the event's: only ``code`` says what happened."""
+    """Removes the event's ``type`` from a flat error: only ``code`` identifies the error."""
     return {name: value for name, value in event.items() if name != "type"}
 
 
@@ -316,30 +317,13 @@ def _usage(usage: object) -> Usage:
     )
 
 
-class ResponsesWire:
-    def __init__(
-        self,
-        settings: ProviderSettings,
-        *,
-        env: Mapping[str, str] | None = None,
-        silence_seconds: float = SILENCE_SECONDS,
-    ) -> None:
-        self._settings = settings
+class ResponsesWire(HttpWire):
+    def __init__(self, settings: ProviderSettings, **options: Unpack[WireOptions]) -> None:
+        super().__init__(settings, **options)
         self._url = responses_url(settings.base_url)
-        self._proxy = proxy_for(self._url, env or {})
-        self._silence_seconds = silence_seconds
         self._headers = request_headers(settings, bearer(settings.api_key))
 
     def stream(self, request: ModelRequest) -> AsyncIterator[list[ModelEvent]]:
         settings, model = self._settings, request.model.id
         body = encode(request, provider=settings.id, extra_body=settings.extra_body)
-        post = Post(
-            settings=settings,
-            model=model,
-            url=self._url,
-            headers=self._headers,
-            body=dump(body),
-            proxy=self._proxy,
-            silence_seconds=self._silence_seconds,
-        )
-        return stream_events(post, ResponsesDecoder(partial(error_in_stream, settings, model)))
+        return self._request(model, self._url, self._headers, dump(body), ResponsesDecoder)

@@ -1,123 +1,139 @@
 """Performs a run in a sub-agent: its text goes to the session, its questions to our clients.
 
-The run has the same claims, cancels, ends and rows as any other; only its turn happens in another
-process. A crash of the server interrupts it: the sub-agent ends with its parent.
+The run is claimed, cancelled, ended and stored like any other; only its turn runs in another
+process. A crash of the server interrupts it, because the sub-agent ends with its parent.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import hashlib
 import logging
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Any
-
-import orjson
 
 from agents.config.cache import configs
 from agents.config.mask import masked_address
 from agents.config.settings import FleetRole
-from agents.fleet.event_mapping import RemoteToolCalls, name_of, to_model_event
+from agents.fleet.event_mapping import RemoteToolCalls, name_of, params_of, to_model_event, words_of
 from agents.fleet.parent.assignment import ChildAssignment
 from agents.fleet.parent.child import RunningChild
 from agents.fleet.parent.errors import FleetError
 from agents.fleet.parent.outcome import ChildOutcome as Ended
 from agents.fleet.parent.outcome import Ending, Listener, Order, RunLimits
-from agents.fleet.provisioning import BadSpec
+from agents.fleet.provisioning.spec import BadSpec
 from agents.llm.errors import ReplyTooLarge
-from agents.models import SubAgentState
+from agents.runs.calls.permission_check import CallVerdict, QuestionChanged, check_call
+from agents.runs.children.delegations import SubAgentNotes, begin_sub_agent, take_prompts, write_end
 from agents.runs.children.host import fleet_host
-from agents.runs.children.questions import ChildQuestions
-from agents.runs.children.rows import begin_sub_agent, end_sub_agent, note_sub_agent, take_prompts
-from agents.runs.claim import has_waiting_prompts, is_held
 from agents.runs.lease import Lease, LeaseLost
+from agents.runs.queries import has_waiting_prompts, is_held
 from agents.runs.reply import Checkpoints, Reply
 from agents.runs.rows import Claimed
-from agents.runs.steps import ReplyStart, ReplyWrite, Step, Written, begin_run, write_step
-from agents.tools.limits import MAX_AGENT_ANSWER, cut_middle
-from agents.turn.effects import End, Outcome
-from agents.turn.notes import CANCELLED_NOTE
+from agents.runs.steps import ReplyStart, Step, begin_run, write_step
+from agents.states import SubAgentState
+from agents.tools.contract import RequiredPermission
+from permissions.models import RequestState
+from permissions.queries import state_of_request
 from workspaces.delivery.hub import Hub
 from workspaces.log.errors import ShuttingDown
-from workspaces.log.parts import FinishReason
 from workspaces.log.reader import read
-from workspaces.log.timestamps import now_ms
-from workspaces.log.transaction import Transaction
 from workspaces.log.writer import writer
-
-TELL_MS = 5_000
-
-
-class FleetNotes:
-    def __init__(self, held: Lease) -> None:
-        self._held = held
-        self._last_event, self._events = "", 0
-        self._told_event, self._told_events, self._told_at = "", 0, 0
-
-    def count(self, event: str) -> None:
-        """An event of this kind was heard; empty where it has none."""
-        self._last_event = event or self._last_event
-        self._events += 1
-
-    async def tell_events(self) -> None:
-        """At once for an event of another kind, else now and then: there may be thousands."""
-        now = now_ms()
-        is_new = self._last_event != self._told_event
-        if self._events == self._told_events or not (is_new or now >= self._told_at + TELL_MS):
-            return
-        self._told_event, self._told_events, self._told_at = self._last_event, self._events, now
-        await self.tell(last_event=self._last_event, last_event_at=now, events=self._events)
-
-    async def tell_waiting(self, waits: bool) -> None:
-        await self.tell(state=SubAgentState.WAITING if waits else SubAgentState.RUNNING)
-
-    async def tell(self, **facts: object) -> None:
-        def job(tx: Transaction) -> None:
-            note_sub_agent(tx, self._held, **facts)
-
-        await writer.write(self._held.workspace_id, job)
-
-
-async def write_end(held: Lease, reply: Reply | None, ended: Ended) -> None:
-    """As cancelled where the mark came before. Raises ``LeaseLost``."""
-    written = await _write(held, reply, ended)
-    if written.is_cancelled:
-        await _write(held, reply, Ended(Ending.CANCELLED, events=ended.events))
-
-
-async def _write(held: Lease, reply: Reply | None, ended: Ended) -> Written:
-    step = _last_step(reply, ended)
-    answer = cut_middle(ended.result or "", MAX_AGENT_ANSWER)
-    return await writer.write(
-        held.workspace_id,
-        lambda tx: end_sub_agent(
-            tx,
-            held,
-            step,
-            ending=ended.ending.value,
-            answer=answer,
-            events=ended.events,
-        ),
-    )
-
-
-def _last_step(reply: Reply | None, ended: Ended) -> Step:
-    match ended.ending:
-        case Ending.COMPLETED:
-            reason, end = FinishReason.END_TURN, End(Outcome.COMPLETED)
-        case Ending.CANCELLED:
-            reason = FinishReason.CANCELED
-            end = End(Outcome.CANCELLED, reason, CANCELLED_NOTE)
-        case _:
-            reason = FinishReason.ERROR
-            end = End(Outcome.FAILED, reason, ended.error, ended.error)
-    said = ReplyWrite(reply.message_id, reply.parts(), reason) if reply is not None else None
-    return Step(reply=said, end=end)
-
+from workspaces.tasks import unless_set
 
 logger = logging.getLogger(__name__)
 
-LOOK_SECONDS = 0.5  # for prompts that steer it
+LOOK_SECONDS = 0.5  # between two looks for answers, and for prompts that steer the sub-agent
+ID_LIMIT = 100
+
+
+class ChildQuestions:
+    """Turns a sub-agent's questions into permission requests. Any number may be open at once.
+
+    An answer given in this process arrives at once. The database is read as well, because another
+    process may have stored the answer.
+    """
+
+    def __init__(
+        self,
+        held: Lease,
+        *,
+        path: str,
+        allowed_tools: frozenset[str],
+        on_waiting: Callable[[bool], Awaitable[None]],
+    ) -> None:
+        """``on_waiting`` is called when the first question opens and when the last one closes."""
+        self._held = held
+        self._path = path
+        self._allowed_tools = allowed_tools
+        self._on_waiting = on_waiting
+        self._answers: dict[str, asyncio.Future[bool]] = {}
+
+    def receive_answer(self, call_id: str, *, granted: bool) -> None:
+        future = self._answers.get(call_id)
+        if future is not None and not future.done():
+            future.set_result(granted)
+
+    async def request_permission(self, request_id: str, body: Any) -> bool:
+        """Opens a permission request and returns whether it is granted.
+
+        This task is cancelled if the run ends first, which withdraws the request.
+        """
+        question = RequiredPermission(
+            tool_name=words_of(body, "tool_name", default="sub-agent", most=200),
+            action=words_of(body, "permission_type", default="execute", most=100),
+            path=words_of(body, "resource", default=self._path),
+            description=words_of(body, "question", default="A sub-agent asks for permission."),
+            params=params_of(body),
+        )
+        call_id = _stored_id(request_id)
+        try:
+            checked = await writer.write(
+                self._held.workspace_id,
+                lambda tx: check_call(
+                    tx,
+                    self._held,
+                    question,
+                    call_id=call_id,
+                    allowed_tools=self._allowed_tools,
+                ),
+            )
+        except QuestionChanged:
+            return False
+        if checked.verdict is not CallVerdict.NEEDS_ANSWER:
+            return checked.verdict is CallVerdict.ALLOWED
+        return await self._wait(call_id)
+
+    async def _wait(self, call_id: str) -> bool:
+        answer = self._answers[call_id] = asyncio.get_running_loop().create_future()
+        try:
+            if len(self._answers) == 1:
+                await self._on_waiting(True)
+            return await self._answered(call_id, answer)
+        finally:
+            del self._answers[call_id]
+            if not self._answers:
+                await self._on_waiting(False)
+
+    async def _answered(self, call_id: str, answer: asyncio.Future[bool]) -> bool:
+        while not answer.done():
+            # Read before the first wait: the answer may have come before this process listened.
+            state = await read(state_of_request, self._held.key, call_id)
+            if state != RequestState.PENDING:
+                return state == RequestState.ALLOWED
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(LOOK_SECONDS):
+                    return await asyncio.shield(answer)
+        return answer.result()
+
+
+def _stored_id(request_id: str) -> str:
+    """Returns the sub-agent's own id of a request, or its hash if the id is long or unusual."""
+    if len(request_id) <= ID_LIMIT and request_id.isascii() and request_id.isprintable():
+        return request_id
+    return "sa-" + hashlib.blake2b(request_id.encode(), digest_size=16).hexdigest()
 
 
 class FleetRun:
@@ -135,32 +151,38 @@ class FleetRun:
         self._questions: ChildQuestions | None = None
         self._reply: Reply | None = None
         self._calls = RemoteToolCalls()
-        self._fault: dict[str, Any] | None = None  # what its end is changed to
-        self._notes = FleetNotes(self.held)
+        self._fault: dict[str, Any] | None = None  # replaces these fields of the end
+        self._notes = SubAgentNotes(self.held)
 
     # -- what others may call, in the loop
 
+    @property
+    def is_cancelled(self) -> bool:
+        return self._stop.is_set()
+
     def cancel(self) -> None:
-        """The cancel mark covers this run. Callable often."""
+        """Cancels the run. May be called repeatedly."""
         self._stop.set()
 
     def hand_over(self) -> None:
-        """It is in the middle of its work, which ends with this process."""
+        """Does nothing: the run cannot be handed over, because its work ends with this process."""
 
-    def hear_answer(self, call_id: str, *, granted: bool) -> None:
+    def receive_answer(self, call_id: str, *, granted: bool) -> None:
         if self._questions is not None:
-            self._questions.hear_answer(call_id, granted=granted)
+            self._questions.receive_answer(call_id, granted=granted)
 
     async def perform(self) -> None:
-        """Raises ``LeaseLost`` when another worker has taken over."""
+        """Performs the run to its end. Raises ``LeaseLost`` when another worker has taken over."""
         workspace_id = self.held.workspace_id
         if not await writer.write(workspace_id, lambda tx: begin_run(tx, self.held)):
             return
-        role_name = str(orjson.loads(self.claimed.errand).get("role") or "")
+        role_name = self.claimed.role
         start = Step(start=ReplyStart(role_name, "fleet"))
         written = await writer.write(workspace_id, lambda tx: write_step(tx, self.held, start))
         if written.is_cancelled:
             await write_end(self.held, None, Ended(Ending.CANCELLED))
+            return
+        if written.has_ended:
             return
         await writer.write(workspace_id, lambda tx: begin_sub_agent(tx, self.held, role=role_name))
         assert written.message is not None  # noqa: S101  a reply was begun in this step
@@ -185,13 +207,12 @@ class FleetRun:
             self.held,
             path=self.claimed.path,
             allowed_tools=settings.allowed_tools,
-            on_waiting=self._notes.tell_waiting,
+            on_waiting=self._notes.write_waiting,
         )
         host = fleet_host()
         taking = asyncio.create_task(host.take(self.claimed, role, settings))
         try:
-            await self._unless_cancelled(taking)
-            if not taking.done():
+            if not await unless_set(taking, self._stop):
                 return Ended(Ending.CANCELLED)
             child = taking.result()
         except (FleetError, BadSpec) as error:
@@ -209,7 +230,7 @@ class FleetRun:
     async def _assign(
         self, child: RunningChild, role: FleetRole, questions: ChildQuestions
     ) -> Ended:
-        await self._notes.tell(
+        await self._notes.write(
             state=SubAgentState.RUNNING,
             child_id=child.agent_id[:200],
             endpoint=masked_address(child.endpoint)[:500],
@@ -217,7 +238,7 @@ class FleetRun:
         )
         assignment = child.assignment(
             Order(self.claimed.prompt),
-            listener=Listener(self._hear, questions.ask),
+            listener=Listener(self._receive, questions.request_permission),
             limits=RunLimits(
                 wall_clock_seconds=role.wall_clock_seconds,
                 idle_seconds=role.idle_seconds,
@@ -226,23 +247,23 @@ class FleetRun:
         )
         work = asyncio.create_task(child.run(assignment))
         looking = asyncio.create_task(self._look_around(assignment))
-        cancelling = asyncio.create_task(self._cancel_when_told(assignment))
+        cancelling = asyncio.create_task(self._cancel_when_stopped(assignment))
         try:
             await asyncio.wait({work, looking}, return_when=asyncio.FIRST_COMPLETED)
             if not work.done():
-                looking.result()  # it returns for no other reason than that the claim is lost
+                looking.result()  # raises: the task ends early only when the lease is lost
             return work.result() if self._fault is None else replace(work.result(), **self._fault)
         finally:
             await _end_all(work, looking, cancelling)
 
-    async def _hear(self, event: Any) -> None:
+    async def _receive(self, event: Any) -> None:
         self._notes.count(name_of(event))
         if self._reply is None or self._fault is not None:
             return
-        said = to_model_event(event)
+        mapped = to_model_event(event)
         try:
-            for words in self._calls.begun(event) if said is None else (said,):
-                self._reply.say(words)
+            for words in self._calls.begun(event) if mapped is None else (mapped,):
+                self._reply.add(words)
         except ReplyTooLarge as error:
             self._fault = {"ending": Ending.ERROR, "result": None, "error": str(error)}
             self._stop.set()
@@ -250,12 +271,12 @@ class FleetRun:
             step = Step(results=[result])
             await writer.write(self.held.workspace_id, lambda tx: write_step(tx, self.held, step))
 
-    async def _cancel_when_told(self, assignment: ChildAssignment) -> None:
+    async def _cancel_when_stopped(self, assignment: ChildAssignment) -> None:
         await self._stop.wait()
         await assignment.cancel()
 
     async def _look_around(self, assignment: ChildAssignment) -> None:
-        """Steers with what was prompted meanwhile; tells operators that it lives.
+        """Sends new prompts to the sub-agent, and writes its progress into the row for operators.
 
         Raises ``LeaseLost`` when another worker has settled the run.
         """
@@ -266,7 +287,7 @@ class FleetRun:
                     raise LeaseLost
                 if await read(has_waiting_prompts, self.held.session_id):
                     await self._steer(assignment)
-                await self._notes.tell_events()
+                await self._notes.write_events()
             except (LeaseLost, ShuttingDown):
                 raise
             except Exception:
@@ -275,15 +296,8 @@ class FleetRun:
     async def _steer(self, assignment: ChildAssignment) -> None:
         texts = await writer.write(self.held.workspace_id, lambda tx: take_prompts(tx, self.held))
         for text in texts:
-            with contextlib.suppress(FleetError):  # the run ends, and says why
+            with contextlib.suppress(FleetError):  # the run then ends with its own error
                 await assignment.steer(text)
-
-    async def _unless_cancelled(self, work: asyncio.Task[Any]) -> None:
-        seen = asyncio.create_task(self._stop.wait())
-        try:
-            await asyncio.wait({work, seen}, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            await _end_all(seen)
 
 
 async def _end_all(*tasks: asyncio.Task[Any]) -> None:

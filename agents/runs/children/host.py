@@ -1,4 +1,4 @@
-"""The sub-agents of this process: starts them, finds them, or connects to them, by role."""
+"""Starts the sub-agents of this process, or finds or connects to them, by role."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from agents.config.sections.roles import DEEPEST
 from agents.config.settings import FleetRole, Settings
 from agents.config.trust.decision import TrustMode
 from agents.fleet.parent.child import RunningChild
+from agents.fleet.parent.child_pool import ChildPool
 from agents.fleet.parent.errors import FleetError
-from agents.fleet.parent.spawning import Launch, Remote, reach_recorded, reach_remote, spawn_child
-from agents.fleet.parent.warm import WarmChildren
+from agents.fleet.parent.spawn import Launch, Remote, reach_recorded, reach_remote, spawn_child
 from agents.fleet.project_key import key_of
-from agents.fleet.provisioning import ProvisionSpec
 from agents.fleet.provisioning.spec import (
     Capabilities,
+    ChildIdentity,
     Credential,
-    Identity,
     Limits,
+    ProvisionSpec,
     Secrets,
     SpecExecutor,
     SpecModelChoice,
@@ -35,34 +35,35 @@ COLLECT_SECONDS = 60.0
 
 
 class NoModel(FleetError):
-    """The role's model is not configured."""
-
     code = "no_model"
+    default = "The model of the sub-agent's role is not configured. Correct the role."
 
 
 class FleetTooDeep(FleetError):
-    """A sub-agent that stands so deep may not have sub-agents of its own."""
-
     code = "too_deep"
+    default = "A sub-agent at this depth may not start sub-agents of its own."
 
 
 class FleetHost:
     """A ``WorkspaceService``: no sub-agent outlives its workspace or this process."""
 
     def __init__(self) -> None:
-        self._started = WarmChildren(self._spawn)
-        self._trusted: dict[str, str] = {}  # by workspace: what its children's folder may do
-        self._digests: dict[str, str] = {}  # by child, while it starts
+        self._started = ChildPool(self._spawn)
+        self._trusted: dict[str, str] = {}  # the trusted digest of each workspace's folder
+        self._digests: dict[str, str] = {}  # the trusted digest for each child that starts
         self._collected_at = -COLLECT_SECONDS
         self._depth, self._deepest = 0, DEEPEST
 
     def stand_at(self, depth: int, *, deepest: int | None) -> None:
-        """This process is itself a sub-agent: what it starts stands below it."""
+        """Sets the depth of this process, which is a sub-agent itself."""
         self._depth = depth
         self._deepest = min(DEEPEST, DEEPEST if deepest is None else deepest)
 
     async def take(self, claimed: Claimed, role: FleetRole, settings: Settings) -> RunningChild:
-        """Raises ``FleetError``. Give it back to whom it was taken from."""
+        """Returns a child for the role; ``give_back`` must get it afterwards.
+
+        Raises ``FleetError``.
+        """
         if self._depth >= self._deepest:
             raise FleetTooDeep
         if role.endpoint:
@@ -73,7 +74,7 @@ class FleetHost:
         workspace_id = claimed.workspace_id
         before = self._trusted.get(workspace_id, settings.trusted_digest)
         if before != settings.trusted_digest:
-            # Those that wait were started with another answer.
+            # The waiting children were started with another trust decision.
             await self._started.close(workspace_id)
         self._trusted[workspace_id] = settings.trusted_digest
         spec = self._spec(claimed, role, settings)
@@ -84,14 +85,14 @@ class FleetHost:
             self._digests.pop(spec.identity.child_id, None)
 
     async def _spawn(self, spec: ProvisionSpec) -> RunningChild:
-        """A child has a database of its own: it cannot know what was answered here."""
+        """Starts a child with the folder's trust decision, because it has a database of its own."""
         digest = self._digests.get(spec.identity.child_id, "")
         mode = TrustMode.ALL if server_settings.CRUSH_TRUST == TrustMode.ALL else TrustMode.NONE
         trust = {"CRUSH_TRUST": mode.value, "CRUSH_TRUST_DIGEST": digest}
         return await spawn_child(spec, Launch(environment=trust))
 
     async def _collect(self) -> None:
-        """Takes away what dead children left in the folder, now and then."""
+        """Removes expired records of dead children, at most every ``COLLECT_SECONDS``."""
         now = time.monotonic()
         if now - self._collected_at >= COLLECT_SECONDS:
             self._collected_at = now
@@ -99,12 +100,12 @@ class FleetHost:
 
     async def give_back(self, child: RunningChild, *, is_usable: bool) -> None:
         if child.process is None:
-            await child.end()  # it is somebody else's: only the connection was ours
+            await child.end()  # another process started it: only the connection is ours
         else:
             self._started.give_back(child, is_usable=is_usable)
 
     async def open(self, workspace_id: str) -> None:
-        """Nothing is started before it is needed."""
+        """Does nothing: a child is started when a run needs it."""
 
     def hosted(self) -> frozenset[str]:
         return self._started.hosted()
@@ -120,7 +121,7 @@ class FleetHost:
         deepest = min(self._deepest, self._depth + role.depth)
         choice, secrets = _model(role, settings)
         return ProvisionSpec(
-            identity=Identity(
+            identity=ChildIdentity(
                 child_id=new_id(),
                 parent_id=claimed.session_id,
                 project_key=key_of(claimed.path),
@@ -149,17 +150,20 @@ class FleetHost:
 
 @cache
 def fleet_host() -> FleetHost:
-    """The process's own."""
+    """Returns the fleet host of this process."""
     return FleetHost()
 
 
 def fabric_folder() -> Path:
-    """Where children put their records."""
+    """Returns the folder for the records of children."""
     return Path(server_settings.DATA_DIR) / "fabric"
 
 
 def _model(role: FleetRole, settings: Settings) -> tuple[SpecModelChoice | None, Secrets]:
-    """Raises ``NoModel``. Echoes and scripts need none."""
+    """Returns the role's model and its secrets; none for ``echo`` and ``script``.
+
+    Raises ``NoModel``.
+    """
     if role.executor in {"echo", "script"}:
         return None, Secrets()
     if settings.large.fault and not (role.provider and role.model):

@@ -33,7 +33,7 @@ _ERROR_CHARS = 1_000
 
 @dataclass(frozen=True, slots=True)
 class RecordedLanguageServer:
-    """A row of a server that may have run in a process that is gone."""
+    """The row of a language server whose process may have died."""
 
     key: int
     workspace_id: str
@@ -43,7 +43,7 @@ class RecordedLanguageServer:
 
 
 def record_status(tx: Transaction, workspace_id: str, status: ServerStatus) -> None:
-    """Nothing is told when nothing differs from what is written."""
+    """Writes the status and appends an event. Does nothing when the row is unchanged."""
     row = LanguageServer.objects.filter(workspace_id=workspace_id, name=status.name).first()
     before = None if row is None else _facts(row)
     if row is None:
@@ -61,20 +61,20 @@ def record_status(tx: Transaction, workspace_id: str, status: ServerStatus) -> N
     if _facts(row) == before:
         return
     row.save()
-    _tell(tx, row, "diagnostics_changed" if status.only_diagnostics else "state_changed")
+    _append_change(tx, row, "diagnostics_changed" if status.only_diagnostics else "state_changed")
 
 
 def forget_server(tx: Transaction, workspace_id: str, name: str) -> None:
-    """It is configured no more: clients are told that it stopped, and see it no longer."""
+    """Deletes the row of a server that is no longer configured; an event says that it stopped."""
     row = LanguageServer.objects.filter(workspace_id=workspace_id, name=name).first()
     if row is not None:
         row.state, row.error, row.diagnostic_count = int(LanguageServerStatus.STOPPED), "", 0
-        _tell(tx, row, "state_changed")
+        _append_change(tx, row, "state_changed")
         row.delete()
 
 
 def settle_lost(tx: Transaction, lost: Collection[RecordedLanguageServer]) -> None:
-    """Their processes are gone; unless they have been started anew meanwhile, they are stopped."""
+    """Marks servers whose processes are gone as stopped, unless they have been restarted since."""
     for recorded in lost:
         row = LanguageServer.objects.filter(
             pk=recorded.key, pid=recorded.pid, pid_started=recorded.pid_started
@@ -91,11 +91,11 @@ def settle_lost(tx: Transaction, lost: Collection[RecordedLanguageServer]) -> No
             )
         row.save()
         if was_living:
-            _tell(tx, row, "state_changed")
+            _append_change(tx, row, "state_changed")
 
 
 def read_recorded(workspace_id: str | None) -> list[RecordedLanguageServer]:
-    """Rows that say that something runs; of all workspaces without an id."""
+    """Returns the rows whose server may run, of one workspace or, without an id, of all."""
     rows = LanguageServer.objects.filter(state__in=_LIVING) | LanguageServer.objects.filter(
         pid__gt=0
     )
@@ -109,13 +109,13 @@ def _facts(row: LanguageServer) -> tuple[Any, ...]:
     return (row.state, row.error, row.diagnostic_count, row.pid, row.pid_started, row.connected_at)
 
 
-def _tell(tx: Transaction, row: LanguageServer, change: str) -> None:
-    told: dict[str, Any] = {"type": change, "name": row.name, "state": row.state}
+def _append_change(tx: Transaction, row: LanguageServer, change: str) -> None:
+    facts: dict[str, Any] = {"type": change, "name": row.name, "state": row.state}
     if row.error:
-        told["error"] = row.error
+        facts["error"] = row.error
     if row.diagnostic_count or change == "diagnostics_changed":
-        told["diagnostic_count"] = row.diagnostic_count
-    tx.append(row.workspace_id, Kind.LSP_CHANGED, {"lsp": told})
+        facts["diagnostic_count"] = row.diagnostic_count
+    tx.append(row.workspace_id, Kind.LSP_CHANGED, {"lsp": facts})
 
 
 logger = logging.getLogger(__name__)
@@ -123,18 +123,18 @@ logger = logging.getLogger(__name__)
 
 @cache
 def language_host() -> LanguageHost:
-    """The process's own."""
+    """Returns the language host of this process."""
     return LanguageHost(Ports(plan=_plan, record=_record, forget=_forget, settle=settle_left))
 
 
 async def lsp_tools(workspace_id: str) -> Mapping[str, Tool[Any]]:
-    """The language tools; none where no server is configured or could start by itself."""
+    """Returns the language tools, or none if no server is configured or could be started."""
     try:
         servers = language_host().servers_of(workspace_id)
         await servers.refresh()
     except (
         WorkspaceUnknown
-    ):  # it closed while its last run was ending: that run writes nothing more
+    ):  # the workspace closed while its last run was ending, which writes nothing more
         return {}
     except Exception:
         logger.exception("looking for language servers failed; the turn goes on without them")
@@ -147,9 +147,9 @@ def languages_of(workspace_id: str) -> LanguageService:
 
 
 async def settle_left(workspace_id: str | None = None, *, is_alone: bool = False) -> None:
-    """Ends what dead servers left running, and says so in the rows.
+    """Ends the language servers of dead processes, and marks their rows as stopped.
 
-    ``is_alone``: no other process works on this data, so nothing that runs is another's.
+    ``is_alone``: no other process works on this data, so every recorded server is a leftover.
     """
     found = await read(read_recorded, workspace_id)
     if not found:
@@ -172,7 +172,7 @@ def _settle(rows: list[RecordedLanguageServer], tx: Any) -> None:
 
 
 async def _plan(workspace_id: str) -> Planned:
-    """Raises ``WorkspaceUnknown`` also for a workspace that is closed."""
+    """Returns the planned servers. Raises ``WorkspaceUnknown``, also for a closed workspace."""
     workspace = await read(read_open_workspace, workspace_id)
     settings = (await configs().newest_config_of(workspace_id)).settings
     env = await configs().env_of(workspace_id) or server_env()

@@ -16,6 +16,7 @@ from agents.runs.tool_servers.own_environment import server_env
 from agents.tools.contract import Tool
 from agents.tools.mcp.contract import McpChange, McpServerView, McpStatus, McpWorkspace, Secret
 from agents.tools.mcp.host import McpHost
+from agents.tools.mcp.tools import tools_of
 from agents.tools.shell.identity import end_leftover, is_held_elsewhere
 from workspaces.log.errors import Refusal
 from workspaces.log.reader import read
@@ -29,7 +30,7 @@ from workspaces.queries.workspaces import read_open_workspace
 
 @dataclass(frozen=True, slots=True)
 class RecordedMcpServer:
-    """A row of a process that may have outlived its server."""
+    """The row of an MCP server process that may have outlived our server."""
 
     key: int
     workspace_id: str
@@ -40,7 +41,7 @@ class RecordedMcpServer:
 def record_server(
     tx: Transaction, workspace_id: str, view: McpServerView, change: McpChange
 ) -> None:
-    """Nothing of a workspace that has closed meanwhile: its clients are gone."""
+    """Writes a server's state and its event, unless the workspace has closed meanwhile."""
     if not Workspace.objects.filter(pk=workspace_id, is_open=True).exists():
         return
     McpServer.objects.update_or_create(
@@ -62,27 +63,27 @@ def record_server(
 
 
 def facts_of(view: McpServerView) -> dict[str, Any]:
-    """As clients draw it: what is empty is left out."""
-    told: dict[str, Any] = {"name": view.name, "state": view.state.value}
+    """Returns the server's state for clients, without empty fields."""
+    facts: dict[str, Any] = {"name": view.name, "state": view.state.value}
     if view.error:
-        told["error"] = view.error
+        facts["error"] = view.error
     counts = {
         "tool_count": view.tool_count,
         "prompt_count": view.prompt_count,
         "resource_count": view.resource_count,
     }
     is_up = view.state is McpStatus.CONNECTED
-    return told | {name: count for name, count in counts.items() if count and is_up}
+    return facts | {name: count for name, count in counts.items() if count and is_up}
 
 
 def drop_servers(_: Transaction, workspace_id: str, names: Collection[str] | None) -> None:
-    """``None``: all of them."""
+    """Deletes the rows of these servers, or of all servers where ``names`` is ``None``."""
     rows = McpServer.objects.filter(workspace_id=workspace_id)
     (rows if names is None else rows.filter(name__in=names)).delete()
 
 
 def read_processes(workspace_id: str | None) -> list[RecordedMcpServer]:
-    """Rows that say that a process runs; of all workspaces without an id."""
+    """Returns the rows with a process, of one workspace or, without an id, of all."""
     rows = McpServer.objects.filter(pid__gt=0)
     if workspace_id is not None:
         rows = rows.filter(workspace_id=workspace_id)
@@ -93,7 +94,7 @@ def read_processes(workspace_id: str | None) -> list[RecordedMcpServer]:
 
 
 def settle_processes(tx: Transaction, lost: Collection[RecordedMcpServer]) -> None:
-    """They have been ended: their rows go, unless they speak of others meanwhile."""
+    """Deletes the rows of ended processes, unless a row has another process by now."""
     for recorded in lost:
         tx.execute(
             "DELETE FROM agents_mcpserver WHERE id = %s AND pid = %s AND pid_started = %s",
@@ -102,12 +103,12 @@ def settle_processes(tx: Transaction, lost: Collection[RecordedMcpServer]) -> No
 
 
 def drop_all_servers(tx: Transaction) -> None:
-    """At the start of a server that is alone on its data: nothing of the last one runs."""
+    """Deletes all rows, at the start of a server that is alone on its data."""
     tx.execute("DELETE FROM agents_mcpserver", [])
 
 
 def save_secret(tx: Transaction, key: str, sealed: str) -> int:
-    """The moment of the change, later than any before it."""
+    """Stores a secret; returns the time of the change, which is later than any before it."""
     earlier = McpSecret.objects.filter(url=key).values_list("changed_at", flat=True)
     changed_at = max([tx.now, *(moment + 1 for moment in earlier)])
     McpSecret.objects.update_or_create(
@@ -117,7 +118,7 @@ def save_secret(tx: Transaction, key: str, sealed: str) -> int:
 
 
 def record_late_servers(tx: Transaction, held: Lease, names: Sequence[str]) -> None:
-    """A run begins without the tools of these servers, which join at a later step."""
+    """Appends an event: the run starts without the tools of these servers, which join later."""
     run = require_lease(tx, held)
     facts = {"session_id": run.session_id, "servers": list(names)}
     tx.append(run.workspace_id, Kind.MCP_AWAITED, facts, session_id=run.session_id)
@@ -128,30 +129,30 @@ logger = logging.getLogger(__name__)
 
 @cache
 def mcp_host() -> McpHost:
-    """The process's own."""
+    """Returns the MCP host of this process."""
     return McpHost(StoredBacking())
 
 
-# A prompt's, for servers that start for the first time: a person waits for its first word.
-# Servers that take longer are no loss, because their tools join at the next step.
+# How long a prompt waits for servers that start for the first time, while a person waits for its
+# reply. The tools of servers that take longer join at the next step.
 PROMPT_WAIT_SECONDS = 1.0
 
 
 async def mcp_tools(workspace_id: str) -> Mapping[str, Tool[Any]]:
-    """What a run may call; waits a moment for servers that start for the first time.
+    """Returns a run's MCP tools; waits a moment for servers that start for the first time.
 
-    Never raises for what is wrong with a server: a turn goes on without it.
+    An error of a server raises nothing: the turn continues without its tools.
     """
     try:
-        return await mcp_host().tools(workspace_id, seconds=PROMPT_WAIT_SECONDS)
+        return await tools_of(mcp_host(), workspace_id, seconds=PROMPT_WAIT_SECONDS)
     except Refusal as refusal:
         logger.warning("no MCP tools: %s", refusal, extra={"workspace": workspace_id})
         return {}
 
 
 def late_servers(workspace_id: str) -> tuple[str, ...]:
-    """The names of those that the last ``mcp_tools`` did not wait for to the end."""
-    late = mcp_host().late(workspace_id)
+    """Returns the names of the servers that had not started when ``mcp_tools`` last returned."""
+    late = mcp_host().late_servers(workspace_id)
     if late:
         names = ", ".join(late)
         log = {"workspace": workspace_id}
@@ -160,7 +161,7 @@ def late_servers(workspace_id: str) -> tuple[str, ...]:
 
 
 async def forget_last_servers() -> None:
-    """At the start of a server that is alone on its data: ends what the last one left running."""
+    """Ends leftover MCP servers, at the start of a server that is alone on its data."""
     found = await read(read_processes, None)
     if found:
         await asyncio.to_thread(_end, found)
@@ -168,8 +169,8 @@ async def forget_last_servers() -> None:
 
 
 class StoredBacking:
-    async def place(self, workspace_id: str) -> McpWorkspace:
-        """Raises ``WorkspaceUnknown`` also for a workspace that is closed."""
+    async def workspace(self, workspace_id: str) -> McpWorkspace:
+        """Returns the workspace's settings. Raises ``WorkspaceUnknown``, also if it is closed."""
         workspace = await read(read_open_workspace, workspace_id)
         settings = (await configs().newest_config_of(workspace_id)).settings
         env = await configs().env_of(workspace_id) or server_env()
@@ -188,7 +189,7 @@ class StoredBacking:
             await writer.write(workspace_id, partial(_settle, lost))
 
     async def load_secret(self, key: str) -> Secret | None:
-        """Raises ``SecretsUnavailable``."""
+        """Returns the stored secret, or ``None``. Raises ``SecretsUnavailable``."""
         row = await read(_secret, key)
         if row is None:
             return None

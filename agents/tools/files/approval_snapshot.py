@@ -1,8 +1,8 @@
-"""What a call was judged by when its question was put, so that running can hold to it.
+"""The facts on which a permission request was based, checked again before the tool runs.
 
-Between the two a link may be turned to elsewhere, or a file changed and viewed
-anew: the answer was not for that. Kept in memory and bounded; after a restart a
-call is judged by what is on the disk alone.
+Between the two a link may change its target, or a file may change and be viewed again.
+The permission does not cover that. The facts are kept in memory within a limit; after a
+restart only the current state of the disk counts.
 """
 
 from __future__ import annotations
@@ -12,24 +12,24 @@ from collections import OrderedDict
 from agents.tools.contract import ToolContext, ToolRefusal
 
 _KEPT = 10_000
-_judged: OrderedDict[tuple[str, str, str], tuple[object, ...]] = OrderedDict()
+_snapshots: OrderedDict[tuple[str, str, str], tuple[object, ...]] = OrderedDict()
 
 
 def remember(context: ToolContext, *facts: object) -> None:
     key = _key(context)
-    _judged[key] = facts
-    _judged.move_to_end(key)
-    while len(_judged) > _KEPT:
-        _judged.popitem(last=False)
+    _snapshots[key] = facts
+    _snapshots.move_to_end(key)
+    while len(_snapshots) > _KEPT:
+        _snapshots.popitem(last=False)
 
 
 def check(context: ToolContext, *facts: object) -> None:
-    """Raises ``ToolRefusal`` when the facts are others than at the question."""
-    before = _judged.pop(_key(context), None)
+    """Raises ``ToolRefusal`` if the facts differ from those of the permission request."""
+    before = _snapshots.pop(_key(context), None)
     if before is not None and before != facts:
         raise ToolRefusal(
-            "Since permission for this was judged, the path leads elsewhere or the file has changed. "
-            "Look at it again, then retry."
+            "The path or the file has changed since permission for it was checked. "
+            "View it again, then retry."
         )
 
 

@@ -1,8 +1,8 @@
-"""A planned change to one file: from its plan, through the question, to the disk.
+"""A planned change to one file: its plan, its permission request and its write.
 
-Shared by edit, multiedit and write. A file must have been read by its session
-and be as it was then, both when the question is asked and when the change is
-made.
+The tools edit, multiedit and write share this module. The session must have read the
+file, and the file must be unchanged since, both at the permission request and at the
+write.
 """
 
 from __future__ import annotations
@@ -12,10 +12,9 @@ from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from agents.tools.contract import Question, ToolContext, ToolRefusal
+from agents.tools.contract import RequiredPermission, ToolContext, ToolRefusal
 from agents.tools.files import approval_snapshot, diffs, text_file
-from agents.tools.files.paths import is_inside, is_kernel_path, resolve, shown
-from agents.tools.files.protected_files import always_asks
+from agents.tools.files.paths import is_inside, is_kernel_path, is_protected_path, resolve, shown
 from agents.tools.files.text_file import TextFile, TextForm
 from agents.tools.limits import MAX_TEXT_BYTES
 
@@ -32,19 +31,19 @@ class Change:
 
 
 async def current(
-    file_path: str, context: ToolContext, *, for_question: bool = False
+    file_path: str, context: ToolContext, *, before_permission: bool = False
 ) -> tuple[Path, TextFile | None]:
-    """The file's resolved path and its text, ``None`` if there is none.
+    """Returns the file's resolved path and its text, ``None`` if it does not exist.
 
-    Raises ``ToolRefusal`` when it was not read in this session, or changed since.
-    ``for_question``: nobody has allowed anything yet, so for a file outside of the workspace
-    that was not read either this is the same whether the file exists or not.
+    Raises ``ToolRefusal`` when the session has not read the file, or the file has changed
+    since. ``before_permission``: permission is not yet granted, so for an unread file outside of
+    the workspace the result does not depend on whether the file exists.
     """
     path = await asyncio.to_thread(resolve, file_path, context)
     if is_kernel_path(path):
         raise ToolRefusal(f"{path} is not a file on a disk; it cannot be written.")
     seen = await context.files.read_mark(str(path))
-    if for_question and seen is None and not is_inside(path, context.working_dir):
+    if before_permission and seen is None and not is_inside(path, context.working_dir):
         return path, None
     try:
         if seen is None:
@@ -63,13 +62,13 @@ async def current(
     return path, file
 
 
-async def question(
+async def required_permission(
     tool_name: str, change: Change, context: ToolContext, *, named: str, description: str
-) -> Question:
-    """``named`` is the path as the model wrote it."""
+) -> RequiredPermission:
+    """Returns the permission request. ``named`` is the path as the model wrote it."""
     approval_snapshot.remember(context, *_facts(change))
     inside = is_inside(change.path, context.working_dir)
-    return Question(
+    return RequiredPermission(
         tool_name=tool_name,
         action="write",
         path=str(context.working_dir if inside else change.path),
@@ -80,12 +79,12 @@ async def question(
             "new_content": change.after,
         },
         files=(str(change.path),),
-        always_asks=await asyncio.to_thread(always_asks, change.path, named, context),
+        always_asks=await asyncio.to_thread(is_protected_path, change.path, named, context),
     )
 
 
 def must_exist(path: Path, context: ToolContext, how: str) -> ToolRefusal:
-    """For a change of a file of which ``current`` says that it does not exist."""
+    """Returns the error for a file that ``current`` did not find and that must exist."""
     if is_inside(path, context.working_dir):
         return ToolRefusal(f"{path} does not exist. {how}")
     return ToolRefusal(
@@ -95,31 +94,31 @@ def must_exist(path: Path, context: ToolContext, how: str) -> ToolRefusal:
 
 
 async def diff(change: Change, context: ToolContext) -> diffs.Diff:
-    """In a thread: two large texts can take a second to compare."""
+    """Compares in a thread, because two large texts can take a second."""
     name = shown(change.path, context)
     return await asyncio.to_thread(diffs.unified, change.old_content, change.after, path=name)
 
 
 async def commit(change: Change, context: ToolContext) -> None:
-    """Write the file and its version. Once begun both are done, even when cancelled."""
+    """Writes the file and records its version. A cancel does not interrupt either."""
     approval_snapshot.check(context, *_facts(change))
     await _unbroken(_write_and_record(change, context))
 
 
-async def judged(told: str, change: Change, context: ToolContext) -> str:
-    """What is told of a change that was made, with what language servers say of the file now."""
-    said = await context.languages.after_change(str(change.path))
-    return f"{told}\n\n{said}" if said else told
+async def with_diagnostics(message: str, change: Change, context: ToolContext) -> str:
+    """Returns the message about a change, with the language servers' diagnostics of the file."""
+    diagnostics = await context.languages.after_change(str(change.path))
+    return f"{message}\n\n{diagnostics}" if diagnostics else message
 
 
 async def commit_all(planned: Sequence[Change], context: ToolContext) -> None:
-    """As ``commit``, for the several files of one change, all judged before the first is written."""
+    """Writes several files like ``commit``, after checking the facts of all of them."""
     approval_snapshot.check(context, *facts_of(planned))
     await _unbroken(_write_each(planned, context))
 
 
 def facts_of(planned: Sequence[Change]) -> tuple[object, ...]:
-    """By what a question about several files is judged."""
+    """Returns the facts on which a permission request about several files is based."""
     return tuple(_facts(change) for change in planned)
 
 
@@ -132,7 +131,7 @@ async def _write_each(planned: Sequence[Change], context: ToolContext) -> None:
             if not written:
                 raise
             names = ", ".join(written)
-            raise ToolRefusal(f"{refusal} Changed before it were: {names}.") from None
+            raise ToolRefusal(f"{refusal} These files were changed before: {names}.") from None
         written.append(shown(change.path, context))
 
 
@@ -141,7 +140,7 @@ def _facts(change: Change) -> tuple[object, ...]:
 
 
 def bounded(text: str) -> str:
-    """The text, if a file may be that large."""
+    """Returns the text. Raises ``ToolRefusal`` if it is too large for a file."""
     size = len(text) if text.isascii() else len(text.encode())
     if size > MAX_TEXT_BYTES:
         raise ToolRefusal(
@@ -165,7 +164,7 @@ async def _write_and_record(change: Change, context: ToolContext) -> None:
 
 
 async def _unbroken(work: Coroutine[None, None, None]) -> None:
-    """Await it to its end; a cancel that comes meanwhile is raised after it."""
+    """Awaits work to its end, and raises a cancel only afterwards."""
     task = asyncio.ensure_future(work)
     cancelled: asyncio.CancelledError | None = None
     while not task.done():

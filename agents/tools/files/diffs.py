@@ -1,7 +1,7 @@
-"""What changed between two texts: a unified diff, and how many lines came and went.
+"""The changes between two texts: a unified diff, and the counts of added and removed lines.
 
-Pure. Texts that differ in very many lines are counted without being aligned,
-because aligning them takes time that grows with the square of their size.
+Pure. Texts that differ in very many lines are counted but not aligned, because the time
+to align them grows with the square of their size.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ class Diff:
 
 
 def unified(before: str, after: str, *, path: str) -> Diff:
-    """The diff between two versions of ``path``, empty when they are the same."""
+    """Returns the diff between two versions of ``path``; empty if they are equal."""
     old, new = _lines(before), _lines(after)
-    # Equal ends cost nothing to skip, and most edits are small.
+    # Skip equal lines at both ends: that is cheap, and most edits are small.
     start = 0
     while start < min(len(old), len(new)) and old[start] == new[start]:
         start += 1
@@ -50,7 +50,7 @@ def unified(before: str, after: str, *, path: str) -> Diff:
 
 
 def _lines(text: str) -> list[str]:
-    """Lines with their ends, a last one without told as diff does."""
+    """Splits into lines with their ends; marks a missing last line end as ``diff`` does."""
     lines = text.split("\n")
     last = lines.pop()
     ended = [f"{line}\n" for line in lines]
@@ -64,7 +64,7 @@ def _block(old: list[str], new: list[str], start: int, end: int) -> str:
 
 
 def _shifted(line: str, lead: int) -> str:
-    """A hunk's head with its line numbers counted from the file's beginning."""
+    """Returns a hunk's header with line numbers counted from the start of the file."""
     if not lead or not line.startswith("@@ "):
         return line
     _, old, new, tail = line.split(" ", 3)

@@ -8,11 +8,16 @@ from typing import Any
 
 from agents.llm.contract import ToolSpec
 from agents.tools import arguments
-from agents.tools.contract import Question, ToolContext, ToolOutcome, ToolRefusal
-from agents.tools.description import load_description
-from agents.tools.files import changes, replacing
+from agents.tools.contract import (
+    RequiredPermission,
+    ToolContext,
+    ToolOutcome,
+    ToolRefusal,
+    load_description,
+)
+from agents.tools.files import changes, replacement
 from agents.tools.files.changes import Change
-from agents.tools.files.replacing import Replacement
+from agents.tools.files.replacement import Replacement
 from agents.tools.limits import MAX_PATH_BYTES
 
 
@@ -31,7 +36,7 @@ class Edit:
             "type": "object",
             "properties": {
                 "file_path": {"type": "string", "description": "The file to change."},
-                **replacing.PROPERTIES,
+                **replacement.PROPERTIES,
             },
             "required": ["file_path", "old_string", "new_string"],
         },
@@ -40,12 +45,14 @@ class Edit:
     def parse(self, given: Mapping[str, Any]) -> EditArgs:
         return EditArgs(
             arguments.text(given, "file_path", max_bytes=MAX_PATH_BYTES, blank=False),
-            replacing.parse(given),
+            replacement.parse(given),
         )
 
-    async def question(self, args: EditArgs, context: ToolContext) -> Question | None:
-        change = await self._plan(args, context, for_question=True)
-        return await changes.question(
+    async def required_permission(
+        self, args: EditArgs, context: ToolContext
+    ) -> RequiredPermission | None:
+        change = await self._plan(args, context, before_permission=True)
+        return await changes.required_permission(
             self.spec.name,
             change,
             context,
@@ -57,9 +64,9 @@ class Edit:
         change = await self._plan(args, context)
         diff = await changes.diff(change, context)
         await changes.commit(change, context)
-        told = f"{_DONE[_verb(args)]} {change.path} (+{diff.additions} -{diff.removals} lines)."
+        summary = f"{_DONE[_verb(args)]} {change.path} (+{diff.additions} -{diff.removals} lines)."
         return ToolOutcome(
-            await changes.judged(told, change, context),
+            await changes.with_diagnostics(summary, change, context),
             metadata={
                 "additions": diff.additions,
                 "removals": diff.removals,
@@ -69,20 +76,22 @@ class Edit:
         )
 
     async def _plan(
-        self, args: EditArgs, context: ToolContext, *, for_question: bool = False
+        self, args: EditArgs, context: ToolContext, *, before_permission: bool = False
     ) -> Change:
-        path, before = await changes.current(args.file_path, context, for_question=for_question)
+        path, before = await changes.current(
+            args.file_path, context, before_permission=before_permission
+        )
         if not args.replacement.old_string:
             if before is not None:
                 raise ToolRefusal(
-                    f"{path} exists already. Give the text to replace as old_string, or use write."
+                    f"{path} already exists. Pass the text to replace as old_string, or use write."
                 )
             return Change(path, None, changes.bounded(args.replacement.new_string))
         if before is None:
             raise changes.must_exist(
                 path, context, "To create it, leave old_string empty, or use write."
             )
-        after = replacing.apply(before.text, args.replacement, newline=before.form.newline)
+        after = replacement.apply(before.text, args.replacement, newline=before.form.newline)
         return Change(path, before, changes.bounded(after))
 
 

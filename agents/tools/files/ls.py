@@ -1,4 +1,4 @@
-"""Shows a folder as a tree, broad before deep when it is too large to be shown whole."""
+"""Shows a folder as a tree, breadth first if it is too large to show whole."""
 
 from __future__ import annotations
 
@@ -12,13 +12,19 @@ from typing import Any
 
 from agents.llm.contract import ToolSpec
 from agents.tools import arguments, limits
-from agents.tools.contract import BadArguments, Question, ToolContext, ToolOutcome, ToolRefusal
-from agents.tools.description import load_description
+from agents.tools.contract import (
+    BadArguments,
+    RequiredPermission,
+    ToolContext,
+    ToolOutcome,
+    ToolRefusal,
+    load_description,
+)
 from agents.tools.files import approval_snapshot, safe_files
 from agents.tools.files.paths import is_inside, is_kernel_path, resolve
 from agents.tools.search.patterns import BadPattern, Pattern
 
-# Shown, but not gone into: what is in them is made by programs, and much.
+# These folders are shown but not listed: programs generate their many files.
 _CLOSED = frozenset(
     {
         ".git",
@@ -38,7 +44,7 @@ _CLOSED = frozenset(
         "target",
     }
 )
-# Left out: the server's own data. Whoever names it as the path is shown it.
+# The server's own data is left out, unless it is the requested path.
 _OWN = ".crush"
 _SCANNED = 50_000
 _MAX_DEPTH = 100
@@ -49,7 +55,7 @@ _MAX_IGNORE = 100
 class LsArgs:
     path: str = ""
     ignore: tuple[str, ...] = ()
-    ignored: tuple[Pattern, ...] = ()  # the same, understood
+    ignored: tuple[Pattern, ...] = ()  # the same, parsed
     depth: int = 0  # 0: as deep as it goes
 
 
@@ -68,13 +74,19 @@ class Ls:
         schema={
             "type": "object",
             "properties": {
-                "path": {"type": "string", "description": "The folder (default: the working one)."},
+                "path": {
+                    "type": "string",
+                    "description": "The folder to list (default: the working directory).",
+                },
                 "ignore": {
                     "type": "array",
                     "items": {"type": "string"},
-                    "description": "Glob patterns of what to leave out.",
+                    "description": "Glob patterns of entries to leave out.",
                 },
-                "depth": {"type": "integer", "description": "How deep to go (default: all)."},
+                "depth": {
+                    "type": "integer",
+                    "description": "Levels of folders to show (default: all).",
+                },
             },
         },
     )
@@ -89,12 +101,14 @@ class Ls:
         except BadPattern as bad:
             raise BadArguments(f"ignore: {bad}") from None
 
-    async def question(self, args: LsArgs, context: ToolContext) -> Question | None:
+    async def required_permission(
+        self, args: LsArgs, context: ToolContext
+    ) -> RequiredPermission | None:
         path = await asyncio.to_thread(resolve, args.path, context)
         approval_snapshot.remember(context, path)
         if is_inside(path, context.working_dir):
             return None
-        return Question(
+        return RequiredPermission(
             tool_name=self.spec.name,
             action="list",
             path=str(path),
@@ -135,7 +149,7 @@ def _tree(args: LsArgs, context: ToolContext) -> ToolOutcome:
     truncated |= bool(waiting)
     lines = [f"- {root.path}/", *_drawn(root)]
     if truncated:
-        lines.append(f"\n(Only {count:,} entries are shown. List a folder below, or set ignore.)")
+        lines.append(f"\n(Only {count:,} entries are shown. List a subfolder, or set ignore.)")
     return ToolOutcome(
         "\n".join(lines), metadata={"number_of_files": count, "truncated": truncated}
     )
@@ -148,7 +162,7 @@ def _entries(folder: _Folder, *, strict: bool) -> tuple[list[os.DirEntry[str]], 
             for entry in entries:
                 if len(found) == _SCANNED:
                     return sorted(found, key=lambda entry: entry.name), True
-                _is_folder(entry)  # asked for now: the folder is open, and the entry remembers
+                _is_folder(entry)  # the entry caches the type while the folder is open
                 found.append(entry)
     except OSError as error:
         if strict:
@@ -164,7 +178,7 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
 
 
 def _label(entry: os.DirEntry[str], *, closed: bool) -> str:
-    # A name may hold anything but "/": line breaks and broken bytes are shown as escapes.
+    # A name may contain anything except "/": escape line breaks and invalid bytes.
     name = entry.name if entry.name.isprintable() else ascii(entry.name)[1:-1]
     if entry.is_symlink():
         return f"{name} (link)"

@@ -1,4 +1,4 @@
-"""Several replacements in one file, in order; those that fail are told, the rest is applied."""
+"""Applies several replacements to one file in order, and reports those that fail."""
 
 from __future__ import annotations
 
@@ -8,11 +8,17 @@ from typing import Any
 
 from agents.llm.contract import ToolSpec
 from agents.tools import arguments
-from agents.tools.contract import BadArguments, Question, ToolContext, ToolOutcome, ToolRefusal
-from agents.tools.description import load_description
-from agents.tools.files import changes, replacing
+from agents.tools.contract import (
+    BadArguments,
+    RequiredPermission,
+    ToolContext,
+    ToolOutcome,
+    ToolRefusal,
+    load_description,
+)
+from agents.tools.files import changes, replacement
 from agents.tools.files.changes import Change
-from agents.tools.files.replacing import Replacement
+from agents.tools.files.replacement import Replacement
 from agents.tools.limits import MAX_EDITS, MAX_PATH_BYTES
 
 
@@ -49,10 +55,10 @@ class MultiEdit:
                     "type": "array",
                     "minItems": 1,
                     "maxItems": MAX_EDITS,
-                    "description": "Applied in order, each to the result of those before it.",
+                    "description": "The edits, applied in order, each to the result of those before it.",
                     "items": {
                         "type": "object",
-                        "properties": replacing.PROPERTIES,
+                        "properties": replacement.PROPERTIES,
                         "required": ["old_string", "new_string"],
                     },
                 },
@@ -65,18 +71,20 @@ class MultiEdit:
         path = arguments.text(given, "file_path", max_bytes=MAX_PATH_BYTES, blank=False)
         items = arguments.objects(given, "edits", max_items=MAX_EDITS)
         if not items:
-            raise BadArguments("edits must hold at least one edit.")
+            raise BadArguments("edits must contain at least one edit.")
         return MultiEditArgs(
-            path, tuple(replacing.parse(item, within=label) for label, item in items)
+            path, tuple(replacement.parse(item, within=label) for label, item in items)
         )
 
-    async def question(self, args: MultiEditArgs, context: ToolContext) -> Question | None:
-        plan = await self._plan(args, context, for_question=True)
+    async def required_permission(
+        self, args: MultiEditArgs, context: ToolContext
+    ) -> RequiredPermission | None:
+        plan = await self._plan(args, context, before_permission=True)
         if not plan.applied:
-            return None  # nothing will be written; running tells why
+            return None  # nothing will be written; ``run`` reports why
         verb = "Edit" if plan.change.before else "Create"
         edits = "1 edit" if plan.applied == 1 else f"{plan.applied} edits"
-        return await changes.question(
+        return await changes.required_permission(
             self.spec.name,
             plan.change,
             context,
@@ -88,10 +96,10 @@ class MultiEdit:
         plan = await self._plan(args, context)
         change = plan.change
         diff = await changes.diff(change, context)
-        told = _told(plan)
+        summary = _summary(plan)
         if plan.applied:
             await changes.commit(change, context)
-            told = await changes.judged(told, change, context)
+            summary = await changes.with_diagnostics(summary, change, context)
         metadata: dict[str, Any] = {
             "additions": diff.additions,
             "removals": diff.removals,
@@ -104,12 +112,14 @@ class MultiEdit:
                 {"index": f.index, "error": f.error, "edit": f.edit.as_arguments()}
                 for f in plan.failures
             ]
-        return ToolOutcome(told, is_error=not plan.applied, metadata=metadata)
+        return ToolOutcome(summary, is_error=not plan.applied, metadata=metadata)
 
     async def _plan(
-        self, args: MultiEditArgs, context: ToolContext, *, for_question: bool = False
+        self, args: MultiEditArgs, context: ToolContext, *, before_permission: bool = False
     ) -> MultiEditPlan:
-        path, before = await changes.current(args.file_path, context, for_question=for_question)
+        path, before = await changes.current(
+            args.file_path, context, before_permission=before_permission
+        )
         rest = list(enumerate(args.edits, start=1))
         text, newline, applied = "", "\n", 0
         if before is not None:
@@ -124,17 +134,17 @@ class MultiEdit:
         failures: list[FailedEdit] = []
         for index, edit in rest:
             try:
-                text = replacing.apply(text, edit, newline=newline)
+                text = replacement.apply(text, edit, newline=newline)
                 applied += 1
             except ToolRefusal as refusal:
                 failures.append(FailedEdit(index, str(refusal), edit))
         return MultiEditPlan(Change(path, before, changes.bounded(text)), tuple(failures), applied)
 
 
-def _told(plan: MultiEditPlan) -> str:
+def _summary(plan: MultiEditPlan) -> str:
     path, total = plan.change.path, plan.applied + len(plan.failures)
     lines = [f"Applied {plan.applied} of {total} edits to {path}."]
     if not plan.applied:
-        lines = [f"None of the {total} edits fits {path}; it is unchanged."]
+        lines = [f"None of the {total} edits could be applied to {path}; it is unchanged."]
     lines += [f"Edit {failure.index} failed: {failure.error}" for failure in plan.failures]
     return "\n".join(lines)

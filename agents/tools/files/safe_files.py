@@ -1,8 +1,8 @@
-"""Opens and replaces files at exactly the place that was resolved, never through a link.
+"""Opens and replaces files at exactly the resolved path, never through a link.
 
-Each folder on the way is opened without following links, so whoever swaps a
-folder or file for a link after the path was judged gets a refusal, not a write
-to elsewhere. A file is replaced whole or not at all. Blocks: call it in a thread.
+Each folder on the path is opened without following links. If a folder or file becomes a
+link after the path was checked, the operation fails and does not write elsewhere. A
+file is replaced whole or not at all. The functions block: call them in a thread.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from pathlib import Path
 from agents.tools.contract import FileMark, ToolRefusal
 
 # Python opens every descriptor so that child processes do not inherit it.
-# O_PATH: a folder that may be passed through need not be readable (/home often is not).
+# O_PATH: a folder on the path need not be readable (/home often is not).
 _FOLDER = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW
-# NONBLOCK: opening a pipe with no writer would wait for ever.
+# NONBLOCK: opening a pipe without a writer would block for ever.
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
 _IN_PLACE = os.O_WRONLY | os.O_NOFOLLOW | os.O_NONBLOCK
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL
-# A folder one may not write in, or a file that is itself a mount.
+# The folder is not writable, or the file is itself a mount.
 _NO_REPLACING = {errno.EACCES, errno.EPERM, errno.EBUSY, errno.EXDEV}
 
 
@@ -34,7 +34,7 @@ def mark_of(status: os.stat_result) -> FileMark:
 
 @contextlib.contextmanager
 def folder(path: Path, *, create: bool = False) -> Iterator[int]:
-    """A descriptor of a resolved folder. Raises ``OSError``."""
+    """Yields a descriptor of a resolved folder. Raises ``OSError``."""
     current = os.open("/", _FOLDER)
     try:
         for name in path.relative_to("/").parts:
@@ -55,13 +55,13 @@ def folder(path: Path, *, create: bool = False) -> Iterator[int]:
 
 @contextlib.contextmanager
 def opened(path: Path) -> Iterator[tuple[int, os.stat_result]]:
-    """A regular file to read, and its state. Raises ``OSError`` or ``ToolRefusal``."""
+    """Opens a regular file to read and yields its state. Raises ``OSError`` or ``ToolRefusal``."""
     with folder(path.parent) as parent:
         descriptor = os.open(path.name or ".", _FILE, dir_fd=parent)
     try:
         status = os.fstat(descriptor)
         if stat.S_ISDIR(status.st_mode):
-            raise ToolRefusal(f"{path} is a directory, not a file. Use ls to see what is in it.")
+            raise ToolRefusal(f"{path} is a directory, not a file. Use ls to list it.")
         if not stat.S_ISREG(status.st_mode):
             raise ToolRefusal(f"{path} is not a regular file (a device, socket or pipe).")
         yield descriptor, status
@@ -70,11 +70,11 @@ def opened(path: Path) -> Iterator[tuple[int, os.stat_result]]:
 
 
 class Stage:
-    """New content for one file, gathered beside it and put into its place at once.
+    """New content for one file, written to a temporary file that replaces it atomically.
 
-    The file is replaced only while it still is as ``expected`` (``None``: not there), so
-    nobody's change is lost. Each method blocks and raises ``OSError``; ``put`` raises
-    ``ToolRefusal`` as well. ``close`` must follow, whatever happened.
+    The file is replaced only if its state still is ``expected`` (``None``: it does not
+    exist), so that no other change is lost. Each method blocks and raises ``OSError``; the
+    constructor and ``put`` also raise ``ToolRefusal``. The caller must always call ``close``.
     """
 
     def __init__(self, path: Path, *, expected: FileMark | None) -> None:
@@ -94,10 +94,10 @@ class Stage:
         _write_all(self.descriptor, content)
 
     def put(self) -> FileMark:
-        """The file's state from now on. Keeps the mode, and the owner where allowed."""
+        """Replaces the file and returns its new state. Keeps the mode, and the owner if allowed."""
         if self._before:
             _take_over(self.descriptor, self._before, self._path.name, self._parent)
-            # Or a power cut could leave neither what was there nor what was to come.
+            # Without this a power failure could lose both the old and the new content.
             os.fsync(self.descriptor)
             _check(self._path, _state(self._path, self._parent), self._expected)
         mark = mark_of(os.fstat(self.descriptor))
@@ -115,7 +115,7 @@ class Stage:
         return mark
 
     def close(self) -> None:
-        """Remove the temporary file, if it still exists. Does nothing the second time."""
+        """Removes the temporary file, if it still exists. Idempotent."""
         self._open.close()
 
     def _remove_temporary(self) -> None:
@@ -124,10 +124,10 @@ class Stage:
 
 
 def place(path: Path, content: bytes, *, expected: FileMark | None) -> FileMark:
-    """Make ``path`` hold ``content``, if it still is as ``expected`` (``None``: not there).
+    """Writes ``content`` to ``path`` if its state is ``expected`` (``None``: it does not exist).
 
-    Where a file may be written but not replaced, it is written in place.
-    Raises ``OSError``, or ``ToolRefusal`` when the file changed.
+    A file that may be written but not replaced is written in place. Raises ``OSError``, or
+    ``ToolRefusal`` if the file has changed.
     """
     try:
         stage = Stage(path, expected=expected)
@@ -143,9 +143,9 @@ def place(path: Path, content: bytes, *, expected: FileMark | None) -> FileMark:
 
 
 def rewrite(path: Path, content: bytes, *, expected: FileMark) -> FileMark:
-    """Write into the file itself, where it cannot be replaced. A failure can leave it half written.
+    """Writes in place to a file that cannot be replaced. A failure can leave it half written.
 
-    Raises ``OSError``, or ``ToolRefusal`` when the file changed.
+    Raises ``OSError``, or ``ToolRefusal`` if the file has changed.
     """
     with folder(path.parent) as parent:
         descriptor = os.open(path.name, _IN_PLACE, dir_fd=parent)
@@ -158,9 +158,26 @@ def rewrite(path: Path, content: bytes, *, expected: FileMark) -> FileMark:
         os.close(descriptor)
 
 
+def remove(path: Path, *, expected: FileMark) -> None:
+    """Deletes the file if its state is ``expected``. Raises ``OSError`` or ``ToolRefusal``."""
+    with folder(path.parent) as parent:
+        _check(path, _state(path, parent), expected)
+        # Rename it first: what another program writes to this name meanwhile is not deleted.
+        aside = f".crush-{secrets.token_hex()}.tmp"
+        os.rename(path.name, aside, src_dir_fd=parent, dst_dir_fd=parent)
+        try:
+            _check(path, _state(path.with_name(aside), parent), expected)
+        except ToolRefusal:
+            _put_new(aside, path.name, parent)
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(aside, dir_fd=parent)
+            raise
+        os.unlink(aside, dir_fd=parent)
+
+
 @contextlib.contextmanager
 def listed(path: Path) -> Iterator[Iterator[os.DirEntry[str]]]:
-    """The entries of a resolved folder, whose own links lead nowhere. Raises ``OSError``."""
+    """Lists a resolved folder, opened without following links. Raises ``OSError``."""
     with folder(path) as way:
         descriptor = os.open(".", os.O_RDONLY, dir_fd=way)
     try:
@@ -186,7 +203,7 @@ def _check(path: Path, now: os.stat_result | None, expected: FileMark | None) ->
 
 
 def _put_new(temporary: str, name: str, parent: int) -> None:
-    """Unlike a rename, a link fails if somebody made the file meanwhile."""
+    """Creates a hard link, because unlike a rename it fails if the file now exists."""
     try:
         os.link(temporary, name, src_dir_fd=parent, dst_dir_fd=parent)
     except FileExistsError:
@@ -196,11 +213,11 @@ def _put_new(temporary: str, name: str, parent: int) -> None:
 
 
 def _take_over(descriptor: int, before: os.stat_result, name: str, parent: int) -> None:
-    with contextlib.suppress(OSError):  # only root may give a file away
+    with contextlib.suppress(OSError):  # only root may change the owner
         os.fchown(descriptor, before.st_uid, before.st_gid)
     os.fchmod(descriptor, stat.S_IMODE(before.st_mode))
     if hasattr(os, "listxattr"):
-        with contextlib.suppress(OSError):  # access lists and labels, where there are any
+        with contextlib.suppress(OSError):  # access lists and labels, if there are any
             old = os.open(name, _FILE, dir_fd=parent)
             try:
                 for attribute in os.listxattr(old):

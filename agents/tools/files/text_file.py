@@ -1,8 +1,7 @@
-"""Text files as tools see them: ``\\n`` lines, with what is needed to write them back alike.
+"""Reads text files with ``\\n`` line ends, and writes them back in their own form.
 
-Encoding, byte order mark, line endings and mode survive an edit; what is not
-text is recognised. Blocks: call it in a thread. Which file may be touched is
-judged elsewhere.
+Encoding, byte order mark, line endings and mode survive an edit. Binary files are
+detected. The functions block: call them in a thread. They do not check permission.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from agents.tools.contract import FileMark, ToolRefusal
 from agents.tools.files import safe_files
 from agents.tools.files.paths import is_kernel_path
 
-_MARKS = (  # the longer first: UTF-32's begins like UTF-16's
+_MARKS = (  # in this order, because the UTF-32 mark begins with the UTF-16 mark
     (codecs.BOM_UTF8, "utf-8"),
     (codecs.BOM_UTF32_LE, "utf-32-le"),
     (codecs.BOM_UTF32_BE, "utf-32-be"),
@@ -34,11 +33,11 @@ class NotText(ToolRefusal):
 
 @dataclass(frozen=True, slots=True)
 class TextForm:
-    """How text lies in the file's bytes."""
+    """The form of the text in the file's bytes."""
 
     encoding: str = "utf-8"
     bom: bytes = b""
-    newline: str = "\n"  # another only when every line ends so
+    newline: str = "\n"  # another value only if every line ends so
 
     def encode(self, text: str) -> bytes:
         return self.bom + text.replace("\n", self.newline).encode(self.encoding)
@@ -52,7 +51,7 @@ class TextFile:
 
 
 def read(path: Path, *, max_bytes: int) -> TextFile:
-    """Raises ``FileNotFoundError``, or ``ToolRefusal`` with a sentence for anything else."""
+    """Reads a text file. Raises ``FileNotFoundError``, or ``ToolRefusal`` for any other error."""
     raw, mark = read_bytes(path, max_bytes=max_bytes)
     return decode(path, raw, mark)
 
@@ -78,11 +77,11 @@ def _newline(text: str) -> str:
         return "\r\n"
     if returns and "\n" not in text:
         return "\r"
-    return "\n"  # or a mixture, of which each line keeps its own
+    return "\n"  # or mixed line ends, which all stay as they are
 
 
 def mark(path: Path) -> FileMark:
-    """The file's present state. Raises as ``read``."""
+    """Returns the file's current state. Raises like ``read``."""
     if is_kernel_path(path):
         raise ToolRefusal(f"{path} is not a file on a disk; this tool does not touch it.")
     try:
@@ -95,7 +94,7 @@ def mark(path: Path) -> FileMark:
 
 
 def read_bytes(path: Path, *, max_bytes: int) -> tuple[bytes, FileMark]:
-    """The content and the state it belongs to. Raises as ``read``."""
+    """Returns the content and the state that it belongs to. Raises like ``read``."""
     if is_kernel_path(path):
         raise ToolRefusal(f"{path} is not a file on a disk; it cannot be read with this tool.")
     try:
@@ -114,18 +113,20 @@ def read_bytes(path: Path, *, max_bytes: int) -> tuple[bytes, FileMark]:
         raise
     except OSError as error:
         raise ToolRefusal(f"{path} cannot be read: {error.strerror}.") from None
-    raise ToolRefusal(f"{path} is being written to right now. Try again when that is done.")
+    raise ToolRefusal(f"{path} changed while it was read. Try again in a moment.")
 
 
 def write(path: Path, text: str, form: TextForm, *, expected: FileMark | None) -> FileMark:
-    """Raises ``ToolRefusal`` with a sentence. ``expected`` is ``None`` for a new file."""
+    """Writes a text file. Raises ``ToolRefusal``. ``expected`` is ``None`` for a new file."""
     if is_kernel_path(path):
         raise ToolRefusal(f"{path} is not a file on a disk; it cannot be written.")
     try:
         content = form.encode(text)
     except UnicodeEncodeError as error:
         letter = error.object[error.start]
-        raise ToolRefusal(f"{path} is {form.encoding} text, which has no {letter!r}.") from None
+        raise ToolRefusal(
+            f"{path} is {form.encoding} text, which cannot contain {letter!r}."
+        ) from None
     try:
         return safe_files.place(path, content, expected=expected)
     except OSError as error:
@@ -139,5 +140,5 @@ def _guess(path: Path, raw: bytes) -> tuple[str, str]:
         sample = raw[:_SNIFF]
         if len(sample) - len(sample.translate(None, _CONTROLS)) > len(sample) // 100:
             raise NotText(f"{path} is a binary file, not text.") from None
-        # Every byte has its letter in Latin-1, so what is not edited comes back as it was.
+        # Latin-1 maps every byte to a character, so unedited parts are written back unchanged.
         return "latin-1", raw.decode("latin-1")

@@ -1,4 +1,4 @@
-"""Writes a whole file, new or instead of what it held."""
+"""Writes a whole file: creates it or replaces its content."""
 
 from __future__ import annotations
 
@@ -8,9 +8,14 @@ from typing import Any
 
 from agents.llm.contract import ToolSpec
 from agents.tools import arguments
-from agents.tools.contract import Question, ToolContext, ToolOutcome, ToolRefusal
-from agents.tools.description import load_description
-from agents.tools.files import changes, replacing
+from agents.tools.contract import (
+    RequiredPermission,
+    ToolContext,
+    ToolOutcome,
+    ToolRefusal,
+    load_description,
+)
+from agents.tools.files import changes, replacement
 from agents.tools.files.changes import Change
 from agents.tools.limits import MAX_PATH_BYTES, MAX_TEXT_BYTES
 
@@ -30,7 +35,7 @@ class Write:
             "type": "object",
             "properties": {
                 "file_path": {"type": "string", "description": "The file to write."},
-                "content": {"type": "string", "description": "All that the file will hold."},
+                "content": {"type": "string", "description": "The whole new content of the file."},
             },
             "required": ["file_path", "content"],
         },
@@ -42,10 +47,12 @@ class Write:
             arguments.text(given, "content", max_bytes=MAX_TEXT_BYTES),
         )
 
-    async def question(self, args: WriteArgs, context: ToolContext) -> Question | None:
-        change = await self._plan(args, context, for_question=True)
+    async def required_permission(
+        self, args: WriteArgs, context: ToolContext
+    ) -> RequiredPermission | None:
+        change = await self._plan(args, context, before_permission=True)
         verb = "Overwrite" if change.before else "Create"
-        return await changes.question(
+        return await changes.required_permission(
             self.spec.name,
             change,
             context,
@@ -58,9 +65,9 @@ class Write:
         diff = await changes.diff(change, context)
         await changes.commit(change, context)
         verb = "Overwrote" if change.before else "Created"
-        told = f"{verb} {change.path} (+{diff.additions} -{diff.removals} lines)."
+        summary = f"{verb} {change.path} (+{diff.additions} -{diff.removals} lines)."
         return ToolOutcome(
-            await changes.judged(told, change, context),
+            await changes.with_diagnostics(summary, change, context),
             metadata={
                 "diff": diff.text,
                 "additions": diff.additions,
@@ -69,13 +76,15 @@ class Write:
         )
 
     async def _plan(
-        self, args: WriteArgs, context: ToolContext, *, for_question: bool = False
+        self, args: WriteArgs, context: ToolContext, *, before_permission: bool = False
     ) -> Change:
-        path, before = await changes.current(args.file_path, context, for_question=for_question)
+        path, before = await changes.current(
+            args.file_path, context, before_permission=before_permission
+        )
         content = args.content
         if before is not None:
             if before.form.newline != "\n":
-                content = replacing.with_plain_ends(content)
+                content = replacement.with_plain_ends(content)
             if content == before.text:
-                raise ToolRefusal(f"{path} holds exactly this already; nothing was written.")
+                raise ToolRefusal(f"{path} already has exactly this content; nothing was written.")
         return Change(path, before, changes.bounded(content))

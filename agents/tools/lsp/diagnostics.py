@@ -1,7 +1,7 @@
-"""What a language server says of files: the newest for each, within bounds.
+"""The newest diagnostics of a language server for each file, within limits.
 
-Knows when something was told anew, so that one can wait for what belongs to a
-change. Texts come from a server that is not trusted and are cut.
+The store counts the reports for each file, so that a caller can wait for the report
+that follows a change. The texts come from a server that is not trusted, and are cut.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any
+
+from workspaces.storable import storable_text
 
 _FILES = 2_000
 _IN_A_FILE = 500
@@ -34,19 +36,19 @@ class Diagnostic:
     message: str
     source: str
     code: str
-    wire: Mapping[str, Any] = field(repr=False)  # as clients are given it
+    wire: Mapping[str, Any] = field(repr=False)  # the format that clients receive
 
 
 class DiagnosticStore:
     def __init__(self, on_change: Callable[[], None]) -> None:
         self._on_change = on_change
         self._files: dict[str, tuple[Diagnostic, ...]] = {}
-        self._told: dict[str, tuple[int, int | None]] = {}  # how often, for which version
+        self._reports: dict[str, tuple[int, int | None]] = {}  # reports, newest version
         self._waiting: dict[str, set[asyncio.Future[None]]] = {}
         self.count = 0
 
-    def tell(self, path: str, items: Sequence[Any], version: int | None = None) -> None:
-        """All that is known of a file now, as the wire has it: replaces what was."""
+    def update(self, path: str, items: Sequence[Any], version: int | None = None) -> None:
+        """Replaces a file's diagnostics with those of a new report from the server."""
         found = tuple(d for item in items[:_IN_A_FILE] if (d := _diagnostic(item)) is not None)
         before = self._files.pop(path, ())
         if found:
@@ -54,10 +56,10 @@ class DiagnosticStore:
         self.count += len(found) - len(before)
         while len(self._files) > _FILES:
             self.count -= len(self._files.pop(next(iter(self._files))))
-        times, _ = self._told.pop(path, (0, None))
-        self._told[path] = (times + 1, version)
-        while len(self._told) > 2 * _FILES:
-            self._told.pop(next(iter(self._told)))
+        times, _ = self._reports.pop(path, (0, None))
+        self._reports[path] = (times + 1, version)
+        while len(self._reports) > 2 * _FILES:
+            self._reports.pop(next(iter(self._reports)))
         for future in self._waiting.pop(path, ()):
             if not future.done():
                 future.set_result(None)
@@ -71,19 +73,19 @@ class DiagnosticStore:
         return dict(self._files)
 
     def times(self, path: str) -> int:
-        """How often something was told of the file, to wait for more."""
-        return self._told.get(path, (0, None))[0]
+        """Returns how many reports the file has had, as a start for ``wait_newer``."""
+        return self._reports.get(path, (0, None))[0]
 
     async def wait_newer(self, path: str, *, times: int, version: int) -> None:
-        """Until something is told that can belong to this version. Has no end of its own."""
+        """Waits for a report that can belong to this version. Has no timeout of its own."""
         while True:
-            told, for_version = self._told.get(path, (0, None))
-            if told > times and (for_version is None or for_version >= version):
+            reports, for_version = self._reports.get(path, (0, None))
+            if reports > times and (for_version is None or for_version >= version):
                 return
             await self.wait_any(path)
 
     async def wait_any(self, path: str) -> None:
-        """Until anything is told of the file."""
+        """Waits for the next report on the file."""
         future = asyncio.get_running_loop().create_future()
         waiting = self._waiting.setdefault(path, set())
         waiting.add(future)
@@ -144,6 +146,6 @@ def _position(value: Any) -> dict[str, int] | None:
 
 
 def _clean(text: str, limit: int) -> str:
-    """Without what no store or client could take."""
-    cut = text[:limit].replace("\0", "\N{REPLACEMENT CHARACTER}")
+    """Cuts a text and replaces characters that stores and clients do not accept."""
+    cut = storable_text(text[:limit])
     return cut.encode(errors="replace").decode()

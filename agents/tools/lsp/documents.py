@@ -1,7 +1,7 @@
-"""The files that a language server has open, kept as they are on the disk.
+"""The files that a language server has open, synchronized with the disk.
 
-A file is opened when it is asked about, told anew when it has changed, and
-closed when it is gone or many others came after it.
+The first request about a file opens it. A changed file is sent again. A file is closed
+when it no longer exists, or when too many newer files are open.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ MOST_OPEN = 100
 
 @dataclass(frozen=True, slots=True)
 class Synced:
-    """A file as the server has it now."""
+    """A file as the server has it."""
 
     text: str
     version: int
-    has_changed: bool  # since it was last told
+    has_changed: bool  # since it was last sent
 
 
 @dataclass(slots=True)
@@ -47,23 +47,23 @@ class Documents:
         protocol: Protocol,
         notify: Callable[[str, Any], None],
         *,
-        tells_saves: bool,
+        notifies_saves: bool,
         takes_changes: bool,
     ) -> None:
-        """``notify`` is given typed parameters."""
+        """``notify`` receives typed parameters."""
         self._types = protocol.types
         self._notify = notify
-        self._tells_saves = tells_saves
+        self._notifies_saves = notifies_saves
         self._takes_changes = takes_changes
         self._open: OrderedDict[str, _Open] = OrderedDict()
         self._lock = asyncio.Lock()
 
     def paths(self) -> list[str]:
-        """The newest last."""
+        """Returns the open paths, the newest last."""
         return list(self._open)
 
     async def sync(self, path: Path) -> Synced:
-        """Raises ``ToolRefusal`` when it cannot be read, also when it is not there."""
+        """Sends a file if it has changed. Raises ``ToolRefusal`` if it is missing or unreadable."""
         async with self._lock:
             try:
                 file = await asyncio.to_thread(text_file.read, path, max_bytes=MAX_TEXT_BYTES)
@@ -72,19 +72,19 @@ class Documents:
                 if isinstance(error, ToolRefusal):
                     raise
                 raise ToolRefusal(f"{path} does not exist.") from None
-            return self._told(str(path), file)
+            return self._synced(str(path), file)
 
     async def sync_open(self) -> bool:
-        """Tells what has changed on the disk of all that is open; whether anything had."""
+        """Sends the open files that have changed on the disk. Returns whether any had."""
         changed = await asyncio.to_thread(_changed, dict(self._open))
         for name in changed:
             try:
                 await self.sync(Path(name))
             except ToolRefusal:
-                continue  # it was closed
+                continue  # ``sync`` has closed it
         return bool(changed)
 
-    def _told(self, name: str, file: text_file.TextFile) -> Synced:
+    def _synced(self, name: str, file: text_file.TextFile) -> Synced:
         types = self._types
         digest = hashlib.blake2b(file.text.encode(), digest_size=16).digest()
         known = self._open.get(name)
@@ -100,7 +100,7 @@ class Documents:
             known = self._open[name] = _Open(address_of(name), 1, digest, file.mark)
             item = types.TextDocumentItem(known.address, language_of(name), 1, file.text)
             self._notify("textDocument/didOpen", types.DidOpenTextDocumentParams(item))
-            self._tell_watched(known.address, types.FileChangeType.Created)
+            self._notify_watched(known.address, types.FileChangeType.Created)
         else:
             known.version += 1
             known.digest = digest
@@ -109,8 +109,8 @@ class Documents:
             self._notify(
                 "textDocument/didChange", types.DidChangeTextDocumentParams(named, [whole])
             )
-            self._tell_watched(known.address, types.FileChangeType.Changed)
-            self._tell_saved(known.address)
+            self._notify_watched(known.address, types.FileChangeType.Changed)
+            self._notify_saved(known.address)
         while len(self._open) > MOST_OPEN:
             self._close(next(iter(self._open)), is_gone=False)
         return Synced(file.text, known.version, has_changed=True)
@@ -123,16 +123,16 @@ class Documents:
         named = types.TextDocumentIdentifier(known.address)
         self._notify("textDocument/didClose", types.DidCloseTextDocumentParams(named))
         if is_gone:
-            self._tell_watched(known.address, types.FileChangeType.Deleted)
+            self._notify_watched(known.address, types.FileChangeType.Deleted)
 
-    def _tell_saved(self, address: str) -> None:
-        if self._tells_saves:
+    def _notify_saved(self, address: str) -> None:
+        if self._notifies_saves:
             types = self._types
             named = types.TextDocumentIdentifier(address)
             self._notify("textDocument/didSave", types.DidSaveTextDocumentParams(named))
 
-    def _tell_watched(self, address: str, change: Any) -> None:
-        """Some servers look at the disk beside what is open, and learn of changes only so."""
+    def _notify_watched(self, address: str, change: Any) -> None:
+        """Notifies of a change on the disk: some servers also read the disk themselves."""
         types = self._types
         event = types.FileEvent(address, change)
         params = types.DidChangeWatchedFilesParams([event])
@@ -140,7 +140,7 @@ class Documents:
 
 
 def _changed(documents: dict[str, _Open]) -> list[str]:
-    """Those whose state is not that of their last reading."""
+    """Returns the documents whose files have changed since their last read."""
     found: list[str] = []
     for name, document in documents.items():
         try:

@@ -1,6 +1,7 @@
-"""The first words with a language server: what this client can do, what the server can.
+"""The handshake with a language server: the capabilities of this client and of the server.
 
-Only what is used is promised: a server leaves out what its client has no word for.
+The client declares only the capabilities that it uses, because a server omits the
+features that its client does not support.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ from typing import Any
 from agents.tools.lsp.positions import UTF_16, address_of
 
 
-class Unfit(Exception):
-    """What a server sent does not have the shape that the protocol gives it."""
+class MalformedMessage(Exception):
+    """A server's message does not have the structure that the protocol requires."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,24 +27,24 @@ class Protocol:
     converter: Any
 
     def plain(self, value: Any) -> Any:
-        """As it goes over the wire."""
+        """Converts a typed value to the JSON structure of the protocol."""
         return self.converter.unstructure(value)
 
     def result(self, method: str, raw: Any) -> Any:
-        """A typed result of a request. Raises ``Unfit``."""
+        """Converts the result of a request to its type. Raises ``MalformedMessage``."""
         response = self.types.METHOD_TO_TYPES[method][1]
         whole = self._typed({"jsonrpc": "2.0", "id": 0, "result": raw}, response)
         return whole.result
 
     def params(self, method: str, raw: Any) -> Any:
-        """Typed parameters of a notification. Raises ``Unfit``."""
+        """Converts the parameters of a notification to their type. Raises ``MalformedMessage``."""
         return self._typed(raw, self.types.METHOD_TO_TYPES[method][2])
 
     def _typed(self, raw: Any, kind: Any) -> Any:
         try:
             return self.converter.structure(raw, kind)
-        except Exception as error:  # the library raises whatever the odd value makes it raise
-            raise Unfit from error
+        except Exception as error:  # a bad value can make the library raise any exception
+            raise MalformedMessage from error
 
 
 async def load_protocol() -> Protocol:
@@ -61,25 +62,25 @@ _ENCODINGS = ("utf-8", UTF_16, "utf-32")
 
 
 @dataclass(slots=True)
-class Abilities:
-    """What a server said of itself, read without trust in its shape."""
+class ServerCapabilities:
+    """The capabilities that a server declares, read without trust in their structure."""
 
     raw: Mapping[str, Any] = field(default_factory=dict)
-    registered: set[str] = field(default_factory=set)  # methods that it told of later
+    registered: set[str] = field(default_factory=set)  # methods registered after the handshake
 
     def has(self, provider: str, method: str = "") -> bool:
         return self.raw.get(provider) not in (None, False) or method in self.registered
 
     @property
     def encoding(self) -> str:
-        told = self.raw.get("positionEncoding")
-        return told if told in _ENCODINGS else UTF_16
+        encoding = self.raw.get("positionEncoding")
+        return encoding if encoding in _ENCODINGS else UTF_16
 
     @property
-    def tells_pull_identifier(self) -> str | None:
+    def pull_identifier(self) -> str | None:
         provider = self.raw.get("diagnosticProvider")
-        told = provider.get("identifier") if isinstance(provider, Mapping) else None
-        return told if isinstance(told, str) else None
+        identifier = provider.get("identifier") if isinstance(provider, Mapping) else None
+        return identifier if isinstance(identifier, str) else None
 
     @property
     def takes_changes(self) -> bool:
@@ -88,13 +89,15 @@ class Abilities:
         return kind in (1, 2)
 
     @property
-    def wants_saves(self) -> bool:
+    def requires_saves(self) -> bool:
         sync = self.raw.get("textDocumentSync")
         return isinstance(sync, Mapping) and sync.get("save") not in (None, False)
 
 
-def greeting(protocol: Protocol, root: Path, *, process_id: int, options: Mapping[str, Any]) -> Any:
-    """Typed parameters of ``initialize``."""
+def initialize_params(
+    protocol: Protocol, root: Path, *, process_id: int, options: Mapping[str, Any]
+) -> Any:
+    """Returns typed parameters for ``initialize``."""
     types = protocol.types
     address = address_of(root)
     return types.InitializeParams(
@@ -138,12 +141,12 @@ def _capabilities(types: Any) -> Any:
 
 
 def setting_of(options: Mapping[str, Any], section: object) -> Any:
-    """What a server asks for by a dotted name; all of it without one."""
+    """Returns the setting with a dotted name; all settings without a name."""
     if not isinstance(section, str) or not section:
         return dict(options)
     found: Any = options
     for name in section.split("."):
         if not isinstance(found, Mapping) or name not in found:
-            return options.get(section)  # some write the dotted name as one key
+            return options.get(section)  # some configurations use the dotted name as one key
         found = found[name]
     return found

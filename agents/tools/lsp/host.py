@@ -1,7 +1,7 @@
 """All language servers of this process, by workspace.
 
-Told of workspaces that open and close. What it needs to know and to write down
-comes through its ports: this knows no database and no configuration file.
+The host is notified when workspaces open and close. It reads configuration and stores
+statuses through its ports, without a database or a configuration file.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ DRAIN_SECONDS = 2.0
 @dataclass(frozen=True, slots=True)
 class Ports:
     plan: Callable[[str], Awaitable[Planned]]
-    record: Callable[[str, ServerStatus], Awaitable[None]]  # one after another
-    forget: Callable[[str, str], Awaitable[None]]  # a server that is configured no more
-    settle: Callable[[str], Awaitable[None]]  # what is written of servers that run no longer
+    record: Callable[[str, ServerStatus], Awaitable[None]]  # called in order
+    forget: Callable[[str, str], Awaitable[None]]  # a server that was removed
+    settle: Callable[[str], Awaitable[None]]  # ends and records lost servers
 
 
 class LanguageHost:
@@ -39,7 +39,7 @@ class LanguageHost:
         self._news: asyncio.Queue[Callable[[], Awaitable[None]]] = asyncio.Queue()
         self._writing: asyncio.Task[None] | None = None
 
-    # -- as a service of the process
+    # -- the methods of ``WorkspaceService``
 
     async def open(self, workspace_id: str) -> None:
         is_new = workspace_id not in self._workspaces
@@ -71,7 +71,9 @@ class LanguageHost:
         if servers is None:
             servers = self._workspaces[workspace_id] = WorkspaceServers(
                 lambda: self._ports.plan(workspace_id),
-                tell=lambda status: self._write(partial(self._ports.record, workspace_id, status)),
+                notify=lambda status: self._write(
+                    partial(self._ports.record, workspace_id, status)
+                ),
                 forget=lambda name: self._write(partial(self._ports.forget, workspace_id, name)),
                 first_pause_seconds=self._first_pause,
             )
@@ -83,7 +85,7 @@ class LanguageHost:
     def languages_of(self, workspace_id: str) -> LanguageService:
         return WorkspaceLanguages(self.servers_of(workspace_id))
 
-    # -- writing down, in order
+    # -- storing statuses, in order
 
     def _write(self, news: Callable[[], Awaitable[None]]) -> None:
         self._news.put_nowait(news)

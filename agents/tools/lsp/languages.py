@@ -1,7 +1,7 @@
-"""Which language a file is in, by its name. Pure.
+"""Determines the language of a file by its name. Pure.
 
-Language names are the protocol's own identifiers. A configured file type may be
-an extension or such a name.
+Language names are the identifiers of the protocol. A configured file type is an
+extension or such an identifier.
 """
 
 from __future__ import annotations
@@ -81,13 +81,13 @@ def extension_of(path: str) -> str:
 
 
 def language_of(path: str) -> str:
-    """The protocol's name of it; ``plaintext`` where nothing is known."""
+    """Returns the protocol's identifier of the language; ``plaintext`` if it is unknown."""
     name = PurePath(path).name.lower()
     return _NAMES.get(name) or _BY_EXTENSION.get(extension_of(path), "plaintext")
 
 
 def fits(path: str, filetypes: tuple[str, ...]) -> bool:
-    """Without any file types every file fits."""
+    """Returns whether a file has one of the types; without types every file fits."""
     if not filetypes:
         return True
     language, extension = language_of(path), extension_of(path)
@@ -97,7 +97,7 @@ def fits(path: str, filetypes: tuple[str, ...]) -> bool:
 
 
 def languages_in(filetypes: tuple[str, ...]) -> frozenset[str]:
-    """Every language that such file types mean."""
+    """Returns the languages of these file types."""
     return frozenset(
         kind if kind in _EXTENSIONS else _OTHER_NAMES.get(kind) or _BY_EXTENSION.get(kind, kind)
         for kind in filetypes

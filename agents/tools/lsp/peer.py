@@ -1,8 +1,8 @@
-"""JSON-RPC with one language server: requests with timeouts, notifications, its own requests.
+"""JSON-RPC with one language server: requests in both directions, and notifications.
 
-Never waits for the other side to read, and holds a stated amount for it at
-most. When the connection ends, for whatever reason, every open request fails
-and ``gone`` says why. Knows no method's meaning.
+It never waits for the server to read, and limits the unread output. When the
+connection ends for any reason, every open request fails and ``gone`` holds the
+reason. The module does not interpret methods.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ import orjson
 
 HEADER_LIMIT = 8 * 1024
 BODY_LIMIT = 32 * 1024 * 1024
-IN_A_THREAD = 128 * 1024  # parsing a larger body takes the loop's time
+IN_A_THREAD = 128 * 1024  # a larger body is parsed in a thread, to keep the event loop free
 
 
 class BrokenPeer(Exception):
-    """What came is no message; the sentence says why and quotes nothing of it."""
+    """The input is not a message. The error text gives the reason and quotes no input."""
 
 
 async def read_message(reader: asyncio.StreamReader) -> dict[str, Any] | None:
-    """The next message, ``None`` at the end. Raises ``BrokenPeer``."""
+    """Reads the next message; ``None`` at the end. Raises ``BrokenPeer``."""
     try:
         header = await reader.readuntil(b"\r\n\r\n")
     except asyncio.IncompleteReadError as end:
@@ -32,7 +32,7 @@ async def read_message(reader: asyncio.StreamReader) -> dict[str, Any] | None:
             raise BrokenPeer("its output ends inside a header") from None
         return None
     except asyncio.LimitOverrunError:
-        raise BrokenPeer("it writes something else than messages to its output") from None
+        raise BrokenPeer("it writes text to its output that is no message") from None
     size = _length(header)
     try:
         body = await reader.readexactly(size)
@@ -44,9 +44,9 @@ async def read_message(reader: asyncio.StreamReader) -> dict[str, Any] | None:
         else:
             message = orjson.loads(body)
     except orjson.JSONDecodeError:
-        raise BrokenPeer("a message of it is not JSON") from None
+        raise BrokenPeer("one of its messages is not JSON") from None
     if not isinstance(message, dict):
-        raise BrokenPeer("a message of it is not an object")
+        raise BrokenPeer("one of its messages is not an object")
     return message
 
 
@@ -57,37 +57,37 @@ def encode(message: dict[str, Any]) -> bytes:
 
 def _length(header: bytes) -> int:
     if len(header) > HEADER_LIMIT:
-        raise BrokenPeer("a header of it is too long")
+        raise BrokenPeer("one of its headers is too long")
     found: int | None = None
     for line in header.split(b"\r\n"):
         name, colon, value = line.partition(b":")
         if colon and name.strip().lower() == b"content-length":
             digits = value.strip()
             if found is not None or not digits.isdigit() or len(digits) > 12:
-                raise BrokenPeer("a header has no length")
+                raise BrokenPeer("one of its headers has no valid length")
             found = int(digits)
     if found is None:
-        raise BrokenPeer("a header has no length")
+        raise BrokenPeer("one of its headers has no valid length")
     if found > BODY_LIMIT:
-        raise BrokenPeer(f"a message of it is larger than {BODY_LIMIT:,} bytes")
+        raise BrokenPeer(f"one of its messages is larger than {BODY_LIMIT:,} bytes")
     return found
 
 
 logger = logging.getLogger(__name__)
 
-UNREAD_LIMIT = 32 * 1024 * 1024  # what the other side has not read yet
-_MESSAGES_A_TURN = 100  # then others have the loop for a moment
+UNREAD_LIMIT = 32 * 1024 * 1024  # of the output that the server has not read yet
+_MESSAGES_A_TURN = 100  # messages to handle before yielding to the event loop
 _MESSAGE_CHARS = 300
 METHOD_NOT_FOUND = -32601
 INTERNAL_ERROR = -32603
 
 
 class RequestFailed(Exception):
-    """The sentence is fit for a person and a model."""
+    """A request failed. People and models may read the message."""
 
 
 class NoSuchMethod(Exception):
-    """Raised by ``on_request`` for what the client does not do."""
+    """``on_request`` raises it for a method that the client does not support."""
 
 
 class LspPeer:
@@ -100,7 +100,7 @@ class LspPeer:
         on_notification: Callable[[str, Any], None],
         clean: Callable[[str], str] = str,
     ) -> None:
-        """No callback may wait or take long. ``clean`` takes secrets out of what it says."""
+        """Callbacks must not block. ``clean`` removes secrets from the server's error messages."""
         self._reader = reader
         self._transport = transport
         self._on_request = on_request
@@ -112,7 +112,7 @@ class LspPeer:
         self._task = asyncio.create_task(self._listen(), name="language-server")
 
     async def request(self, method: str, params: Any, *, seconds: float) -> Any:
-        """The result. Raises ``RequestFailed``."""
+        """Sends a request and returns its result. Raises ``RequestFailed``."""
         if self.gone.done():
             raise RequestFailed("The language server has ended.")
         self._last_id += 1
@@ -126,7 +126,7 @@ class LspPeer:
         except TimeoutError:
             self.notify("$/cancelRequest", {"id": number})
             raise RequestFailed(
-                f"The language server gave no answer to {method} within {seconds:g} s."
+                f"The language server did not respond to {method} within {seconds:g} s."
             ) from None
         except asyncio.CancelledError:
             self.notify("$/cancelRequest", {"id": number})
@@ -139,7 +139,7 @@ class LspPeer:
             self._send({"jsonrpc": "2.0", "method": method, "params": params})
 
     def end(self, why: str) -> None:
-        """Callable often; the first reason counts."""
+        """Closes the connection. Idempotent; the first reason is kept."""
         if not self.gone.done():
             self.gone.set_result(why)
         for future in self._open.values():
@@ -154,7 +154,7 @@ class LspPeer:
         self._transport.write(encode(message))
         if self._transport.get_write_buffer_size() > UNREAD_LIMIT:
             self._transport.abort()
-            self.end("it does not read what is sent to it")
+            self.end("it does not read its input")
         return None
 
     async def _listen(self) -> None:
@@ -172,7 +172,7 @@ class LspPeer:
             why = f"its output cannot be read: {error.strerror}"
         except Exception:
             logger.exception("a message of a language server could not be handled")
-            why = "a message of it could not be handled"
+            why = "one of its messages could not be handled"
         self.end(why)
 
     def _take(self, message: dict[str, Any]) -> None:
@@ -185,11 +185,11 @@ class LspPeer:
             return
         future = self._open.get(number) if isinstance(number, int) else None
         if future is None or future.done():
-            return  # late: its request has been given up
+            return  # a late response: its request was cancelled
         error = message.get("error")
         if error is not None:
-            told = self._clean(_told(error))[:_MESSAGE_CHARS]
-            future.set_exception(RequestFailed(f"The language server refused: {told}"))
+            text = self._clean(_error_message(error))[:_MESSAGE_CHARS]
+            future.set_exception(RequestFailed(f"The language server returned an error: {text}"))
         else:
             future.set_result(message.get("result"))
 
@@ -205,7 +205,7 @@ class LspPeer:
         self._send(answer)
 
 
-def _told(error: Any) -> str:
+def _error_message(error: Any) -> str:
     message = error.get("message") if isinstance(error, dict) else None
     text = " ".join(message.split()) if isinstance(message, str) else ""
-    return text[: 10 * _MESSAGE_CHARS] or "it gave no reason"
+    return text[: 10 * _MESSAGE_CHARS] or "without a reason"

@@ -1,7 +1,7 @@
-"""Which language servers a workspace may have: by configuration, and by what is installed.
+"""Plans the language servers of a workspace: the configured ones and the installed ones.
 
-Looks at the disk (the programs on the workspace's ``PATH``, the project's
-markers): call it in a thread. Starts nothing.
+It reads the disk (the programs on the workspace's ``PATH``, the project's marker
+files): call it in a thread. It starts nothing.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class KnownServer:
     args: tuple[str, ...]
     filetypes: tuple[str, ...]
     root_markers: tuple[str, ...]
-    # Of several that do the same work the first that is installed is started.
+    # Of several servers for the same work, the first installed one is started.
     work: str
 
 
@@ -117,7 +117,7 @@ KNOWN: tuple[KnownServer, ...] = (
 
 @cache
 def known_server(name_or_command: str) -> KnownServer | None:
-    """By its name, else by its command."""
+    """Finds a known server by its name, else by its command."""
     by_name = next((known for known in KNOWN if known.name == name_or_command), None)
     return by_name or next((k for k in KNOWN if k.command == name_or_command), None)
 
@@ -129,7 +129,7 @@ _SHORTEST_SECRET = 6
 
 @dataclass(frozen=True, slots=True)
 class ServerPlan:
-    """How one server would be started. ``argv`` is empty where it cannot."""
+    """How to start one server. ``argv`` is empty if it cannot be started."""
 
     name: str
     argv: tuple[str, ...] = field(repr=False)
@@ -138,22 +138,22 @@ class ServerPlan:
     env: Mapping[str, str] = field(default_factory=dict, repr=False)
     init_options: Mapping[str, Any] = field(default_factory=dict, repr=False)
     options: Mapping[str, Any] = field(default_factory=dict, repr=False)
-    seconds: float = STARTING_SECONDS  # for its start and for each answer
+    seconds: float = STARTING_SECONDS  # for its start and for each response
     is_configured: bool = False
     is_disabled: bool = False
     fault: str = ""  # why it cannot be started; holds no values
-    # A marker lies at the root or right below; else only files under one are its own.
+    # A marker is in the root or a folder directly below; else it handles only files under one.
     is_at_home: bool = True
 
     def without_secrets(self, text: str) -> str:
-        """What a server says, without what its configuration alone could have told it."""
+        """Masks the configured values in a server's text, which may be secrets."""
         for secret in (*self.env.values(), *self.argv[1:], *_texts(self.init_options)):
             if len(secret) >= _SHORTEST_SECRET:
                 text = text.replace(secret, "********")
         return text
 
     def may_handle(self, path: Path) -> bool:
-        """By its name alone."""
+        """Returns whether the server handles the file, by its name alone."""
         return not self.is_disabled and fits(path.name, self.filetypes)
 
     def handles(self, path: Path, root: Path) -> bool:
@@ -170,9 +170,9 @@ def plans_of(
     env: Mapping[str, str],
     runs_project_code: bool = True,
 ) -> tuple[ServerPlan, ...]:
-    """The configured ones, then those that are installed and not covered by them.
+    """Returns the configured servers, then installed ones for languages not covered by them.
 
-    Without ``runs_project_code`` no server starts by itself that may run the project's code.
+    Without ``runs_project_code`` no server that may run the project's code starts automatically.
     """
     folders = _folders(root)
     path = env.get("PATH", "")
@@ -192,13 +192,13 @@ def plans_of(
 
 
 def program(name: str, path: str) -> str | None:
-    """Where a program is, on the workspace's ``PATH``; never relative to a project's folder."""
+    """Finds a program on the workspace's ``PATH``, never relative to a project's folder."""
     if name.startswith("/"):
         return name if _is_program(name) else None
     if "/" in name:
         return None
     for folder in path.split(os.pathsep):
-        # Whoever writes into a project must not choose what is run by itself.
+        # Files of a project must not decide which program starts automatically.
         if folder.startswith("/") and _is_program(found := f"{folder.rstrip('/')}/{name}"):
             return found
     return None
@@ -222,9 +222,9 @@ def _configured(settings: LspSettings, folders: Sequence[Path], path: str) -> Se
     fault = settings.fault
     if not fault and not settings.is_disabled:
         if not command:
-            fault = "command: is missing, and no server of this name is known"
+            fault = "command: is missing, and this is not the name of a known server"
         elif found is None:
-            fault = "command: there is no such program on the workspace's PATH"
+            fault = "command: the program is not on the workspace's PATH"
     args = settings.args or (known.args if known and not settings.command else ())
     markers = settings.root_markers
     return ServerPlan(
@@ -267,11 +267,11 @@ def _plan(known: KnownServer, found: str, *, is_at_home: bool) -> ServerPlan:
 
 
 def _is_program(path: str) -> bool:
-    return os.path.isfile(path) and os.access(path, os.X_OK)  # noqa: PTH113  pathlib's raises where it may not look
+    return os.path.isfile(path) and os.access(path, os.X_OK)  # noqa: PTH113  pathlib's raises without permission
 
 
 def _folders(root: Path) -> tuple[Path, ...]:
-    """The root and the folders right below it: many projects lie one folder deep."""
+    """Returns the root and the folders directly below it: many projects are one folder deep."""
     try:
         with os.scandir(root) as entries:
             below = [
@@ -299,4 +299,4 @@ def _holds(folder: Path, marker: str) -> bool:
             return next(folder.glob(marker), None) is not None
         return (folder / marker).exists()
     except (OSError, ValueError, NotImplementedError):
-        return False  # no name that a file could have
+        return False  # not a valid file name

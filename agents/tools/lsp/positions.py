@@ -1,7 +1,7 @@
-"""Positions as the protocol counts them, and as Python does. Pure.
+"""Converts between positions of the protocol and offsets in Python strings. Pure.
 
-The protocol counts a line's columns in UTF-16 units unless a server says
-otherwise, and takes ``\\n``, ``\\r\\n`` and ``\\r`` for line ends.
+The protocol counts a line's columns in UTF-16 units unless a server declares another
+encoding. Line ends are ``\\n``, ``\\r\\n`` and ``\\r``.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def address_of(path: str | Path) -> str:
 
 
 def path_of(address: object) -> Path | None:
-    """An absolute, cleaned path; ``None`` for anything that is no file of this machine."""
+    """Returns an absolute, normalized path; ``None`` unless the URL is a file of this machine."""
     if not isinstance(address, str) or len(address) > 4 * MAX_PATH_BYTES:
         return None
     try:
@@ -42,7 +42,7 @@ _LINE_END = re.compile(r"\r\n|\n|\r")
 
 @dataclass(frozen=True, slots=True, order=True)
 class Position:
-    """As on the wire: both from 0, ``character`` in the server's units."""
+    """A position in the protocol: both numbers from 0, ``character`` in the server's units."""
 
     line: int
     character: int
@@ -65,7 +65,7 @@ class EditsClash(Exception):
 
 
 class PositionedText:
-    """A text whose places can be told in both ways."""
+    """A text that converts between positions and offsets."""
 
     def __init__(self, text: str, encoding: str = UTF_16) -> None:
         self.text = text
@@ -79,20 +79,20 @@ class PositionedText:
         return len(self._starts)
 
     def line(self, number: int) -> str:
-        """Without its end; empty past the last."""
+        """Returns a line without its line end; empty after the last line."""
         if not 0 <= number < len(self._starts):
             return ""
         return self.text[self._starts[number] : self._ends[number]]
 
     def offset(self, position: Position) -> int:
-        """A place outside of the text counts as the nearest inside."""
+        """Returns the offset of a position; one outside of the text becomes the nearest inside."""
         if position.line >= len(self._starts):
             return len(self.text)
         line = self.line(position.line)
         return self._starts[position.line] + column(line, position.character, self._encoding)
 
     def position_in(self, line: int, letters: int) -> Position:
-        """Of a place so many letters into a line."""
+        """Returns the position after a number of characters in a line."""
         return Position(line, units(self.line(line)[:letters], self._encoding))
 
     def position(self, offset: int) -> Position:
@@ -104,14 +104,17 @@ class PositionedText:
         return Position(low, units(before, self._encoding))
 
     def apply(self, edits: Sequence[TextEdit]) -> str:
-        """The text after them. They mean the text as it was. Raises ``EditsClash``."""
+        """Returns the text after the edits, which all refer to the original text.
+
+        Raises ``EditsClash``.
+        """
         placed = [
             (self.offset(edit.span.start), self.offset(edit.span.end), index, edit.text)
             for index, edit in enumerate(edits)
         ]
         pieces: list[str] = []
         reached = 0
-        # Insertions at one place stay in the order in which they are told.
+        # Insertions at the same position keep their order.
         for start, end, _, text in sorted(placed, key=lambda p: (p[0], p[1], p[2])):
             if start < reached or end < start:
                 raise EditsClash
@@ -129,7 +132,7 @@ def units(text: str, encoding: str = UTF_16) -> int:
 
 
 def column(line: str, count: int, encoding: str = UTF_16) -> int:
-    """How many letters that many units are; inside of a letter counts as before it."""
+    """Converts a count of units to characters; a unit inside a character counts as before it."""
     if line.isascii() or encoding == "utf-32":
         return max(0, min(count, len(line)))
     reached = 0

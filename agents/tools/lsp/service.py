@@ -1,7 +1,7 @@
-"""What tools that touch files get from a workspace's language servers.
+"""Diagnostics of a workspace's language servers for the tools that touch files.
 
-Nothing here raises but a cancel, and nothing waits longer than is stated: an
-edit is done before this is asked, and must not wait for a server that hangs.
+These functions raise only a cancel and have fixed timeouts: the edit is already done,
+and its result must not wait for a server that hangs.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ from agents.tools.contract import ToolRefusal
 from agents.tools.lsp.client import Client
 from agents.tools.lsp.diagnostics import Severity
 from agents.tools.lsp.peer import RequestFailed
-from agents.tools.lsp.reports import Told, section
+from agents.tools.lsp.reports import ReportedDiagnostic, diagnostics_section
 from agents.tools.lsp.server import LanguageServerProcess
 from agents.tools.lsp.states import LanguageServerStatus
 from agents.tools.lsp.workspace import WorkspaceServers
 
 logger = logging.getLogger(__name__)
 
-WAIT_SECONDS = 5.0  # in all, also for a server that is being started
-IMPATIENT_SECONDS = 0.5  # for one that was late several times in a row
+WAIT_SECONDS = 5.0  # in total, including the start of a server
+SHORT_WAIT_SECONDS = 0.5  # for a server with several consecutive timeouts
 LATE_ANSWERS = 2
-SETTLE_SECONDS = 0.25  # some tell first what the parser says, then what the checker says
+SETTLE_SECONDS = 0.25  # some servers report the parser's errors first, then the checker's
 FILE_LINES = 20
 PROJECT_LINES = 10
 _OTHERS_PULLED = 4
-_CHANGED_HEARD = 10
-_LOOK_SECONDS = 1.0
+_MOST_CHANGED = 10
+_POLL_SECONDS = 1.0
 
 
 class WorkspaceLanguages:
@@ -42,11 +42,11 @@ class WorkspaceLanguages:
         servers: WorkspaceServers,
         *,
         wait_seconds: float = WAIT_SECONDS,
-        impatient_seconds: float = IMPATIENT_SECONDS,
+        short_wait_seconds: float = SHORT_WAIT_SECONDS,
     ) -> None:
         self._servers = servers
         self._wait_seconds = wait_seconds
-        self._impatient_seconds = impatient_seconds
+        self._short_wait_seconds = short_wait_seconds
 
     def touch(self, path: str) -> None:
         self._servers.in_background(self._touch(Path(path)))
@@ -59,67 +59,69 @@ class WorkspaceLanguages:
         except TimeoutError:
             return ""
         except Exception:
-            logger.exception("asking language servers failed")
+            logger.exception("language servers could not report diagnostics")
             return ""
         if not servers:
             return ""
-        await hear_of(
+        await wait_for_reports(
             servers,
             changed,
             seconds=self._wait_seconds,
-            impatient_seconds=self._impatient_seconds,
+            short_wait_seconds=self._short_wait_seconds,
         )
         return report(servers, [changed], self._servers.root)
 
     async def _touch(self, path: Path) -> None:
         for server in await self._servers.for_file(path):
-            # Opened early, so that the first edit finds it looked at.
+            # Open the file early, so that the server has analysed it before the first edit.
             client = await server.ready(seconds=server.plan.seconds)
             if client is not None:
                 with contextlib.suppress(ToolRefusal):
                     await client.sync(path)
 
 
-async def hear_of(
+async def wait_for_reports(
     servers: Sequence[LanguageServerProcess],
     path: Path,
     *,
     seconds: float,
-    impatient_seconds: float = IMPATIENT_SECONDS,
+    short_wait_seconds: float = SHORT_WAIT_SECONDS,
 ) -> None:
-    """Waits until each has said something of the file as it is now, or the time is over."""
-    await asyncio.gather(*(_hear(server, path, seconds, impatient_seconds) for server in servers))
+    """Waits until each server has reported on the file's current text, or for the timeout."""
+    await asyncio.gather(
+        *(_wait_for_server(server, path, seconds, short_wait_seconds) for server in servers)
+    )
 
 
-async def _hear(
-    server: LanguageServerProcess, path: Path, seconds: float, impatient_seconds: float
+async def _wait_for_server(
+    server: LanguageServerProcess, path: Path, seconds: float, short_wait_seconds: float
 ) -> None:
     if server.late_answers >= LATE_ANSWERS:
-        seconds = min(seconds, impatient_seconds)
+        seconds = min(seconds, short_wait_seconds)
     try:
         async with asyncio.timeout(seconds):
             client = await server.ready(seconds=seconds)
             if client is None:
                 server.late_answers += server.state is LanguageServerStatus.STARTING
                 return
-            await _hear_client(client, path, seconds)
+            await _wait_for_client(client, path, seconds)
             server.late_answers = 0
     except TimeoutError:
         server.late_answers += 1
     except (RequestFailed, ToolRefusal):
-        pass  # it says nothing of this file
+        pass  # the server has no diagnostics for this file
     except Exception:
-        logger.exception("asking a language server failed")
+        logger.exception("a language server could not report diagnostics")
 
 
-async def _hear_client(client: Client, path: Path, seconds: float) -> None:
+async def _wait_for_client(client: Client, path: Path, seconds: float) -> None:
     store, name = client.diagnostics, str(path)
     times = store.times(name)
     synced = await client.sync(path)
     if client.pulls:
         await client.pull(path, seconds=seconds)
         others = [Path(other) for other in client.documents.paths()[:-1] if other != name]
-        # Those that were looked at last are the likeliest to have been broken by this.
+        # The change most probably broke the files that were opened last.
         pulls = (client.pull(other, seconds=seconds) for other in others[-_OTHERS_PULLED:])
         await asyncio.gather(*pulls, return_exceptions=True)
         return
@@ -133,24 +135,24 @@ async def _hear_client(client: Client, path: Path, seconds: float) -> None:
 
 
 async def report_changes(servers: WorkspaceServers, paths: Sequence[Path]) -> str:
-    """As ``after_change``, for the several files of one change."""
-    heard: dict[str, LanguageServerProcess] = {}
+    """Does the work of ``after_change`` for several files of one change."""
+    involved: dict[str, LanguageServerProcess] = {}
 
-    async def hear(path: Path) -> None:
+    async def wait_for(path: Path) -> None:
         try:
             handling = await servers.for_file(path)
         except Exception:
-            logger.exception("asking language servers failed")
+            logger.exception("language servers could not report diagnostics")
             return
-        heard.update({server.plan.name: server for server in handling})
-        await hear_of(handling, path, seconds=WAIT_SECONDS)
+        involved.update({server.plan.name: server for server in handling})
+        await wait_for_reports(handling, path, seconds=WAIT_SECONDS)
 
-    await asyncio.gather(*(hear(path) for path in paths[:_CHANGED_HEARD]))
-    return report(tuple(heard.values()), paths, servers.root)
+    await asyncio.gather(*(wait_for(path) for path in paths[:_MOST_CHANGED]))
+    return report(tuple(involved.values()), paths, servers.root)
 
 
 async def look_again(servers: Sequence[LanguageServerProcess], *, seconds: float) -> None:
-    """Has all open files looked at as they are now; within the time, as far as that goes."""
+    """Has the servers analyse the current text of all open files, as far as the time allows."""
 
     async def look(client: Client) -> None:
         has_changed = await client.documents.sync_open()
@@ -159,7 +161,7 @@ async def look_again(servers: Sequence[LanguageServerProcess], *, seconds: float
             pulls = (client.pull(path, seconds=seconds) for path in opened)
             await asyncio.gather(*pulls, return_exceptions=True)
         elif has_changed:
-            await asyncio.sleep(_LOOK_SECONDS)
+            await asyncio.sleep(_POLL_SECONDS)
 
     clients = [server.client for server in servers if server.client is not None]
     with contextlib.suppress(TimeoutError):
@@ -168,20 +170,24 @@ async def look_again(servers: Sequence[LanguageServerProcess], *, seconds: float
 
 
 def report(servers: Sequence[LanguageServerProcess], paths: Sequence[Path], root: Path) -> str:
-    """What matters after a change: errors and warnings there, and errors elsewhere."""
+    """Returns errors and warnings of the changed files, and errors of other files."""
     changed = {str(path) for path in paths}
-    here: list[Told] = []
-    elsewhere: list[Told] = []
+    here: list[ReportedDiagnostic] = []
+    elsewhere: list[ReportedDiagnostic] = []
     for server in servers:
         found = server.client.diagnostics.all() if server.client is not None else {}
         for name, several in found.items():
             most = Severity.WARNING if name in changed else Severity.ERROR
             place = shown_path(name, root)
-            told = [Told(place, server.plan.name, d) for d in several if d.severity <= most]
-            (here if name in changed else elsewhere).extend(told)
+            reported = [
+                ReportedDiagnostic(place, server.plan.name, d)
+                for d in several
+                if d.severity <= most
+            ]
+            (here if name in changed else elsewhere).extend(reported)
     parts = [
-        section("file_diagnostics", here, most=FILE_LINES),
-        section("project_diagnostics", elsewhere, most=PROJECT_LINES),
+        diagnostics_section("file_diagnostics", here, most=FILE_LINES),
+        diagnostics_section("project_diagnostics", elsewhere, most=PROJECT_LINES),
     ]
     return "\n".join(part for part in parts if part)
 

@@ -1,4 +1,4 @@
-"""What clients are told of a language server, and whoever writes it down."""
+"""The status of a language server, as it is stored and sent to clients."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from enum import IntEnum
 
 
 class LanguageServerStatus(IntEnum):
-    """As on the wire."""
+    """The values of the wire format."""
 
     UNSTARTED = 0
     STARTING = 1
@@ -19,7 +19,7 @@ class LanguageServerStatus(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class ServerStatus:
-    """The whole new state of one server."""
+    """The complete new status of one server."""
 
     name: str
     state: LanguageServerStatus

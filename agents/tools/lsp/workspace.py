@@ -1,7 +1,7 @@
-"""The language servers of one workspace, and what files there need of them.
+"""The language servers of one workspace, by the files that they handle.
 
-Plans follow the configuration and the disk; a server is started by the first
-file that it handles. Every wait for one is bounded, and none raises.
+Plans follow the configuration and the disk. The first file that a server handles
+starts it. Every wait for a server has a timeout, and none raises.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from agents.tools.lsp.plans import ServerPlan
 from agents.tools.lsp.server import FIRST_PAUSE_SECONDS, LanguageServerProcess
 from agents.tools.lsp.states import ServerStatus
 
-PLANNED_FOR_SECONDS = 5.0  # a program installed meanwhile is seen after this long
+PLANNED_FOR_SECONDS = 5.0  # after this time a newly installed program is found
 
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """What a workspace may run, and where."""
+    """The servers that a workspace may run, with their folder and environment."""
 
     root: Path
     env: Mapping[str, str] = field(repr=False)  # the whole environment for processes
@@ -32,13 +32,13 @@ class WorkspaceServers:
         self,
         plan: Callable[[], Awaitable[Planned]],
         *,
-        tell: Callable[[ServerStatus], None],
+        notify: Callable[[ServerStatus], None],
         forget: Callable[[str], None],
         first_pause_seconds: float = FIRST_PAUSE_SECONDS,
     ) -> None:
-        """``forget`` is told of servers that are configured no more."""
+        """``notify`` gets every new status, ``forget`` the name of every server that was removed."""
         self._plan = plan
-        self._tell = tell
+        self._notify = notify
         self._forget = forget
         self._first_pause = first_pause_seconds
         self._planned: Planned | None = None
@@ -54,7 +54,7 @@ class WorkspaceServers:
 
     @property
     def could_start(self) -> bool:
-        """Whether there is a server that is, or may be, of use here."""
+        """Whether a server runs here, or may start."""
         plans = self._planned.plans if self._planned else ()
         return (
             any(not plan.is_disabled and (plan.is_configured or plan.is_at_home) for plan in plans)
@@ -72,7 +72,7 @@ class WorkspaceServers:
         return tuple(self._servers.values())
 
     async def refresh(self, *, at_once: bool = False) -> None:
-        """Follows the configuration. May raise what reading it raises."""
+        """Applies the current configuration. Raises what reading it raises."""
         loop = asyncio.get_running_loop()
         async with self._planning:
             fresh = loop.time() - self._planned_at < PLANNED_FOR_SECONDS
@@ -85,7 +85,7 @@ class WorkspaceServers:
                 await self._adopt(planned, env_changed=before is None or before.env != planned.env)
 
     async def for_file(self, path: Path) -> tuple[LanguageServerProcess, ...]:
-        """Those that handle it, being started if they were not."""
+        """Returns the servers that handle the file, and starts those that do not run."""
         await self.refresh()
         planned = self._planned
         if planned is None or self._is_closed:
@@ -99,7 +99,7 @@ class WorkspaceServers:
         return tuple(found)
 
     async def start_for(self, path: Path) -> None:
-        """As a person asks for: also those that had failed too often."""
+        """Starts a file's servers on a person's request, including those that failed too often."""
         for server in await self.for_file(path):
             server.begin(again=True)
 
@@ -114,7 +114,7 @@ class WorkspaceServers:
     async def restart(
         self, servers: Iterable[LanguageServerProcess], *, seconds: float
     ) -> tuple[str, ...]:
-        """The names of those that are ready again."""
+        """Restarts servers. Returns the names of those that are ready within the time."""
 
         async def again(server: LanguageServerProcess) -> str:
             await server.stop()
@@ -125,11 +125,11 @@ class WorkspaceServers:
         return tuple(name for name in names if name)
 
     async def stop(self) -> None:
-        """Ends all; a file that is touched later starts them again."""
+        """Stops all servers; a file that is touched later starts them again."""
         await asyncio.gather(*(server.stop() for server in self._servers.values()))
 
     async def close(self) -> None:
-        """For good."""
+        """Stops all servers permanently."""
         self._is_closed = True
         for task in list(self._tasks):
             task.cancel()
@@ -145,7 +145,7 @@ class WorkspaceServers:
             if plan == server.plan and not env_changed:
                 continue
             if plan is not None and not plan.is_configured and server.plan.argv == plan.argv:
-                continue  # merely another place of a marker
+                continue  # only the folder of a marker file has changed
             del self._servers[name]
             was_running = server.is_running
             await server.stop()
@@ -156,7 +156,7 @@ class WorkspaceServers:
                 if was_running:
                     fresh.begin()
         for plan in planned.plans:
-            # Those that are configured are shown before they are needed.
+            # Clients see configured servers before a file needs them.
             if plan.is_configured and plan.name not in self._servers:
                 self._server(plan, planned)
 
@@ -167,19 +167,19 @@ class WorkspaceServers:
                 plan,
                 planned.root,
                 planned.env,
-                tell=self._tell,
+                notify=self._notify,
                 first_pause_seconds=self._first_pause,
             )
             if plan.fault and not plan.is_disabled:
-                server.begin()  # tells why it cannot be
+                server.begin()  # reports the fault of the plan
             elif plan.is_configured:
-                self._tell(server.status())
+                self._notify(server.status())
         return server
 
     def _done(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
         if not task.cancelled():
-            task.exception()  # a workspace that was closed meanwhile; nobody waits for this
+            task.exception()  # retrieved: the workspace was closed, and no caller waits
 
 
 def _handling(plans: list[ServerPlan], path: Path, root: Path) -> list[ServerPlan]:

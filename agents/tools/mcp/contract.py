@@ -1,6 +1,6 @@
-"""What the parts of MCP speak of: a server's state, what it offers, and what it rests on.
+"""The types that the MCP modules share: a server's status, its offer and its storage.
 
-Pure. Knows neither the protocol's package nor a database.
+Pure: independent of the protocol's package and of the database.
 """
 
 from __future__ import annotations
@@ -14,22 +14,22 @@ from agents.config.settings import McpSettings
 
 
 class McpFailed(Exception):
-    """The server could not do it; the sentence says why and holds no secret."""
+    """A request to the server failed. The message gives the reason and contains no secret."""
 
 
 class McpConnectionLost(McpFailed):
-    """The server is gone, or was never there. It is started again by itself."""
+    """The connection has ended or could not be opened. The server restarts automatically."""
 
 
 class NotProcessed(McpConnectionLost):
-    """The server did not know the session: nothing was done, asking again is safe."""
+    """The server had no such session and did nothing, so a retry is safe."""
 
 
 class NeedsLogin(McpFailed):
-    """The server lets nobody in who has not logged in."""
+    """The server requires a login."""
 
     def __init__(self) -> None:
-        super().__init__("The server asks for a login.")
+        super().__init__("The server requires a login.")
 
 
 class McpStatus(StrEnum):
@@ -49,15 +49,15 @@ class McpChange(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ProcessIdentity:
-    """A process beyond its number, which the system gives away again."""
+    """A process by its number and its start, because the system reuses numbers."""
 
     pid: int = 0
-    started: str = ""  # as ``recorded_start`` tells it
+    started: str = ""  # as returned by ``recorded_start``
 
 
 @dataclass(frozen=True, slots=True)
 class McpServerView:
-    """What clients are told of a server."""
+    """A server's status as clients receive it."""
 
     name: str
     state: McpStatus
@@ -111,7 +111,7 @@ class ResourceContent:
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """Everything a server lists."""
+    """The tools, prompts and resources that a server lists."""
 
     tools: tuple[OfferedTool, ...] = ()
     prompts: tuple[OfferedPrompt, ...] = ()
@@ -120,7 +120,7 @@ class Offer:
 
 @dataclass(frozen=True, slots=True)
 class McpWorkspace:
-    """Where a workspace's servers run, and which."""
+    """The servers of a workspace, with their folder and environment."""
 
     path: str
     env: Mapping[str, str] = field(repr=False)
@@ -135,28 +135,28 @@ class Secret:
 
 
 class Backing(Protocol):
-    """What is stored, and what the configuration says."""
+    """Access to the stored state and to the configuration."""
 
-    async def place(self, workspace_id: str) -> McpWorkspace:
-        """As the files are now. Raises ``WorkspaceUnknown``."""
+    async def workspace(self, workspace_id: str) -> McpWorkspace:
+        """Reads the current configuration files. Raises ``WorkspaceUnknown``."""
         ...
 
     async def record(self, workspace_id: str, view: McpServerView, change: McpChange) -> None:
-        """Stores what clients are told, and tells them. Nothing in a closed workspace."""
+        """Stores a server's status and notifies clients. Does nothing in a closed workspace."""
         ...
 
     async def drop(self, workspace_id: str, names: frozenset[str] | None) -> None:
-        """Forgets these servers of a workspace; all of them for ``None``."""
+        """Deletes the status of these servers of a workspace; of all servers for ``None``."""
         ...
 
     async def settle(self, workspace_id: str) -> None:
-        """Before the first server of a workspace: ends what died processes left of it."""
+        """Ends leftovers of dead processes, before the first server of a workspace starts."""
         ...
 
     async def load_secret(self, key: str) -> Secret | None: ...
 
     async def save_secret(self, key: str, text: str) -> int:
-        """Returns the moment under which ``load_secret`` will give it."""
+        """Stores a secret. Returns its ``changed_at``."""
         ...
 
 
@@ -164,7 +164,7 @@ _AUTHORIZATION = "authorization"
 
 
 def allowed(offer: Offer, settings: McpSettings) -> Offer:
-    """Without the tools that the configuration switches off or does not choose."""
+    """Returns the offer without the tools that the configuration disables or does not enable."""
     chosen, off = settings.enabled_tools, settings.disabled_tools
     tools = tuple(
         tool for tool in offer.tools if tool.name not in off and (not chosen or tool.name in chosen)
@@ -172,8 +172,11 @@ def allowed(offer: Offer, settings: McpSettings) -> Offer:
     return replace(offer, tools=tools)
 
 
-def asks_login(settings: McpSettings) -> bool:
-    """Whether a person could let us in: not where a key is configured, unless it is said."""
+def may_require_login(settings: McpSettings) -> bool:
+    """Returns whether the server may use a login.
+
+    By default it may, unless the configuration contains an authorization header.
+    """
     if settings.kind == "stdio" or settings.is_disabled:
         return False
     has_key = any(name.lower() == _AUTHORIZATION for name in settings.headers)

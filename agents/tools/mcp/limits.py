@@ -1,7 +1,6 @@
-"""The stated sizes and times of what MCP servers may give and take.
+"""The sizes and times that MCP servers are limited to.
 
-A server is another's program: everything that comes from one is counted here
-before anything is made of it.
+A server is not trusted: all of its output is bounded before it is used.
 """
 
 from __future__ import annotations
@@ -9,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 MAX_MESSAGE_BYTES = 16 * 1024 * 1024  # one message of a server
-MAX_STDERR_BYTES = 8_192  # the end of what a server said there
+MAX_STDERR_BYTES = 8_192  # the end of a server's stderr
 MAX_ERROR_CHARS = 1_000
 MAX_PAGES = 50  # of a list
 MAX_TOOLS = 200
@@ -25,25 +24,25 @@ MAX_SCHEMA_DEPTH = 32
 MAX_CALL_BYTES = 2 * 1024 * 1024  # a call's arguments
 MAX_RESULT_CHARS = 100_000
 MAX_ITEMS = 200  # parts of one result
-MAX_RESOURCE_BYTES = 8 * 1024 * 1024  # what read-resource answers, altogether
-TOOL_NAME_CHARS = 64  # what every provider takes
+MAX_RESOURCE_BYTES = 8 * 1024 * 1024  # all contents of one response
+TOOL_NAME_CHARS = 64  # every provider accepts this length
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
-    """Times that tests shorten."""
+class McpTimeouts:
+    """The times, which tests shorten."""
 
-    first_wait_seconds: float = 10.0  # a prompt for servers that start for the first time
-    auth_seconds: float = 300.0  # a person to let a server in
-    call_seconds: float = 120.0  # a call, unless the server's own timeout is longer
-    listing_seconds: float = 1.0  # between two readings of a list that keeps changing
-    ping_seconds: float = 30.0  # between two questions whether a distant server is there
-    probe_seconds: float = 3.0  # for a command to say which revision it speaks; then the handshake
-    relisten_seconds: float = 1.0  # before a stream of changes is opened again; doubles
-    leave_seconds: float = 0.5  # for a process to end by itself when its stdin closes
-    last_words_seconds: float = 2.0  # for a process to end whose stdout has ended
-    first_pause_seconds: float = 0.5  # before a crashed server is started again; doubles
+    first_wait_seconds: float = 10.0  # a prompt waits for the first start of servers
+    login_seconds: float = 300.0  # for a person to log in
+    call_seconds: float = 120.0  # for a call, unless the server's own timeout is longer
+    listing_seconds: float = 1.0  # between two reads of a list that keeps changing
+    ping_seconds: float = 30.0  # between two pings of a remote server
+    probe_seconds: float = 3.0  # for a command to report its revision; then the handshake
+    relisten_seconds: float = 1.0  # before a subscription is opened again; doubles
+    exit_seconds: float = 0.5  # for a process to end by itself when its stdin closes
+    stderr_seconds: float = 2.0  # for a process to exit after the end of its stdout
+    first_pause_seconds: float = 0.5  # before a crashed server is restarted; doubles
     longest_pause_seconds: float = 60.0
-    steady_seconds: float = 60.0  # who lives longer begins with the first pause again
-    tries: int = 6  # failures one after another before a server is left alone
-    again_seconds: float = 60.0  # after which a prompt tries one that was left alone
+    stable_seconds: float = 60.0  # a longer connection resets the pause
+    most_failures: int = 6  # consecutive failures before a server stays stopped
+    retry_seconds: float = 60.0  # after this time a prompt retries a stopped server

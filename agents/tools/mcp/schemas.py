@@ -1,8 +1,8 @@
-"""A server's schema of a tool's arguments: made safe to send on, and used to check a call.
+"""Makes a server's schema of a tool's arguments safe, and checks arguments against it.
 
-Pure, but for the validator, which is loaded with the protocol's package. A
-schema can be built to run for ever: checking counts its steps and gives up, and
-what gives up is left for the server itself to judge.
+Pure, except for the validator, which is loaded with the protocol's package. A schema
+can be written so that a check never ends. The check therefore counts its steps; beyond
+the limit it stops, and the server must check the arguments itself.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from agents.tools.mcp.limits import MAX_SCHEMA_BYTES, MAX_SCHEMA_DEPTH
 
 _STEPS = 20_000
 _FAULT_CHARS = 300
-# They would let a schema's text decide how long one step takes.
+# With these a schema could make a single step take any time.
 _UNCHECKED = frozenset({"pattern", "patternProperties", "format", "uniqueItems"})
 _PROSE = frozenset({"description", "title", "examples", "default", "$comment"})
 _ANY: Mapping[str, Any] = {"type": "object", "properties": {}}
 
 
 def safe_schema(given: object) -> Mapping[str, Any]:
-    """As providers take it: an object with properties, of bounded size and depth."""
+    """Returns a schema that providers accept: an object with properties, of limited size."""
     if not isinstance(given, Mapping) or not _is_shallow(given, MAX_SCHEMA_DEPTH):
         return _ANY
     schema = {key: value for key, value in given.items() if key not in {"$schema", "$id"}}
@@ -43,13 +43,13 @@ def safe_schema(given: object) -> Mapping[str, Any]:
 
 
 def fault_in(arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> str:
-    """What is wrong with a call's arguments, naming the field; empty when nothing is known."""
+    """Returns the first error in a call's arguments with its field; empty if none is known."""
     token = _left.set([_STEPS])
     try:
         # An empty registry: no reference is ever fetched.
         checker = _checker()(schema, registry=importlib.import_module("referencing").Registry())
         error = next(checker.iter_errors(arguments), None)
-    except Exception:  # noqa: BLE001  a broken or endless schema: the server judges
+    except Exception:  # noqa: BLE001  a broken or endless schema: the server checks
         return ""
     finally:
         _left.reset(token)
@@ -65,7 +65,7 @@ def fault_in(arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> str:
 
 
 class _Endless(Exception):
-    """More steps than any honest schema takes."""
+    """The check needed more steps than any reasonable schema."""
 
 
 _left: ContextVar[list[int]] = ContextVar("steps left of the check")
@@ -73,7 +73,7 @@ _left: ContextVar[list[int]] = ContextVar("steps left of the check")
 
 @cache
 def _checker() -> Any:
-    """The package's validator, counting. Making it takes a moment: first in a thread."""
+    """Returns the package's validator with a step counter; the first call blocks briefly."""
     validators: Any = importlib.import_module("jsonschema.validators")
     base = validators.Draft202012Validator
     checks = {
@@ -96,7 +96,7 @@ def _counted(check: Any) -> Any:
 
 
 def prepare() -> None:
-    """Blocks for a moment: in a thread, before the first check."""
+    """Creates the validator before the first check. It blocks briefly: call it in a thread."""
     _checker()
 
 
@@ -113,12 +113,12 @@ def _is_shallow(value: object, depth: int) -> bool:
 def _size(schema: Mapping[str, Any]) -> int:
     try:
         return len(orjson.dumps(schema))
-    except TypeError:  # half a character, or a number that JSON has not
+    except TypeError:  # a lone surrogate, or a number that JSON does not have
         return MAX_SCHEMA_BYTES + 1
 
 
 def _without_prose(value: Any) -> Any:
-    """A property may itself be called ``title``: only texts go."""
+    """Removes texts such as ``title``, but keeps properties of that name."""
     if isinstance(value, Mapping):
         return {
             key: _without_prose(item)

@@ -1,6 +1,6 @@
-"""One configured server of one workspace, as others ask it. Nobody ever waits without a limit.
+"""One configured server of one workspace, as callers use it. Every wait has a limit.
 
-That it is started, kept alive and started again is its keeper's.
+The supervisor starts the server, keeps it connected and restarts it.
 """
 
 from __future__ import annotations
@@ -20,14 +20,15 @@ from agents.tools.mcp.contract import (
     NotProcessed,
     Offer,
     ResourceContent,
-    asks_login,
+    may_require_login,
 )
-from agents.tools.mcp.limits import Patience
-from agents.tools.mcp.supervisor import Keeper, Site
+from agents.tools.mcp.limits import McpTimeouts
+from agents.tools.mcp.status import CurrentOffer, PublishedStatus, Redaction
+from agents.tools.mcp.supervisor import McpSupervisor, Site
 from workspaces.tasks import wait_until_set
 
 if TYPE_CHECKING:
-    from agents.tools.mcp.session import McpConnection
+    from agents.tools.mcp.protocol.connection import McpConnection
 
 T = TypeVar("T")
 
@@ -39,14 +40,26 @@ class McpServerClient:
         settings: McpSettings,
         *,
         backing: Backing,
-        patience: Patience,
+        timeouts: McpTimeouts,
         on_login: Callable[[str], None],
     ) -> None:
         self.site = site
         self.settings = settings
         self._backing = backing
-        self._patience = patience
-        self._keeper = Keeper(site, settings, backing=backing, patience=patience, on_login=on_login)
+        self._timeouts = timeouts
+        self._status = PublishedStatus(site.workspace_id, settings.name, backing)
+        self._redaction = Redaction.of(settings, site.env, path=site.path)
+        self._offer = CurrentOffer(settings, self._status, self._redaction, timeouts)
+        self._supervisor = McpSupervisor(
+            site,
+            settings,
+            self._status,
+            self._offer,
+            self._redaction,
+            backing=backing,
+            timeouts=timeouts,
+            on_login=on_login,
+        )
         self._was_waited_for = False
 
     @property
@@ -55,46 +68,46 @@ class McpServerClient:
 
     @property
     def view(self) -> McpServerView:
-        return self._keeper.standing.view
+        return self._status.view
 
     @property
     def offer(self) -> Offer:
-        """As last known, also while the server is started again."""
-        return self._keeper.offering.offer
+        """The last known offer, also during a restart of the server."""
+        return self._offer.offer
 
     @property
     def login_key(self) -> str:
-        """Under which its login is kept; empty where it has none."""
-        return self._keeper.login.key if self._keeper.login is not None else ""
+        """The key of its stored login; empty if it has none."""
+        return self._supervisor.login.key if self._supervisor.login is not None else ""
 
     @property
     def is_offering(self) -> bool:
-        """Up, or expected back soon: then its tools stay, and a call waits for it."""
+        """Whether the server is connected or will retry: its tools then stay available."""
         match self.view.state:
             case McpStatus.CONNECTED | McpStatus.STARTING:
                 return True
             case McpStatus.ERROR:
-                return self._keeper.pauses.seconds is not None
+                return self._supervisor.pauses.seconds is not None
             case McpStatus.DISABLED | McpStatus.NEEDS_AUTH:
                 return False
 
     def start(self) -> None:
-        self._keeper.start()
+        self._supervisor.start()
 
     async def stop(self) -> None:
-        """Ends it with all its processes. Callable twice."""
-        await self._keeper.stop()
+        """Ends the server with all its processes. Idempotent."""
+        await self._supervisor.stop()
 
     def wake(self) -> None:
-        self._keeper.wake()
+        self._supervisor.wake()
 
-    # -- asking it
+    # -- requests
 
     async def call_tool(
         self, name: str, arguments: dict[str, Any], *, sees_images: bool
     ) -> ToolOutcome:
         """Raises ``McpFailed``."""
-        return await self._ask(
+        return await self._request(
             lambda connection, seconds: connection.call_tool(
                 name, arguments, seconds=seconds, sees_images=sees_images
             )
@@ -102,81 +115,81 @@ class McpServerClient:
 
     async def get_prompt(self, name: str, arguments: dict[str, str]) -> str:
         """Raises ``McpFailed``."""
-        return await self._ask(
+        return await self._request(
             lambda connection, seconds: connection.get_prompt(name, arguments, seconds=seconds)
         )
 
     async def read_resource(self, uri: str) -> tuple[ResourceContent, ...]:
         """Raises ``McpFailed``."""
-        return await self._ask(
+        return await self._request(
             lambda connection, seconds: connection.read_resource(uri, seconds=seconds)
         )
 
     async def refresh(self, change: McpChange) -> None:
-        """Reads a list again; a server that was left alone is tried again. Raises ``McpFailed``."""
-        keeper = self._keeper
-        if keeper.connection is None:
-            keeper.pauses.forget()
-            keeper.wake()
+        """Reads a list again, after starting a stopped server. Raises ``McpFailed``."""
+        supervisor = self._supervisor
+        if supervisor.connection is None:
+            supervisor.pauses.reset()
+            supervisor.wake()
             await asyncio.sleep(0)
-        await self._ask(lambda connection, _: keeper.offering.renew(connection, change))
-        await keeper.standing.show_offer(self.offer, change)
+        await self._request(lambda connection, _: self._offer.renew(connection, change))
+        await self._status.publish_offer(self.offer, change)
 
-    async def _ask(self, question: Callable[[McpConnection, float], Awaitable[T]]) -> T:
-        seconds = max(self._patience.call_seconds, self.settings.timeout_seconds)
+    async def _request(self, send: Callable[[McpConnection, float], Awaitable[T]]) -> T:
+        seconds = max(self._timeouts.call_seconds, self.settings.timeout_seconds)
         try:
             connection = await self._ready()
             try:
-                return await question(connection, seconds)
-            except NotProcessed:  # it was started anew and does not know us
-                self._keeper.give_up(connection)
-                return await question(await self._ready(), seconds)
+                return await send(connection, seconds)
+            except NotProcessed:  # the server has restarted and lost the session
+                self._supervisor.abandon(connection)
+                return await send(await self._ready(), seconds)
         except McpFailed as failure:
-            raise self._keeper.told(failure) from None
+            raise self._redaction.failure(failure) from None
 
     async def _ready(self) -> McpConnection:
-        """The connection, also when it comes back within moments. Raises ``McpFailed``."""
-        keeper = self._keeper
+        """Returns the connection, after a short wait if necessary. Raises ``McpFailed``."""
+        supervisor = self._supervisor
         try:
-            async with asyncio.timeout(self._patience.first_wait_seconds):
+            async with asyncio.timeout(self._timeouts.first_wait_seconds):
                 while True:
-                    connection = keeper.connection
-                    if connection is not None and not connection.is_over:
+                    connection = supervisor.connection
+                    if connection is not None and not connection.has_ended:
                         return connection
                     view = self.view
                     if view.state is McpStatus.NEEDS_AUTH:
-                        raise McpFailed("The server needs a login first.")
-                    if view.state is McpStatus.DISABLED or not keeper.is_kept:
-                        raise McpFailed("The server is switched off.")
-                    if view.state is McpStatus.ERROR and not keeper.pauses.is_short:
-                        raise McpFailed(f"The server does not run. {view.error}")
-                    await keeper.standing.change()
+                        raise McpFailed("The server requires a login first.")
+                    if view.state is McpStatus.DISABLED or not supervisor.is_running:
+                        raise McpFailed("The server is disabled.")
+                    if view.state is McpStatus.ERROR and not supervisor.pauses.is_short:
+                        raise McpFailed(f"The server is not running. {view.error}")
+                    await self._status.change()
         except TimeoutError:
-            raise McpFailed(f"The server does not run yet. {self.view.error}".strip()) from None
+            raise McpFailed(f"The server is not running yet. {self.view.error}".strip()) from None
 
-    # -- having it up
+    # -- lifecycle
 
     @property
     def is_late(self) -> bool:
-        """Its first attempt has not come to an end yet."""
-        return not self._keeper.settled.is_set()
+        """Whether its first attempt is not yet complete."""
+        return not self._supervisor.settled.is_set()
 
     async def wait_first(self, seconds: float | None = None) -> None:
-        """For the first attempt, within limits, and never a second time."""
-        if self._keeper.settled.is_set() or self._was_waited_for:
+        """Waits for the first attempt, within limits. After one timeout it never waits again."""
+        if self._supervisor.settled.is_set() or self._was_waited_for:
             return
-        longest = self._patience.first_wait_seconds if seconds is None else seconds
+        longest = self._timeouts.first_wait_seconds if seconds is None else seconds
         limit = min(longest, self.settings.timeout_seconds + 1)
-        if not await wait_until_set(self._keeper.settled, seconds=limit):
+        if not await wait_until_set(self._supervisor.settled, seconds=limit):
             self._was_waited_for = True
 
-    async def nudge(self) -> None:
-        """Somebody could use it: one left alone is tried once in a while, without a wait."""
-        state, login, pauses = self.view.state, self._keeper.login, self._keeper.pauses
+    async def retry_if_stopped(self) -> None:
+        """Retries a stopped server occasionally when a run could use it, without waiting."""
+        state, login, pauses = self.view.state, self._supervisor.login, self._supervisor.pauses
         if state is McpStatus.NEEDS_AUTH and login is not None:
             secret = await self._backing.load_secret(login.key)
             if secret is not None and secret.changed_at > login.changed_at:
-                self.wake()  # somebody logged in elsewhere
+                self.wake()  # a person logged in through another workspace or process
         elif (
             state is McpStatus.ERROR
             and pauses.seconds is None
@@ -185,18 +198,21 @@ class McpServerClient:
             self.wake()
 
     async def log_in(self) -> None:
-        """Until a person has let us in. Raises ``McpFailed``. Several may wait for one login."""
-        keeper = self._keeper
-        connection = keeper.connection
-        if connection is not None and not connection.is_over:
-            if keeper.login is None or not keeper.login.refusal:
+        """Requests a login and waits until a person completes it. Raises ``McpFailed``.
+
+        Several callers may wait for one login.
+        """
+        supervisor = self._supervisor
+        connection = supervisor.connection
+        if connection is not None and not connection.has_ended:
+            if supervisor.login is None or not supervisor.login.refusal:
                 return
-            keeper.give_up(connection)  # it goes on with the rights that it was refused
-        if not asks_login(self.settings):
-            raise McpFailed("The server asks for no login.")
-        keeper.desk.ask()
+            supervisor.abandon(connection)  # it lacks the rights that the new login will request
+        if not may_require_login(self.settings):
+            raise McpFailed("The server requires no login.")
+        supervisor.login_request.start()
         self.wake()
         try:
-            await keeper.desk.wait()
+            await supervisor.login_request.wait()
         except McpFailed as failure:
-            raise keeper.told(failure) from None
+            raise self._redaction.failure(failure) from None

@@ -1,8 +1,8 @@
-"""Keeps one server connected: started, started again after a crash, let in by a login, ended.
+"""Keeps one server connected: starts it, restarts it after a crash, logs in, stops it.
 
-A task of its own holds the connection from its first step to its last. A crash
-is followed by a pause that doubles, and after several failures the server is
-left alone until somebody asks for it.
+One task owns the connection from its start to its end. A restart follows each crash
+after a pause that doubles. After several failures the server stays stopped until a
+caller requests it.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agents.config.settings import McpSettings
+from agents.tools.mcp.browser_login import LoginRequest
 from agents.tools.mcp.contract import (
     Backing,
     McpChange,
@@ -26,158 +27,161 @@ from agents.tools.mcp.contract import (
     NeedsLogin,
     Offer,
     ProcessIdentity,
-    asks_login,
+    may_require_login,
 )
-from agents.tools.mcp.limits import Patience
-from agents.tools.mcp.login_requests import LoginDesk, open_door
-from agents.tools.mcp.offering import Offering
-from agents.tools.mcp.redaction import Telling
-from agents.tools.mcp.status import Standing
+from agents.tools.mcp.limits import McpTimeouts
+from agents.tools.mcp.status import CurrentOffer, PublishedStatus, Redaction
+from workspaces.backoff import pause_after
 from workspaces.log.timestamps import now_ms
 from workspaces.tasks import wait_until_set
 
 if TYPE_CHECKING:
-    from agents.tools.mcp.session import Login, McpConnection
+    from agents.tools.mcp.protocol.connection import McpConnection
+    from agents.tools.mcp.protocol.login import Login
 
 
 class Pauses:
-    def __init__(self, patience: Patience) -> None:
-        self._patience = patience
+    def __init__(self, timeouts: McpTimeouts) -> None:
+        self._timeouts = timeouts
         self._failures = 0
         self._failed_at = 0.0
 
-    def failed(self, now: float, *, lived: float) -> None:
-        """``lived``: how long it had been connected."""
-        if lived >= self._patience.steady_seconds:
+    def failed(self, now: float, *, connected_seconds: float) -> None:
+        """Counts a failure. ``connected_seconds`` is the time for which the server was connected."""
+        if connected_seconds >= self._timeouts.stable_seconds:
             self._failures = 0
         self._failures += 1
         self._failed_at = now
 
-    def forget(self) -> None:
+    def reset(self) -> None:
         self._failures = 0
 
     @property
     def seconds(self) -> float | None:
-        """Until the next attempt; ``None``: only when somebody asks."""
-        if self._failures >= self._patience.tries:
+        """The pause before the next attempt; ``None`` if that needs a request."""
+        if self._failures >= self._timeouts.most_failures:
             return None
-        longest = self._patience.longest_pause_seconds
-        return float(min(longest, self._patience.first_pause_seconds * 2 ** (self._failures - 1)))
+        return pause_after(
+            self._failures,
+            first_seconds=self._timeouts.first_pause_seconds,
+            limit_seconds=self._timeouts.longest_pause_seconds,
+        )
 
     @property
     def is_short(self) -> bool:
-        """The next attempt is worth waiting for."""
+        """Whether the next attempt comes soon enough to wait for it."""
         return self._failures <= 2
 
     def may_be_tried(self, now: float) -> bool:
-        """A server left alone, once in a while."""
-        return now - self._failed_at >= self._patience.again_seconds
+        """Whether the last failure is old enough for another attempt on request."""
+        return now - self._failed_at >= self._timeouts.retry_seconds
 
 
 logger = logging.getLogger(__name__)
 
-_PROTOCOL = "agents.tools.mcp.session"
+_PROTOCOL = "agents.tools.mcp.protocol.session"
 
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """Where a server runs. At another site, or with other settings, it is another server."""
+    """Where a server runs. A different site or different settings make a different server."""
 
     workspace_id: str
     path: str
     env: Mapping[str, str] = field(repr=False)
 
 
-class Keeper:
+class McpSupervisor:
     def __init__(
         self,
         site: Site,
         settings: McpSettings,
+        status: PublishedStatus,
+        offer: CurrentOffer,
+        redaction: Redaction,
         *,
         backing: Backing,
-        patience: Patience,
+        timeouts: McpTimeouts,
         on_login: Callable[[str], None],
     ) -> None:
-        self.standing = Standing(site.workspace_id, settings.name, backing)
-        self.pauses = Pauses(patience)
-        self.desk = LoginDesk()
+        self.pauses = Pauses(timeouts)
+        self.login_request = LoginRequest()
         self.connection: McpConnection | None = None
         self.login: Login | None = None
-        self.settled = asyncio.Event()  # the first attempt has come to something
+        self.settled = asyncio.Event()  # set after the first attempt, whether it succeeded or not
         self._site = site
         self._settings = settings
+        self._status = status
+        self._offer = offer
+        self._redaction = redaction
         self._backing = backing
-        self._patience = patience
+        self._timeouts = timeouts
         self._on_login = on_login
-        self._telling = Telling.of(settings, site.env, path=site.path)
-        self.offering = Offering(settings, self.standing, self._telling, patience)
         self._woken = asyncio.Event()
-        self._was_up = False  # in this life
-        self._handshake_only = False  # the server ends when it is asked for its revision
-        self._has_restarted = False  # for the handshake alone, without a pause
+        self._was_connected = False  # in the current attempt
+        self._handshake_only = False  # the server exits on the request for its revision
+        self._has_restarted = False  # the one immediate restart that only uses the handshake
         self._task: asyncio.Task[None] | None = None
 
     @property
-    def is_kept(self) -> bool:
+    def is_running(self) -> bool:
         return self._task is not None
 
     def start(self) -> None:
         if self._task is None:
-            self._task = asyncio.create_task(self._keep(), name=f"mcp {self._settings.name}")
+            self._task = asyncio.create_task(self._run(), name=f"mcp {self._settings.name}")
             self._task.add_done_callback(_report)
 
     async def stop(self) -> None:
-        """Ends it with all its processes. Callable twice."""
+        """Ends the server with all its processes. Idempotent."""
         task, self._task = self._task, None
         if task is not None:
             task.cancel()
             await asyncio.wait({task})
-        self.desk.fail(McpFailed("The server was taken away."))
+        self.login_request.fail(McpFailed("The server was stopped."))
 
     def wake(self) -> None:
-        """It is worth another attempt now."""
+        """Ends the pause, so that the next attempt starts now."""
         self._woken.set()
 
-    def give_up(self, connection: McpConnection) -> None:
-        """It is of no use any more; another is made."""
+    def abandon(self, connection: McpConnection) -> None:
+        """Ends a connection that no longer works; the task then opens another."""
         self.connection = None
         connection.end()
 
-    def told(self, failure: McpFailed) -> McpFailed:
-        """The failure as people may read it."""
-        return McpFailed(self._telling.sentence(str(failure)))
-
-    async def _keep(self) -> None:
+    async def _run(self) -> None:
         if self._settings.is_disabled:
             state = McpStatus.ERROR if self._settings.fault else McpStatus.DISABLED
-            await self.standing.show(state=state, error=self._settings.fault)
+            await self._status.publish(state=state, error=self._settings.fault)
             self.settled.set()
             return
         await asyncio.to_thread(importlib.import_module, _PROTOCOL)
-        from agents.tools.mcp.session import Login  # noqa: PLC0415  it is loaded now
+        from agents.tools.mcp.protocol.login import Login  # noqa: PLC0415  loaded by the line above
 
-        if asks_login(self._settings):
-            self.login = Login(self._settings, self._backing, self._patience)
+        if may_require_login(self._settings):
+            self.login = Login(self._settings, self._backing, self._timeouts)
         loop = asyncio.get_running_loop()
         while True:
             self._woken.clear()
             began = loop.time()
-            if self.desk.is_asked and self.login is not None:
-                failure = await self._live_logging_in(self.login)
+            if self.login_request.is_pending and self.login is not None:
+                failure = await self._run_login(self.login)
             else:
-                await self.standing.show(state=McpStatus.STARTING, error="")
-                failure = await self._live()
-            was_up, self._was_up = self._was_up, False
+                await self._status.publish(state=McpStatus.STARTING, error="")
+                failure = await self._run_once()
+            was_connected, self._was_connected = self._was_connected, False
             self.connection = None
-            self.pauses.failed(loop.time(), lived=loop.time() - began if was_up else 0.0)
+            self.pauses.failed(
+                loop.time(), connected_seconds=loop.time() - began if was_connected else 0.0
+            )
             needs_login = isinstance(failure, NeedsLogin)
-            if needs_login and was_up and self.pauses.is_short:
-                continue  # the token has ended: there may be a way to another
-            if self.desk.is_asked and was_up:
-                continue  # a person logs in again, for more rights
-            await self.standing.show(
+            if needs_login and was_connected and self.pauses.is_short:
+                continue  # the token has expired: the next attempt may renew it
+            if self.login_request.is_pending and was_connected:
+                continue  # a person logs in again to grant more rights
+            await self._status.publish(
                 state=McpStatus.NEEDS_AUTH if needs_login else McpStatus.ERROR,
-                error="" if needs_login else str(self.told(failure)),
+                error="" if needs_login else self._redaction.shown(str(failure)),
                 auth_url="",
                 connected_at=None,
                 process=ProcessIdentity(),
@@ -186,11 +190,11 @@ class Keeper:
             await self._pause(None if needs_login else self.pauses.seconds)
 
     async def _pause(self, seconds: float | None) -> None:
-        if not self.desk.is_asked:
+        if not self.login_request.is_pending:
             await wait_until_set(self._woken, seconds=seconds)
 
-    async def _live(self) -> McpFailed:
-        """Until its end; why it ended."""
+    async def _run_once(self) -> McpFailed:
+        """Runs the server until it ends. Returns why it ended."""
         failure = await self._attempt()
         if self._handshake_only and not self._has_restarted:
             self._has_restarted = True
@@ -199,28 +203,30 @@ class Keeper:
             failure = await self._attempt(renew=True)
         return failure
 
-    async def _live_logging_in(self, login: Login) -> McpFailed:
-        async with AsyncExitStack() as door:
+    async def _run_login(self, login: Login) -> McpFailed:
+        async with AsyncExitStack() as stack:
             try:
-                await open_door(door, login, self._settings, self._tell_address)
+                await login.open_callback(stack, self._publish_login_url)
             except McpFailed as failure:
-                self.desk.fail(failure)
+                self.login_request.fail(failure)
                 return NeedsLogin()
 
-            async def let_in() -> None:
+            async def end_login() -> None:
                 login.end()
-                await door.aclose()
+                await stack.aclose()
                 self._on_login(login.key)
 
-            ended = await self._attempt(more_seconds=self._patience.auth_seconds, then=let_in)
+            ended = await self._attempt(more_seconds=self._timeouts.login_seconds, then=end_login)
             login.end()
-        if not self._was_up:  # else somebody may have asked for the next login
-            self.desk.fail(ended)
-        # Not let in is not broken: the next try is a person's.
-        return ended if self._was_up or isinstance(ended, McpConnectionLost) else NeedsLogin()
+        if not self._was_connected:  # otherwise the pending request may be for the next login
+            self.login_request.fail(ended)
+        # A failed login is not a failed server: the next attempt needs a person.
+        return (
+            ended if self._was_connected or isinstance(ended, McpConnectionLost) else NeedsLogin()
+        )
 
-    async def _tell_address(self, url: str) -> None:
-        await self.standing.show(state=McpStatus.NEEDS_AUTH, error="", auth_url=url)
+    async def _publish_login_url(self, url: str) -> None:
+        await self._status.publish(state=McpStatus.NEEDS_AUTH, error="", auth_url=url)
 
     async def _attempt(
         self,
@@ -229,8 +235,9 @@ class Keeper:
         more_seconds: float = 0.0,
         then: Callable[[], Awaitable[None]] | None = None,
     ) -> McpFailed:
-        """One connection from its beginning to its end; why it ended."""
-        from agents.tools.mcp.session import McpAttempt, live  # noqa: PLC0415  `_keep` has loaded it
+        """Runs one connection from its start to its end. Returns why it ended."""
+        from agents.tools.mcp.protocol.attempt import McpAttempt  # noqa: PLC0415  `_run` has loaded it
+        from agents.tools.mcp.protocol.session import run_connection  # noqa: PLC0415  the same
 
         login = self.login
         if login is not None and not login.is_interactive:
@@ -239,31 +246,31 @@ class Keeper:
             settings=self._settings,
             cwd=Path(self._site.path),
             env={**self._site.env, **self._settings.env},
-            patience=self._patience,
+            timeouts=self._timeouts,
             login=login,
             renew=renew,
             handshake_only=self._handshake_only,
         )
 
-        async def attend(connection: McpConnection, offer: Offer) -> McpFailed:
-            await self._be_up(connection, offer)
+        async def use(connection: McpConnection, offer: Offer) -> McpFailed:
+            await self._on_connected(connection, offer)
             if then is not None:
                 await then()
-            return await self.offering.follow(connection)
+            return await self._offer.follow(connection)
 
-        failure = await live(attempt, attend, more_seconds=more_seconds)
-        if not self._was_up:
-            # A command that ends before it was asked anything else may speak the other era.
+        failure = await run_connection(attempt, use, more_seconds=more_seconds)
+        if not self._was_connected:
+            # A command that exits on the first probe may only support the older handshake.
             is_its_end = attempt.child is not None and isinstance(failure, McpConnectionLost)
             self._handshake_only = attempt.is_probing and is_its_end
         return failure
 
-    async def _be_up(self, connection: McpConnection, offer: Offer) -> None:
-        self.offering.take(offer)
+    async def _on_connected(self, connection: McpConnection, offer: Offer) -> None:
+        self._offer.take(offer)
         self.connection = connection
-        self._was_up = True
-        await self.standing.show_offer(
-            self.offering.offer,
+        self._was_connected = True
+        await self._status.publish_offer(
+            self._offer.offer,
             McpChange.STATE,
             state=McpStatus.CONNECTED,
             error="",
@@ -272,10 +279,10 @@ class Keeper:
             process=connection.process,
         )
         self.settled.set()
-        self.desk.let_in()
+        self.login_request.succeed()
 
 
 def _report(task: asyncio.Task[None]) -> None:
-    """A mistake of ours: without this nobody would hear of it."""
+    """Logs an unexpected exception of the task, which nothing else reports."""
     if not task.cancelled() and task.exception() is not None:
-        logger.error("%s broke", task.get_name(), exc_info=task.exception())
+        logger.error("%s failed", task.get_name(), exc_info=task.exception())

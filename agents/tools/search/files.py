@@ -1,4 +1,4 @@
-"""Lists a folder's files as a search sees them, with ripgrep or without."""
+"""Lists the files of a folder that a search covers, with ripgrep or without."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 import os
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,14 +14,14 @@ from pathspec import GitIgnoreSpec
 
 from agents.tools.contract import ToolContext
 from agents.tools.limits import SEARCH_SECONDS
-from agents.tools.search import ripgrep
-from agents.tools.search.searcher import search
+from agents.tools.search import search_process
+from agents.tools.search.search_process import search
 
 _MAX_IGNORE_BYTES = 1024 * 1024
 
 
 def files(root: Path, *, hidden: bool, seconds: float) -> Iterator[str]:
-    """Paths relative to the root, until the time is over."""
+    """Yields paths relative to the root until the timeout."""
     deadline = time.monotonic() + seconds
     waiting: list[tuple[str, tuple[tuple[str, GitIgnoreSpec], ...]]] = [("", _above(root))]
     while waiting and time.monotonic() < deadline:
@@ -51,7 +51,7 @@ def files(root: Path, *, hidden: bool, seconds: float) -> Iterator[str]:
 
 
 def _above(root: Path) -> tuple[tuple[str, GitIgnoreSpec], ...]:
-    """The rules of the folders above, up to the repository's own, nearest last."""
+    """Returns the rules of the parent folders up to the repository's root, the nearest last."""
     chain: list[tuple[str, GitIgnoreSpec]] = []
     below = ""
     if (root / ".git").exists():
@@ -63,7 +63,7 @@ def _above(root: Path) -> tuple[tuple[str, GitIgnoreSpec], ...]:
             chain.append((f"<{below}", rules))
         if (folder / ".git").exists():
             return tuple(reversed(chain))
-    return ()  # not a repository: rules above do not count
+    return ()  # not a repository: rules of parent folders do not apply
 
 
 def _ignored(path: str, rules: tuple[tuple[str, GitIgnoreSpec], ...]) -> bool:
@@ -83,7 +83,7 @@ def _rules(folder: Path) -> GitIgnoreSpec | None:
         return None
     try:
         return GitIgnoreSpec.from_lines(text.splitlines())
-    except ValueError:  # a broken file hides nothing
+    except ValueError:  # an invalid file hides nothing
         return None
 
 
@@ -101,7 +101,7 @@ async def list_files(
 ) -> Listing:
     if binary is None:
         return await _walked(root, hidden=hidden)
-    argv = [binary, *ripgrep.options(root, hidden=hidden), "--files", "./"]
+    argv = [binary, *search_process.options(root, hidden=hidden), "--files", "./"]
     searched = await search(argv, root=root, context=context, limit_bytes=_MAX_LIST_BYTES)
     names = searched.output.split(b"\0")[:-1]  # the last is empty, or cut
     return Listing([os.fsdecode(n.removeprefix(b"./")) for n in names], searched.complete)
@@ -123,4 +123,26 @@ async def _walked(root: Path, *, hidden: bool) -> Listing:
     try:
         return await asyncio.to_thread(collect)
     finally:
-        stop.set()  # a cancelled thread would walk on
+        stop.set()  # a cancel does not stop the thread
+
+
+_STATTED = 20_000
+
+
+def newest_first(root: Path, paths: Iterable[str]) -> tuple[list[str], bool]:
+    """Returns the sorted paths, and whether all files were examined. Blocks."""
+    known: list[tuple[float, str]] = []
+    for path in paths:
+        if len(known) == _STATTED:
+            return _ordered(known), False
+        try:
+            # No ``Path`` object: it would be too slow for thousands of files.
+            changed = os.lstat(f"{root}/{path}").st_mtime
+        except OSError:  # gone since it was listed
+            continue
+        known.append((-changed, path))
+    return _ordered(known), True
+
+
+def _ordered(known: list[tuple[float, str]]) -> list[str]:
+    return [path for _, path in sorted(known)]

@@ -9,15 +9,19 @@ from typing import Any
 
 from agents.llm.contract import ToolSpec
 from agents.tools import arguments, limits
-from agents.tools.contract import BadArguments, Question, ToolContext, ToolOutcome
-from agents.tools.description import load_description
+from agents.tools.contract import (
+    BadArguments,
+    RequiredPermission,
+    ToolContext,
+    ToolOutcome,
+    load_description,
+)
 from agents.tools.files.paths import shown
-from agents.tools.search import ripgrep
-from agents.tools.search.files import Listing, list_files
-from agents.tools.search.newest import newest_first
+from agents.tools.search import search_process
+from agents.tools.search.files import Listing, list_files, newest_first
 from agents.tools.search.patterns import BadPattern, Pattern
-from agents.tools.search.scope import Scope, question, scope
-from agents.tools.shell.watched import readable
+from agents.tools.search.scope import Scope, required_permission, scope
+from agents.tools.shell.output import readable
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +41,7 @@ class Glob:
                 "pattern": {"type": "string", "description": "For example **/*.py"},
                 "path": {
                     "type": "string",
-                    "description": "The folder to search (default: the working one).",
+                    "description": "The folder to search (default: the working directory).",
                 },
             },
             "required": ["pattern"],
@@ -45,7 +49,7 @@ class Glob:
     )
 
     def __init__(self, *, binary: str | None) -> None:
-        """Without ripgrep's ``binary`` the search is done in Python."""
+        """``binary`` is ripgrep's path; without it the search runs in Python."""
         self._binary = binary
 
     def parse(self, given: Mapping[str, Any]) -> GlobArgs:
@@ -57,9 +61,11 @@ class Glob:
         except BadPattern as bad:
             raise BadArguments(f"pattern: {bad}") from None
 
-    async def question(self, args: GlobArgs, context: ToolContext) -> Question | None:
+    async def required_permission(
+        self, args: GlobArgs, context: ToolContext
+    ) -> RequiredPermission | None:
         params = {"pattern": args.pattern.written, "path": args.path}
-        return await question(self.spec.name, "list", args.path, params, context)
+        return await required_permission(self.spec.name, "list", args.path, params, context)
 
     async def run(self, args: GlobArgs, context: ToolContext) -> ToolOutcome:
         where = await asyncio.to_thread(scope, args.path, context, file_allowed=False)
@@ -69,23 +75,23 @@ class Glob:
             context=context,
             binary=self._binary,
         )
-        return await asyncio.to_thread(_told, args, where, listing, context)
+        return await asyncio.to_thread(_outcome, args, where, listing, context)
 
 
-def _told(args: GlobArgs, where: Scope, listing: Listing, context: ToolContext) -> ToolOutcome:
+def _outcome(args: GlobArgs, where: Scope, listing: Listing, context: ToolContext) -> ToolOutcome:
     matching = (path for path in listing.paths if args.pattern.matches(path.split("/")))
     ordered, all_seen = newest_first(where.root, matching)
     names = ordered[: limits.SEARCH_RESULTS]
     truncated = len(ordered) > len(names) or not all_seen or not listing.complete
-    # A name may hold bytes that are no text, and line breaks.
+    # A name may contain line breaks and bytes that are not text.
     lines = [
         readable(shown(where.root / name, context).encode(errors="surrogateescape"))
         for name in names
     ]
     content = "\n".join(lines) or "No files found."
     if truncated:
-        content += "\n\n(There are more: narrow the pattern or the path.)"
+        content += "\n\n(There are more results: narrow the pattern or the path.)"
     return ToolOutcome(content, metadata={"number_of_files": len(names), "truncated": truncated})
 
 
-GLOB = Glob(binary=ripgrep.binary())
+GLOB = Glob(binary=search_process.binary())

@@ -9,20 +9,25 @@ from typing import Any
 
 from agents.llm.contract import ToolSpec
 from agents.tools import arguments, limits
-from agents.tools.contract import BadArguments, Question, ToolContext, ToolOutcome
-from agents.tools.description import load_description
+from agents.tools.contract import (
+    BadArguments,
+    RequiredPermission,
+    ToolContext,
+    ToolOutcome,
+    load_description,
+)
 from agents.tools.files.paths import shown
-from agents.tools.search import ripgrep
-from agents.tools.search.lines import FoundLine, Wanted, find_lines, line_shown
-from agents.tools.search.newest import newest_first
+from agents.tools.search import search_process
+from agents.tools.search.files import newest_first
+from agents.tools.search.lines import FoundLine, LineQuery, find_lines, line_shown
 from agents.tools.search.patterns import BadPattern, Pattern
-from agents.tools.search.scope import Scope, question, scope
-from agents.tools.shell.watched import readable
+from agents.tools.search.scope import Scope, required_permission, scope
+from agents.tools.shell.output import readable
 
 
 @dataclass(frozen=True, slots=True)
 class GrepArgs:
-    wanted: Wanted
+    query: LineQuery
     path: str
 
 
@@ -37,7 +42,7 @@ class Grep:
                 "pattern": {"type": "string", "description": "The regular expression."},
                 "path": {
                     "type": "string",
-                    "description": "The folder or file to search (default: the working folder).",
+                    "description": "The folder or file to search (default: the working directory).",
                 },
                 "include": {
                     "type": "string",
@@ -45,7 +50,7 @@ class Grep:
                 },
                 "literal_text": {
                     "type": "boolean",
-                    "description": "Take pattern as plain text (default false).",
+                    "description": "Treat pattern as plain text (default false).",
                 },
             },
             "required": ["pattern"],
@@ -53,7 +58,7 @@ class Grep:
     )
 
     def __init__(self, *, binary: str | None) -> None:
-        """Without ripgrep's ``binary`` the search is done in Python."""
+        """``binary`` is ripgrep's path; without it the search runs in Python."""
         self._binary = binary
 
     def parse(self, given: Mapping[str, Any]) -> GrepArgs:
@@ -68,25 +73,27 @@ class Grep:
             pattern = Pattern(include) if include.strip() else None
         except BadPattern as bad:
             raise BadArguments(f"include: {bad}") from None
-        return GrepArgs(Wanted(written, literal, pattern), path)
+        return GrepArgs(LineQuery(written, literal, pattern), path)
 
-    async def question(self, args: GrepArgs, context: ToolContext) -> Question | None:
-        wanted = args.wanted
+    async def required_permission(
+        self, args: GrepArgs, context: ToolContext
+    ) -> RequiredPermission | None:
+        query = args.query
         params = {
-            "pattern": wanted.pattern,
+            "pattern": query.pattern,
             "path": args.path,
-            "include": wanted.include.written if wanted.include else "",
-            "literal_text": wanted.literal,
+            "include": query.include.written if query.include else "",
+            "literal_text": query.literal,
         }
-        return await question(self.spec.name, "read", args.path, params, context)
+        return await required_permission(self.spec.name, "read", args.path, params, context)
 
     async def run(self, args: GrepArgs, context: ToolContext) -> ToolOutcome:
         where = await asyncio.to_thread(scope, args.path, context, file_allowed=True)
-        found = await find_lines(args.wanted, where, context=context, binary=self._binary)
-        return await asyncio.to_thread(_told, found, where, context)
+        found = await find_lines(args.query, where, context=context, binary=self._binary)
+        return await asyncio.to_thread(_outcome, found, where, context)
 
 
-def _told(found: FoundLine, where: Scope, context: ToolContext) -> ToolOutcome:
+def _outcome(found: FoundLine, where: Scope, context: ToolContext) -> ToolOutcome:
     ordered, all_seen = newest_first(where.root, found.by_path)
     rest = limits.SEARCH_RESULTS
     blocks: list[str] = []
@@ -97,16 +104,18 @@ def _told(found: FoundLine, where: Scope, context: ToolContext) -> ToolOutcome:
         rest -= len(lines)
         name = readable(shown(where.root / path, context).encode(errors="surrogateescape"))
         blocks.append("\n".join([f"{name}:", *map(line_shown, lines)]))
-    told = limits.SEARCH_RESULTS - rest
+    matches = limits.SEARCH_RESULTS - rest
     total = sum(map(len, found.by_path.values()))
-    truncated = total > told or not all_seen or not found.complete
-    if not told:
+    truncated = total > matches or not all_seen or not found.complete
+    if not matches:
         content = "No matches found."
     else:
-        content = "\n\n".join([f"Found {told} {'match' if told == 1 else 'matches'}", *blocks])
+        content = "\n\n".join(
+            [f"Found {matches} {'match' if matches == 1 else 'matches'}", *blocks]
+        )
     if truncated:
-        content += "\n\n(There are more: narrow the pattern, the path or include.)"
-    return ToolOutcome(content, metadata={"number_of_matches": told, "truncated": truncated})
+        content += "\n\n(There are more results: narrow the pattern, the path or include.)"
+    return ToolOutcome(content, metadata={"number_of_matches": matches, "truncated": truncated})
 
 
-GREP = Grep(binary=ripgrep.binary())
+GREP = Grep(binary=search_process.binary())

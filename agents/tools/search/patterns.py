@@ -1,8 +1,8 @@
 """Glob patterns over relative paths: ``*``, ``?``, ``[…]``, ``**`` and ``{a,b}``.
 
 A pattern without a slash matches a name at any depth, one with a slash the path
-from the searched folder. Matching takes time in proportion to pattern times
-path, whatever the pattern. Pure.
+from the searched folder. The time of any match is at most proportional to the length
+of the pattern times the length of the path. Pure.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _ANY_DEPTH = None  # "**"
 
 
 class BadPattern(Exception):
-    """The pattern cannot be used; the sentence says why."""
+    """The pattern is invalid. The message gives the reason."""
 
 
 class Pattern:
@@ -28,12 +28,12 @@ class Pattern:
         self.written = pattern
         expanded = _expanded(pattern)
         self._alternatives = [_segments(one) for one in expanded]
-        # Globs that every match's own name fits, for a searcher that knows names only.
+        # Globs that the name of every match fits, for searchers that compare only names.
         self.names = tuple(one.rstrip("/").rpartition("/")[2] for one in expanded)
 
     @property
     def names_hidden(self) -> bool:
-        """Whether it asks for hidden names, like ``.github/**``."""
+        """Whether the pattern names hidden files, like ``.github/**``."""
         return any(
             segment is not _ANY_DEPTH and segment.pattern.startswith(r"(?s:\.")
             for segments in self._alternatives
@@ -53,7 +53,7 @@ def _segments(pattern: str) -> list[re.Pattern[str] | None]:
     segments: list[re.Pattern[str] | None] = []
     for name in names:
         if name != "**":
-            # Since 3.9 this makes no pattern that backtracks beyond a product of the lengths.
+            # Since Python 3.9 these patterns backtrack at most by the product of the lengths.
             segments.append(re.compile(fnmatch.translate(name)))
         elif not segments or segments[-1] is not _ANY_DEPTH:
             segments.append(_ANY_DEPTH)
@@ -63,7 +63,7 @@ def _segments(pattern: str) -> list[re.Pattern[str] | None]:
 
 
 def _matches(segments: list[re.Pattern[str] | None], parts: Sequence[str]) -> bool:
-    """Like matching ``*`` in a word: only the last ``**`` ever needs to be tried again."""
+    """Matches like ``*`` within a word: only the last ``**`` ever needs a retry."""
     at = place = 0
     again: tuple[int, int] | None = None
     while place < len(parts):
@@ -83,7 +83,7 @@ def _matches(segments: list[re.Pattern[str] | None], parts: Sequence[str]) -> bo
 
 
 def _expanded(pattern: str) -> list[str]:
-    """Every alternative of ``{a,b}``, also nested; a brace without its partner stands for itself."""
+    """Expands ``{a,b}``, also nested; an unmatched brace is literal. Raises ``BadPattern``."""
     done: list[str] = []
     waiting = [pattern]
     while waiting:

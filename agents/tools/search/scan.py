@@ -1,9 +1,9 @@
-"""Searches files for a regular expression where ripgrep is missing.
+"""Searches files for a regular expression without ripgrep.
 
-Run by path with ``python -I -S``, as a process of its own: a pattern that
-backtracks for ever can only be stopped from outside. File names come NUL-
-separated on stdin, relative to the working folder; matches leave as ripgrep
-writes them: ``path NUL line-number : line``. Exit 2: not a valid pattern.
+It runs by path with ``python -I -S``, in a process of its own: a pattern that backtracks
+for ever can only be stopped from outside. Stdin contains NUL-separated file names
+relative to the working folder. Matches are printed in ripgrep's format: ``path NUL
+line-number : line``. Exit code 2 means an invalid pattern.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""What a search may look at: a folder or a file; outside of the workspace only when allowed."""
+"""The folder or file that a search may read; outside of the workspace only with permission."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from agents.tools.contract import Question, ToolContext, ToolRefusal
+from agents.tools.contract import RequiredPermission, ToolContext, ToolRefusal
 from agents.tools.files import approval_snapshot
 from agents.tools.files.paths import is_inside, is_kernel_path, resolve
 
@@ -19,15 +19,18 @@ class Scope:
     name: str = ""  # one file of it, when only that is searched
 
 
-async def question(
+async def required_permission(
     tool_name: str, action: str, path: str, params: Mapping[str, Any], context: ToolContext
-) -> Question | None:
-    """Raises ``ToolRefusal``. Whether the place exists is only told after the answer."""
+) -> RequiredPermission | None:
+    """Returns the permission request, if one is needed. Raises ``ToolRefusal``.
+
+    Whether the path exists is reported only after permission.
+    """
     resolved = await asyncio.to_thread(resolve, path, context)
     approval_snapshot.remember(context, resolved)
     if is_inside(resolved, context.working_dir):
         return None
-    return Question(
+    return RequiredPermission(
         tool_name=tool_name,
         action=action,
         path=str(resolved),
@@ -37,7 +40,10 @@ async def question(
 
 
 def scope(path: str, context: ToolContext, *, file_allowed: bool) -> Scope:
-    """Blocks. Raises ``ToolRefusal``, also when the path leads elsewhere than when it was judged."""
+    """Returns what to search. Blocks.
+
+    Raises ``ToolRefusal``, also if the path resolves differently than at the request.
+    """
     resolved = resolve(path, context)
     approval_snapshot.check(context, resolved)
     if is_kernel_path(resolved):
@@ -46,5 +52,5 @@ def scope(path: str, context: ToolContext, *, file_allowed: bool) -> Scope:
         return Scope(resolved)
     if file_allowed and resolved.is_file():
         return Scope(resolved.parent, resolved.name)
-    kind = "not a directory" if resolved.exists() else "not there"
-    raise ToolRefusal(f"{resolved} is {kind}. Use ls to see what is.")
+    problem = "is not a directory" if resolved.exists() else "does not exist"
+    raise ToolRefusal(f"{resolved} {problem}. Use ls to see the folders.")

@@ -1,4 +1,4 @@
-"""Runs a shell command: to its end, or on in the background when it takes long or is told to."""
+"""Runs a shell command to its end, or in the background on request or when it takes long."""
 
 from __future__ import annotations
 
@@ -11,24 +11,28 @@ from typing import Any
 
 from agents.llm.contract import ToolSpec
 from agents.tools import arguments, limits
-from agents.tools.contract import Question, ToolContext, ToolOutcome, ToolRefusal
-from agents.tools.description import load_description
+from agents.tools.contract import (
+    RequiredPermission,
+    ToolContext,
+    ToolOutcome,
+    ToolRefusal,
+    load_description,
+)
 from agents.tools.files import approval_snapshot
 from agents.tools.files.paths import resolve
-from agents.tools.shell.command_paths import reads_inside, shows_secrets
+from agents.tools.shell.command import Running, shell_command
 from agents.tools.shell.environment import unattended_environment
 from agents.tools.shell.jobs import JobOrder, JobRefused
+from agents.tools.shell.output import WatchedOutput
 from agents.tools.shell.process import ProcessFailed
-from agents.tools.shell.running import Running, shell_command
-from agents.tools.shell.safe_git import safe_git_variables
-from agents.tools.shell.watched import WatchedOutput
-from permissions.policy.commands import judge
+from agents.tools.shell.read_only import reads_inside, safe_git_variables, shows_secrets
+from permissions.policy.commands import check_command
 from permissions.policy.prefixes import is_known_locale
 
 NO_OUTPUT = "no output"
 _MAX_DESCRIPTION = 2_000
 _PROGRESS_SECONDS = 0.1
-_EARLY_END_SECONDS = 0.5  # how long a call waits to see a background job fail at once
+_EARLY_END_SECONDS = 0.5  # a call waits so long for a background job that fails at once
 _DAY_SECONDS = 86_400
 
 
@@ -56,7 +60,7 @@ class Bash:
                 },
                 "working_dir": {
                     "type": "string",
-                    "description": "Where to run it (default: the working folder).",
+                    "description": "Where to run it (default: the working directory).",
                 },
                 "run_in_background": {
                     "type": "boolean",
@@ -92,13 +96,15 @@ class Bash:
             ),
         )
 
-    async def question(self, args: BashArgs, context: ToolContext) -> Question | None:
+    async def required_permission(
+        self, args: BashArgs, context: ToolContext
+    ) -> RequiredPermission | None:
         folder = await asyncio.to_thread(_folder, args, context)
         environment = await _reading_environment(args.command, folder, context)
         approval_snapshot.remember(context, folder, environment is None)
         if environment is not None:
             return None
-        return Question(
+        return RequiredPermission(
             tool_name=self.spec.name,
             action="execute",
             path=str(folder),
@@ -127,24 +133,26 @@ class Bash:
         started = _now_ms()
         try:
             if args.run_in_background:
-                told = await _in_background(order, context)
+                result = await _in_background(order, context)
             else:
-                told = await self._in_front(order, args.auto_background_after, context)
+                result = await self._in_front(order, args.auto_background_after, context)
         except (ProcessFailed, JobRefused) as failure:
             raise ToolRefusal(str(failure)) from None
         metadata = {
             "start_time": started,
             "end_time": _now_ms(),
-            "output": told.output,
+            "output": result.output,
             "description": args.description,
             "working_directory": str(folder),
         }
-        if told.shell_id:
-            metadata |= {"background": True, "shell_id": told.shell_id}
-        content = told.output or NO_OUTPUT
-        return ToolOutcome(f"{content}\n\n{told.note}" if told.note else content, metadata=metadata)
+        if result.shell_id:
+            metadata |= {"background": True, "shell_id": result.shell_id}
+        content = result.output or NO_OUTPUT
+        return ToolOutcome(
+            f"{content}\n\n{result.note}" if result.note else content, metadata=metadata
+        )
 
-    async def _in_front(self, order: JobOrder, after: int, context: ToolContext) -> _Told:
+    async def _in_front(self, order: JobOrder, after: int, context: ToolContext) -> _BashResult:
         output = WatchedOutput(limits.COMMAND_OUTPUT_BYTES)
         output.watch(
             lambda: context.progress(output.kept.text(limits.LIVE_OUTPUT_BYTES)),
@@ -161,7 +169,7 @@ class Bash:
                     await running.wait(self._timeout_seconds - after)
                 else:
                     is_ours = False
-                    return _Told(_text(output), _still_runs(shell_id), shell_id)
+                    return _BashResult(_text(output), _still_runs(shell_id), shell_id)
             is_late = not running.is_over
             running.end()
             exit_code = await running.finish()
@@ -171,36 +179,36 @@ class Bash:
                 running.end()
                 await running.finish()
         if is_late:
-            return _Told(_text(output), self._ended_late())
-        return _Told(_text(output), f"Exit code {exit_code}" if exit_code else "")
+            return _BashResult(_text(output), self._ended_late())
+        return _BashResult(_text(output), f"Exit code {exit_code}" if exit_code else "")
 
     def _ended_late(self) -> str:
         return (
             f"The command was ended after {self._timeout_seconds:g} seconds, "
-            "with all it had started."
+            "with everything that it had started."
         )
 
 
 @dataclass(frozen=True, slots=True)
-class _Told:
+class _BashResult:
     output: str
     note: str = ""
-    shell_id: str = ""  # of what goes on in the background
+    shell_id: str = ""  # of the command that continues in the background
 
 
-async def _in_background(order: JobOrder, context: ToolContext) -> _Told:
+async def _in_background(order: JobOrder, context: ToolContext) -> _BashResult:
     shell_id = await context.jobs.start(order)
     try:
-        # What fails at once is told at once.
+        # Report an immediate failure in this call.
         report = await context.jobs.report(shell_id, wait_seconds=_EARLY_END_SECONDS)
     except asyncio.CancelledError:
-        await context.jobs.kill(shell_id)  # the cancel came before the call had ended
+        await context.jobs.kill(shell_id)  # the call was cancelled, so its job must not survive
         raise
     output = report.output.strip("\n")
     if report.is_running:
-        return _Told(output, _still_runs(shell_id), shell_id)
+        return _BashResult(output, _still_runs(shell_id), shell_id)
     note = f"The job {shell_id} has ended already, with exit code {report.exit_code}."
-    return _Told(output, note, shell_id)
+    return _BashResult(output, note, shell_id)
 
 
 def _still_runs(shell_id: str) -> str:
@@ -217,10 +225,10 @@ def _text(output: WatchedOutput) -> str:
 async def _reading_environment(
     command: str, folder: Path, context: ToolContext
 ) -> Mapping[str, str] | None:
-    """What is added to the environment of a command that needs no permission; else ``None``."""
-    if folder != context.working_dir:  # a repository elsewhere may have git run what it likes
+    """Returns variables to add for a command that needs no permission; ``None`` if it needs one."""
+    if folder != context.working_dir:  # another repository may make git run any program
         return None
-    verdict = await asyncio.to_thread(judge, command)
+    verdict = await asyncio.to_thread(check_command, command)
     if not verdict.read_only:
         return None
     if not is_known_locale(context.env) and not command.isascii():
@@ -238,7 +246,7 @@ async def _reading_environment(
 def _folder(args: BashArgs, context: ToolContext) -> Path:
     folder = resolve(args.working_dir, context)
     if not folder.is_dir():
-        raise ToolRefusal(f"The working directory {folder} is not there.")
+        raise ToolRefusal(f"The working directory {folder} does not exist.")
     return folder
 
 

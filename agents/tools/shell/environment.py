@@ -1,13 +1,13 @@
-"""The environment of a tool's processes: the workspace's, the mark, and nothing that waits for a person."""
+"""The environment of a tool's processes: the workspace's, the mark, and no interactive programs."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 from agents.tools.contract import ToolContext
-from agents.tools.shell.reaper import PROCESS_MARK, SERVER_MARK
+from agents.tools.shell.identity import PROCESS_MARK, SERVER_MARK
 
-# Nobody sits before a command: pagers, editors and password prompts would hang it.
+# Commands are not interactive: pagers, editors and password prompts would block them.
 _UNATTENDED = {
     "PAGER": "cat",
     "GIT_PAGER": "cat",
@@ -21,7 +21,7 @@ _UNATTENDED = {
     "GIT_EDITOR": "true",
     "GIT_SEQUENCE_EDITOR": "true",
     "GIT_TERMINAL_PROMPT": "0",
-    "GIT_OPTIONAL_LOCKS": "0",  # `git status` must not write the index: it is not asked about
+    "GIT_OPTIONAL_LOCKS": "0",  # `git status` needs no permission, so it must not write the index
     "GIT_ASKPASS": "true",
     "SSH_ASKPASS": "false",
     "SSH_ASKPASS_REQUIRE": "never",
@@ -43,7 +43,7 @@ def unattended_environment(context: ToolContext) -> dict[str, str]:
 def user_environment(
     env: Mapping[str, str], *, process_mark: str, server_mark: str, columns: int
 ) -> dict[str, str]:
-    """For a user's own command: unattended too, but on a terminal where it has a width."""
+    """Returns the environment for a user's command, with a terminal if ``columns`` is set."""
     made = {**env, PROCESS_MARK: process_mark, SERVER_MARK: server_mark, **_UNATTENDED}
     if columns:
         made |= {

@@ -8,8 +8,13 @@ from typing import Any
 
 from agents.llm.contract import ToolSpec
 from agents.tools import arguments, limits
-from agents.tools.contract import Question, ToolContext, ToolOutcome, ToolRefusal
-from agents.tools.description import load_description
+from agents.tools.contract import (
+    RequiredPermission,
+    ToolContext,
+    ToolOutcome,
+    ToolRefusal,
+    load_description,
+)
 from agents.tools.shell.job_output import SHELL_ID, metadata_of, status_of
 from agents.tools.shell.jobs import JobRefused
 
@@ -36,7 +41,9 @@ class JobKill:
             arguments.text(given, "shell_id", max_bytes=limits.MAX_NAME_BYTES, blank=False)
         )
 
-    async def question(self, _args: JobKillArgs, _context: ToolContext) -> Question | None:
+    async def required_permission(
+        self, _args: JobKillArgs, _context: ToolContext
+    ) -> RequiredPermission | None:
         return None
 
     async def run(self, args: JobKillArgs, context: ToolContext) -> ToolOutcome:
@@ -45,7 +52,7 @@ class JobKill:
         except JobRefused as refusal:
             raise ToolRefusal(str(refusal)) from None
         if before.is_running:
-            told = f"The job {args.shell_id} was ended, with all it had started."
+            message = f"The job {args.shell_id} was ended, with everything that it had started."
         else:
-            told = f"The job {args.shell_id} had ended before: {status_of(before)}."
-        return ToolOutcome(told, metadata={**metadata_of(before), "done": True})
+            message = f"The job {args.shell_id} had already ended: {status_of(before)}."
+        return ToolOutcome(message, metadata={**metadata_of(before), "done": True})

@@ -1,4 +1,4 @@
-"""Shows what a background job has printed, and waits for its end where that is asked."""
+"""Shows the output of a background job, and waits for its end on request."""
 
 from __future__ import annotations
 
@@ -7,9 +7,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from agents.llm.contract import ToolSpec
+from agents.states import JobState
 from agents.tools import arguments, limits
-from agents.tools.contract import Question, ToolContext, ToolOutcome, ToolRefusal
-from agents.tools.description import load_description
+from agents.tools.contract import (
+    RequiredPermission,
+    ToolContext,
+    ToolOutcome,
+    ToolRefusal,
+    load_description,
+)
 from agents.tools.shell.jobs import JobRefused, JobReport
 
 SHELL_ID = {"type": "string", "description": "The job's id, from the result of bash."}
@@ -44,7 +50,9 @@ class JobOutput:
             wait=arguments.flag(given, "wait"),
         )
 
-    async def question(self, _args: JobOutputArgs, _context: ToolContext) -> Question | None:
+    async def required_permission(
+        self, _args: JobOutputArgs, _context: ToolContext
+    ) -> RequiredPermission | None:
         return None
 
     async def run(self, args: JobOutputArgs, context: ToolContext) -> ToolOutcome:
@@ -59,14 +67,14 @@ class JobOutput:
 
 def status_of(report: JobReport) -> str:
     match report.state:
-        case "running":
+        case JobState.RUNNING:
             return "running"
-        case "ended":
+        case JobState.ENDED:
             return f"ended with exit code {report.exit_code}"
-        case "killed":
+        case JobState.KILLED:
             return "killed"
         case _:
-            return "lost: the server stopped, and the job was ended with it"
+            return "lost: the server stopped, which ended the job"
 
 
 def metadata_of(report: JobReport) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Background jobs as tools know them. Who hosts them, and where they are stored, is not known here."""
+"""The interface of background jobs for tools. Independent of their host and their storage."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from agents.tools.shell.running import Running
-from agents.tools.shell.watched import WatchedOutput
+from agents.states import JobState
+from agents.tools.shell.command import Running
+from agents.tools.shell.output import WatchedOutput
 
 
 class JobRefused(Exception):
-    """The sentence says why; it goes back to the model."""
+    """The request failed. The message gives the reason and returns to the model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,37 +32,43 @@ class JobReport:
     command: str
     description: str
     working_dir: str
-    state: str  # running, ended, killed, lost
+    state: str  # of ``JobState``
     exit_code: int | None
     output: str
 
     @property
     def is_running(self) -> bool:
-        return self.state == "running"
+        return self.state == JobState.RUNNING
 
 
 class Jobs(Protocol):
-    """Those of one workspace."""
+    """The background jobs of one workspace."""
 
     async def start(self, order: JobOrder) -> str:
-        """Its id. Raises ``JobRefused`` or ``ProcessFailed``. Cancelling this ends the job."""
+        """Starts a job and returns its id. A cancel ends the job.
+
+        Raises ``JobRefused`` or ``ProcessFailed``.
+        """
         ...
 
     async def adopt(self, order: JobOrder, running: Running, output: WatchedOutput) -> str:
-        """A command that runs already goes on as a job. Raises ``JobRefused``; it stays the caller's."""
+        """Turns a running command into a job and returns its id.
+
+        Raises ``JobRefused``; the caller then still owns the command.
+        """
         ...
 
     async def report(self, shell_id: str, *, wait_seconds: float = 0.0) -> JobReport:
-        """Waits so long for its end. Raises ``JobRefused`` for an id that is not known."""
+        """Reports on a job, after waiting for its end. Raises ``JobRefused`` for an unknown id."""
         ...
 
     async def kill(self, shell_id: str) -> JobReport:
-        """Ends it; what it was before, when it had ended already. Raises ``JobRefused``."""
+        """Ends a job and returns its state before the call. Raises ``JobRefused``."""
         ...
 
 
 class NoJobs:
-    """Where nothing can go on in the background."""
+    """A ``Jobs`` that refuses every job, for contexts without background jobs."""
 
     _WHY = "Background jobs are not available here: run the command without run_in_background."
 

@@ -1,36 +1,40 @@
-"""Commands as processes: start one, wait for it, and end all that came of it.
+"""Starts a command, waits for it, and ends it with all its descendants.
 
-Each command runs in a session of its own under a supervisor (``supervise.py``),
-which ends every descendant with the command, with ``end``, and with the death
-of this server. Knows nothing of tools, permissions or shells.
+Each command runs in a session of its own under a supervisor (``supervise.py``). The
+supervisor ends every descendant when the command ends, on ``end``, and when this
+server dies. Independent of tools, permissions and shells.
 """
 
 from __future__ import annotations
 
 import asyncio
+import atexit
 import contextlib
 import errno
 import os
 import signal
 import socket
+import subprocess
+import sys
+import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from agents.tools.shell.reaper import PROCESS_MARK, kill_marked
-from agents.tools.shell.supervisor import SUPERVISOR
+from agents.tools.shell.identity import PROCESS_MARK, kill_marked
+from agents.tools.shell.tree_limits import LIMITED, UNLIMITED, TreeLimits
 
 KILLED = 137  # 128 + the signal's number, as shells count
 MAX_ARGUMENT_BYTES = 128 * 1024 - 1  # Linux takes no longer single argument
-_SETTLE_SECONDS = 3.0  # each for the supervisor, and for its parent when that does not answer
+_SETTLE_SECONDS = 3.0  # for the supervisor, then again for its parent
 _TRIES = 50
 
 
 class ProcessFailed(Exception):
-    """The command could not be started; the sentence says why and holds no environment."""
+    """The command could not be started. The message gives the reason and no environment."""
 
 
 class Process:
-    """One started command. ``end`` may be called at any time and any number of times."""
+    """One started command. ``end`` is idempotent and may be called at any time."""
 
     def __init__(
         self,
@@ -46,7 +50,7 @@ class Process:
         self._mark = mark
         self.pid = 0
         self.exit_code: int | None = None
-        self.exceeded = ""  # the limit for which it was ended, as a sentence
+        self.exceeded = ""  # the exceeded limit, as a sentence
         self._over = False
 
     @classmethod
@@ -61,9 +65,10 @@ class Process:
         stderr: int,
         is_limited: bool = True,
     ) -> Process:
-        """Raises ``ProcessFailed``. The descriptors stay the caller's, to close after this.
+        """Starts a command. Raises ``ProcessFailed``.
 
-        ``is_limited``: the limits on memory, processes and file size apply.
+        The caller keeps the descriptors and closes them after this call. With ``is_limited``
+        the limits on memory, processes and file size apply.
         """
         request = _encode(argv, cwd, env)
         mark = env.get(PROCESS_MARK, "")
@@ -80,12 +85,12 @@ class Process:
         if word == "failed":
             writer.close()
             raise ProcessFailed(f"{argv[0]} could not be started in {cwd}: {value}")
-        if word == "started":  # else the command has killed its supervisor already: wait tells
+        if word == "started":  # else the command has killed its supervisor: ``wait`` handles it
             process.pid = int(value)
         return process
 
     async def wait(self) -> int:
-        """The exit code, once the command and everything it started are gone."""
+        """Returns the exit code, after the command and everything it started are gone."""
         while not self._over:
             word, value = await _next(self._reader)
             if word == "exited":
@@ -94,7 +99,7 @@ class Process:
                 self.exceeded = SUPERVISOR.limits.sentence(value)
             elif word in {"ended", "failed"}:
                 self._over = True
-            elif not word:  # the supervisor was killed: find what it held by the mark
+            elif not word:  # the supervisor was killed: find its processes by the mark
                 if self._mark:
                     await asyncio.to_thread(kill_marked, self._mark)
                 self._over = True
@@ -102,33 +107,33 @@ class Process:
         return KILLED if self.exit_code is None else self.exit_code
 
     def end(self) -> None:
-        """Ask for the end of it all. Returns at once; ``wait`` tells when it is done."""
+        """Requests the end of the command and its descendants, for which ``wait`` waits."""
         with contextlib.suppress(OSError, RuntimeError):
             if not self._writer.is_closing():
                 self._writer.write_eof()
 
     async def settle(self) -> None:
-        """End it and wait until it is gone, within bounds, even while being cancelled."""
+        """Ends the command and waits until it is gone, within limits, even during a cancel."""
         self.end()
         waiting = asyncio.ensure_future(self.wait())
         try:
             _, late = await asyncio.wait({waiting}, timeout=_SETTLE_SECONDS)
             if late:
-                # Stopped by its own command, or busy with what cannot be killed. It lives, so
-                # the number is its own; its parent takes over what it held.
+                # Its command has stopped it, or a process cannot be killed. The supervisor still
+                # lives, so its number is not reused. Its parent takes over its processes.
                 with contextlib.suppress(OSError):
                     os.kill(self._supervisor_pid, signal.SIGKILL)
                 _, late = await asyncio.wait({waiting}, timeout=_SETTLE_SECONDS)
             if late:
                 waiting.cancel()
         finally:
-            # Closing is enough for the supervisor: a second cancel loses nothing.
+            # A closed socket is enough for the supervisor, so a second cancel does no harm.
             if not waiting.done():
                 waiting.add_done_callback(lambda _done: self._writer.close())
 
 
 async def _supervised(stdio: Sequence[int], mark: str, *, is_limited: bool) -> Process:
-    """A fresh supervisor, which waits for its command."""
+    """Returns a new supervisor that waits for its command. Raises ``ProcessFailed``."""
     for attempt in range(_TRIES):
         ours = await _request_supervisor(stdio, is_limited=is_limited)
         if ours is not None:
@@ -141,9 +146,9 @@ async def _supervised(stdio: Sequence[int], mark: str, *, is_limited: bool) -> P
             if word == "ready":
                 return Process(reader, writer, supervisor_pid=int(value), mark=mark)
             writer.close()
-        # Its parent has died, or has no room for it, or hundreds are waiting before us.
+        # The starting process has died, cannot fork, or has hundreds of pending requests.
         await asyncio.sleep(0.002 * (attempt + 1))
-    raise ProcessFailed("The system starts no more processes at the moment.")
+    raise ProcessFailed("The system cannot start more processes at the moment.")
 
 
 async def _request_supervisor(stdio: Sequence[int], *, is_limited: bool) -> socket.socket | None:
@@ -164,7 +169,7 @@ async def _request_supervisor(stdio: Sequence[int], *, is_limited: bool) -> sock
 
 
 async def _next(reader: asyncio.StreamReader) -> tuple[str, str]:
-    """The supervisor's next word and its value; empty when it is gone."""
+    """Reads the supervisor's next word and its value; both are empty when it is gone."""
     try:
         line = await reader.readline()
     except ConnectionError:
@@ -179,9 +184,108 @@ def _encode(argv: Sequence[str], cwd: Path, env: Mapping[str, str]) -> bytes:
     try:
         encoded = [os.fsencode(field) for field in fields]
     except UnicodeEncodeError:
-        raise ProcessFailed("The command holds characters that are not Unicode text.") from None
+        raise ProcessFailed("The command contains characters that are not valid Unicode.") from None
     if any(len(field) > MAX_ARGUMENT_BYTES for field in encoded[2:]):
         raise ProcessFailed(f"The command could not be started: {os.strerror(errno.E2BIG)}")
     if any(b"\0" in field for field in encoded):
-        raise ProcessFailed("The command holds a NUL character.")
+        raise ProcessFailed("The command contains a NUL character.")
     return b"\0".join(encoded)
+
+
+_LINKER = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")  # some interpreters do not start without
+_SCRIPT = Path(__file__).with_name("supervise.py")
+
+
+class Supervisor:
+    def __init__(self) -> None:
+        self.limits = TreeLimits()  # of each command; read when the process is started
+        self._lock = threading.Lock()
+        self._socket: socket.socket | None = None
+        self._process: subprocess.Popen[bytes] | None = None
+        self._owner = os.getpid()
+
+    def ensure_started(self) -> None:
+        """Starts the process if necessary, which blocks for about 30 ms: call it in a thread."""
+        with self._lock:
+            if self.running:
+                return
+            self._drop()
+            ours, theirs = socket.socketpair()
+            with theirs:
+                # Almost no environment: any command can read its parent's, and the
+                # server's contains keys. A session of its own: no terminal signal reaches it.
+                self._process = subprocess.Popen(
+                    [
+                        *(sys.executable, "-I", "-S", str(_SCRIPT)),
+                        *(str(theirs.fileno()), self.limits.encode()),
+                    ],
+                    pass_fds=[theirs.fileno()],
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.DEVNULL,
+                    cwd="/",
+                    env={name: os.environ[name] for name in _LINKER if name in os.environ},
+                    start_new_session=True,
+                )
+            ours.setblocking(False)
+            self._socket = ours
+            self._owner = os.getpid()
+            if sys.platform == "linux":
+                threading.Thread(
+                    target=_end_when_stopped, args=[self._process.pid], daemon=True
+                ).start()
+
+    @property
+    def running(self) -> bool:
+        return (
+            self._owner == os.getpid()  # a forked server must not share its parent's
+            and self._process is not None
+            and self._process.poll() is None
+        )
+
+    @property
+    def pid(self) -> int | None:
+        return self._process.pid if self._process is not None else None
+
+    def spawn(self, descriptors: Sequence[int], *, is_limited: bool) -> None:
+        """Sends control, stdin, stdout and stderr. Never blocks; raises ``OSError``."""
+        if self._socket is None:
+            raise BrokenPipeError
+        socket.send_fds(self._socket, [LIMITED if is_limited else UNLIMITED], list(descriptors))
+
+    def close(self) -> None:
+        """Ends the process with all commands that still run."""
+        with self._lock:
+            self._drop()
+
+    def _drop(self) -> None:
+        if self._owner != os.getpid():
+            self._socket = self._process = None
+            return
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
+        if self._process is not None:
+            try:
+                self._process.wait(timeout=2)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait()
+            self._process = None
+
+
+def _end_when_stopped(pid: int) -> None:
+    """Kills the process that enforces the limits if a command has stopped it.
+
+    All commands end with it, and the next command starts another. Returns when the process
+    has ended.
+    """
+    with contextlib.suppress(ChildProcessError):
+        # Do not reap it here: ``Popen`` must also see its end.
+        state = os.waitid(os.P_PID, pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
+        if state is not None and state.si_code == os.CLD_STOPPED:
+            os.kill(pid, signal.SIGKILL)
+
+
+SUPERVISOR = Supervisor()
+atexit.register(SUPERVISOR.close)

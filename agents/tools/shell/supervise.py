@@ -1,11 +1,11 @@
 """The process that starts commands and ends everything they leave behind.
 
 Run by path with ``python -I -S``: the standard library's smallest modules only,
-nothing of this project. The server asks over a socket; each command gets a
+nothing of this project. The server sends its requests over a socket; each command gets a
 supervisor, forked from here in about a millisecond. On Linux a supervisor is a
-*child subreaper*: whoever a command orphans (``setsid``, a double fork, an
-emptied environment) becomes the supervisor's child, so the kernel itself tells
-when nothing is left. It ends them when the command ends, when the server asks,
+*child subreaper*: each process that a command orphans (``setsid``, a double fork, an
+emptied environment) becomes the supervisor's child, so the kernel itself reports
+when nothing is left. It ends them when the command ends, when the server requests it,
 and when the server dies, which closes the socket. On macOS only the command's
 process group is ended.
 
@@ -53,9 +53,9 @@ LEAVE_SECONDS = 0.2  # for what a command left to end by itself: `cmd > >(tee lo
 GIVE_UP_SECONDS = 10.0  # for what cannot be killed: another user's, or stuck in the kernel
 SUPERVISOR_SECONDS = 3.0  # for the supervisors to end their commands when the server is gone
 SERVER_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
-# How a supervisor learns that the sampler found its command above a limit.
+# Notifies a supervisor that the sampler found its command above a limit.
 LIMIT_SIGNALS = {MEMORY: signal.SIGUSR1, PROCESSES: signal.SIGUSR2}
-PARENT_GONE = signal.SIGALRM  # how it learns that the process that forked it is gone
+PARENT_GONE = signal.SIGALRM  # the process that forked it is gone
 
 
 def become_subreaper() -> None:
@@ -153,7 +153,7 @@ class Command:
         self.exceeded = exceeded  # limits, as signals report them
         self.code: int | None = None
 
-    def tell(self, line: str) -> None:
+    def report(self, line: str) -> None:
         with contextlib.suppress(OSError):
             self.control.sendall(line.encode("utf-8", "replace") + b"\n")
 
@@ -171,7 +171,7 @@ class Command:
                 self.code = code if code >= 0 else 128 - code
 
     def wait(self, seconds: float | None) -> bool:
-        """Until the command ends (true), or the server or the clock says stop (false)."""
+        """Until the command ends (true), or the server stops it or its time is up (false)."""
         deadline = None if seconds is None else time.monotonic() + seconds
         while True:
             gone = self.reap()
@@ -207,7 +207,7 @@ def receive(control: socket.socket, size: int) -> bytes:
     while size:
         chunk = control.recv(min(size, 1 << 20))
         if not chunk:
-            os._exit(0)  # the server changed its mind before it had finished asking
+            os._exit(0)  # the server closed the socket before its request was complete
         chunks.append(chunk)
         size -= len(chunk)
     return b"".join(chunks)
@@ -216,7 +216,7 @@ def receive(control: socket.socket, size: int) -> bytes:
 def execute(
     stdio: list[int],
     fields: list[bytes],
-    told: int,
+    failure: int,
     limits: TreeLimits,
     group: CommandGroup | None,
 ) -> None:
@@ -238,7 +238,7 @@ def execute(
         os.chdir(folder)
         os.execve(argv[0], argv, environment)  # noqa: S606  running commands is its work
     except OSError as error:
-        os.write(told, (error.strerror or "cannot be executed").encode())
+        os.write(failure, (error.strerror or "cannot be executed").encode())
     finally:
         os._exit(127)
 
@@ -257,22 +257,22 @@ def supervise(control: socket.socket, stdio: list[int], limits: TreeLimits, grou
     for limit, number in LIMIT_SIGNALS.items():
         signal.signal(number, lambda *_, limit=limit: exceeded.append(limit))
     group = CommandGroup.make(groups, limits) if groups and limits != NO_LIMITS else None
-    hears, told = os.pipe()
+    read_end, write_end = os.pipe()
     pid = fork()
     if pid < 0:
         control.sendall(b"failed The system has no room for another process\n")
         os._exit(0)
     if pid == 0:
-        execute(stdio, fields, told, limits, group)
-    os.close(told)
+        execute(stdio, fields, write_end, limits, group)
+    os.close(write_end)
     for descriptor in stdio:
         os.close(descriptor)
-    why = b"".join(iter(lambda: os.read(hears, 4096), b""))  # closed by a successful exec
+    why = b"".join(iter(lambda: os.read(read_end, 4096), b""))  # closed by a successful exec
     command = Command(pid, control, wakeup, exceeded)
     if why:
-        command.tell(f"failed {why.decode('utf-8', 'replace')}")
+        command.report(f"failed {why.decode('utf-8', 'replace')}")
         os._exit(0)
-    command.tell(f"started {pid}")
+    command.report(f"started {pid}")
     if command.wait(None):
         command.wait(LEAVE_SECONDS)
     left = command.end()
@@ -282,16 +282,16 @@ def supervise(control: socket.socket, stdio: list[int], limits: TreeLimits, grou
     if command.code == 128 + signal.SIGXFSZ:
         exceeded.append(FILE_SIZE)
     for limit in filter(None, exceeded):
-        command.tell(f"exceeded {limit}")
-    command.tell(f"exited {137 if command.code is None else command.code}")
-    command.tell(f"ended {left}")
+        command.report(f"exceeded {limit}")
+    command.report(f"exited {137 if command.code is None else command.code}")
+    command.report(f"ended {left}")
 
 
 def reap_supervisors(supervisors: set[int]) -> bool:
     """Collect ended supervisors; true when no child is left.
 
     A supervisor that was killed from outside leaves its command to this process,
-    which is a subreaper too: a child that is no supervisor is a stranger to end.
+    which is a subreaper too: a child that is no supervisor is an orphan to end.
     """
     while True:
         try:
@@ -302,9 +302,9 @@ def reap_supervisors(supervisors: set[int]) -> bool:
             break
         supervisors.discard(pid)
     me = os.getpid()
-    strangers = {pid for pid, parent in parents().items() if parent == me} - supervisors
-    if strangers:
-        freeze_and_kill(strangers, with_roots=True)
+    orphans = {pid for pid, parent in parents().items() if parent == me} - supervisors
+    if orphans:
+        freeze_and_kill(orphans, with_roots=True)
     return False
 
 
@@ -324,11 +324,11 @@ class Starter:
         """Until the server is gone."""
         while True:
             pause = self.sampler.pause(time.monotonic(), is_watching=bool(self.sampled))
-            is_asked = wait_readable([self.server.fileno()], pause, self.wakeup)
+            has_request = wait_readable([self.server.fileno()], pause, self.wakeup)
             reap_supervisors(self.supervisors)
             self.sampled &= self.supervisors
             self.end_what_exceeds()
-            if is_asked and not self.start():
+            if has_request and not self.start():
                 break
         self.end()
 
@@ -368,9 +368,9 @@ class Starter:
 
     def end(self) -> None:
         deadline = time.monotonic() + GIVE_UP_SECONDS
-        patience = time.monotonic() + SUPERVISOR_SECONDS
+        kill_at = time.monotonic() + SUPERVISOR_SECONDS
         while not reap_supervisors(self.supervisors) and time.monotonic() < deadline:
-            if time.monotonic() > patience:  # one was stopped by its command: its work falls to us
+            if time.monotonic() > kill_at:  # a command stopped its supervisor: do its work here
                 for pid in self.supervisors:
                     send_signal(pid, signal.SIGKILL)
             wait_readable([], 0.2, self.wakeup)
@@ -393,7 +393,7 @@ def fork() -> int:
     try:
         return os.fork()
     except OSError:
-        return -1  # no room for another process: closing the descriptors tells the server
+        return -1  # no room for another process: closing the descriptors notifies the server
 
 
 if __name__ == "__main__":

@@ -1,10 +1,10 @@
-"""What one command may use, with everything it starts: memory, processes, file size.
+"""Limits on one command with its descendants: memory, processes, file size.
 
-Standard library alone: the process that starts commands imports this. Memory and
-processes are limited by a control group of the command's own where the system
-delegates one (cgroup v2); elsewhere they are sampled. The size of a file is
-limited by the kernel. An address-space limit would be simpler and is no choice:
-Node, Java and Chromium reserve far more than they use.
+The module uses only the standard library, because the process that starts commands
+imports it. A control group for each command limits memory and processes if the system
+delegates one (cgroup v2); otherwise they are sampled. The kernel limits the size of a
+file. An address-space limit would be simpler but does not work: Node, Java and Chromium
+reserve far more memory than they use.
 """
 
 import contextlib
@@ -17,7 +17,7 @@ MIB = 1024 * 1024
 MEMORY = "memory"
 PROCESSES = "processes"
 FILE_SIZE = "file-size"
-LIMITED = b"l"  # the byte that asks for the limits
+LIMITED = b"l"  # the byte that requests the limits
 UNLIMITED = b"+"
 
 _CGROUPS = "/sys/fs/cgroup"
@@ -29,7 +29,7 @@ _PR_CAPBSET_DROP = 24
 
 
 class TreeLimits(NamedTuple):
-    """For one command and its descendants; 0 is no limit."""
+    """The limits on one command and its descendants; 0 means no limit."""
 
     memory_bytes: int = 4096 * MIB
     processes: int = 4096  # threads count, as they do for the kernel
@@ -43,7 +43,7 @@ class TreeLimits(NamedTuple):
         return cls(*map(int, text.split(",")))
 
     def sentence(self, exceeded: str) -> str:
-        """What to show a person or a model for a limit that was exceeded; empty for none."""
+        """Returns the message for people and models about an exceeded limit; empty for none."""
         if exceeded == MEMORY:
             size = _size(self.memory_bytes)
             return f"The command was ended: it used more than {size} of memory, the limit for a command with everything it starts (CRUSH_COMMAND_MEMORY_MB)."
@@ -63,7 +63,7 @@ def _size(count: int) -> str:
 
 
 def limit_file_size(limits: TreeLimits) -> None:
-    """For this process and what it will start."""
+    """Limits the file size for this process and its future children."""
     if limits.file_bytes:
         hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
         most = limits.file_bytes if hard == resource.RLIM_INFINITY else min(limits.file_bytes, hard)
@@ -71,10 +71,10 @@ def limit_file_size(limits: TreeLimits) -> None:
 
 
 def drop_inspection() -> None:
-    """Gives up the right to read other processes' memory, for this process and all it starts.
+    """Drops the capability to read other processes' memory, for this process and its children.
 
-    A command of root could otherwise read the server's keys from ``/proc``: the kernel refuses
-    that to whoever has fewer capabilities than the process it looks at.
+    A command of root could otherwise read the server's keys from ``/proc``. The kernel denies
+    this to a process with fewer capabilities than its target.
     """
     import ctypes  # noqa: PLC0415  loaded before the first fork, shared by all
 
@@ -85,7 +85,7 @@ def drop_inspection() -> None:
         _fields_ = [(name, ctypes.c_uint32) for name in ("effective", "permitted", "inheritable")]
 
     libc = ctypes.CDLL(None, use_errno=True)
-    # First from the bounding set, which limits what a program of root is given when it starts.
+    # First drop it from the bounding set, which limits the capabilities of root's new programs.
     libc.prctl(_PR_CAPBSET_DROP, _CAP_SYS_PTRACE, 0, 0, 0)
     header, data = Header(_CAPABILITY_VERSION, 0), (Data * 2)()
     if libc.capget(ctypes.byref(header), data) == 0:
@@ -96,11 +96,11 @@ def drop_inspection() -> None:
         libc.capset(ctypes.byref(header), data)
 
 
-# -- a control group of the command's own
+# -- a control group for each command
 
 
 class CommandGroup:
-    """One cgroup for one command. Made before it starts, removed when nothing of it is left."""
+    """The cgroup of one command, created before it starts and removed after its processes."""
 
     def __init__(self, folder: str) -> None:
         self.folder = folder
@@ -110,7 +110,7 @@ class CommandGroup:
         group = cls(os.path.join(parent, f"command-{os.getpid()}"))  # noqa: PTH118  as below
         try:
             os.mkdir(group.folder)  # noqa: PTH102  pathlib would double this process's size
-            # A command that outgrows its memory ends as a whole, not by a random half.
+            # A command above its memory limit ends as a whole, not one process of it.
             group._write("memory.oom.group", "1")
             group._write("memory.max", str(limits.memory_bytes or "max"))
             group._write("pids.max", str(limits.processes or "max"))
@@ -120,7 +120,7 @@ class CommandGroup:
         return group
 
     def join(self) -> None:
-        """This process and all that it will start."""
+        """Adds this process and its future children to the group."""
         self._write("cgroup.procs", "0")
 
     def exceeded(self) -> str:
@@ -144,10 +144,10 @@ class CommandGroup:
 
 
 def delegated_group(root: str = _CGROUPS, own: str = "/proc/self/cgroup") -> str:
-    """The folder in which groups may be made; empty where the system has delegated none.
+    """Returns the folder in which groups may be created; empty if the system delegates none.
 
-    Only a group that was handed to us is used: one that systemd marks as delegated
-    (``Delegate=yes`` with ``DelegateSubgroup=``), or a container's own root.
+    It uses only a delegated group: one that systemd marks as such (``Delegate=yes`` with
+    ``DelegateSubgroup=``), or a container's own root.
     """
     line = next((line for line in _read(own).splitlines() if line.startswith("0::/")), "")
     if not line or not os.path.exists(f"{root}/cgroup.controllers"):  # noqa: PTH110  as above
@@ -173,7 +173,7 @@ def _can_limit(folder: str) -> bool:
         return False
     try:
         if not set(_read(f"{folder}/cgroup.subtree_control").split()) >= _CONTROLLERS:
-            # Refused (EBUSY) while processes live in this very group.
+            # This fails with EBUSY while processes are in this group itself.
             _write(f"{folder}/cgroup.subtree_control", "+memory +pids")
     except OSError:
         return False
@@ -196,7 +196,7 @@ class TreeUsage(NamedTuple):
 
 
 def descendants(roots: set[int], children: dict[int, list[int]]) -> set[int]:
-    """Every process under these, without these."""
+    """Returns the descendants of these processes, without the processes themselves."""
     found: set[int] = set()
     edge = list(roots)
     while edge:
@@ -208,7 +208,7 @@ def descendants(roots: set[int], children: dict[int, list[int]]) -> set[int]:
 
 
 def usage_below(roots: set[int]) -> dict[int, TreeUsage]:
-    """What lives under each of these processes; one walk over ``/proc`` for them all."""
+    """Returns the usage below each of these processes, with a single walk over ``/proc``."""
     facts: dict[int, tuple[int, int]] = {}
     children: dict[int, list[int]] = {}
     for name in os.listdir("/proc"):  # noqa: PTH208  as above
@@ -232,12 +232,15 @@ def _stat_fields(pid: int) -> list[str]:
 
 
 def exceeded_by(usage: TreeUsage, limits: TreeLimits, *, may_hide: bool = False) -> str:
-    """``may_hide``: memory may be held in files that no process has mapped."""
+    """Returns the exceeded limit; empty for none.
+
+    ``may_hide``: files in memory that no process has mapped may use memory.
+    """
     if limits.processes and usage.processes > limits.processes:
         return PROCESSES
     if limits.memory_bytes and (may_hide or sum(usage.resident.values()) > limits.memory_bytes):
-        # Shared pages were counted once for each process: look closer, which is expensive. And
-        # twice: processes that end during the first look leave their share to those looked at next.
+        # Shared pages were counted once for each process, so measure exactly, which is expensive.
+        # And twice: processes that end during a measurement leave their share to later ones.
         looks = (_exact_bytes(usage.resident) for _ in range(2))
         return MEMORY if all(exact > limits.memory_bytes for exact in looks) else ""
     return ""
@@ -250,8 +253,7 @@ def _exact_bytes(pids: Iterable[int]) -> int:
 
 
 def _proportional_bytes(pid: int) -> tuple[int, int]:
-    """Its share of the pages that several processes use together, and what of it are files in
-    memory."""
+    """Returns the process's proportional share of memory, and the part that is files in memory."""
     rollup = _read(f"/proc/{pid}/smaps_rollup").splitlines()
     found = {
         line.partition(":")[0]: int(line.split()[1]) * 1024
@@ -259,7 +261,7 @@ def _proportional_bytes(pid: int) -> tuple[int, int]:
         if line.startswith(("Pss:", "Pss_Shmem:"))
     }
     if "Pss" not in found:
-        # All of it counts where it is another user's; one that has ended holds nothing.
+        # All memory of another user's process counts; an ended process has none.
         return _resident_bytes(pid), 0
     return found["Pss"], found.get("Pss_Shmem", 0)
 
@@ -272,21 +274,21 @@ def _resident_bytes(pid: int) -> int:
 
 
 def _held_in_files(pids: Iterable[int]) -> int:
-    """Bytes of the files in memory (``memfd_create``, ``/dev/shm``) that these have open."""
+    """Returns the bytes of these processes' open files in memory (``memfd_create``, ``/dev/shm``)."""
     files: dict[tuple[int, int], int] = {}
     for pid in pids:
         with contextlib.suppress(OSError):
             for name in os.listdir(f"/proc/{pid}/fd"):  # noqa: PTH208  as above
                 with contextlib.suppress(OSError):
                     place = f"/proc/{pid}/fd/{name}"
-                    if os.readlink(place).startswith(("/memfd:", "/dev/shm/")):  # noqa: PTH115, S108  it is no path
+                    if os.readlink(place).startswith(("/memfd:", "/dev/shm/")):  # noqa: PTH115, S108  not a path
                         status = os.stat(place)  # noqa: PTH116  as above
                         files[status.st_dev, status.st_ino] = status.st_blocks * 512
     return sum(files.values())
 
 
 def _files_in_memory() -> int:
-    """Bytes of all files in memory on this machine."""
+    """Returns the bytes of all files in memory on this machine."""
     for line in _read("/proc/meminfo").splitlines():
         if line.startswith("Shmem:"):
             return int(line.split()[1]) * 1024
@@ -294,15 +296,15 @@ def _files_in_memory() -> int:
 
 
 class Sampler:
-    """Looks at the trees below some processes, more often while one of them is large."""
+    """Samples the process trees below some processes, more often while one of them is large."""
 
     def __init__(self, limits: TreeLimits) -> None:
         self._limits = limits
         self._due_at: float | None = None
-        self._in_files = 0  # on this machine, when the watch began
+        self._in_files = 0  # on this machine, at the start of sampling
 
     def pause(self, now: float, *, is_watching: bool) -> float | None:
-        """Seconds until the next look; ``None`` while there is nothing to watch."""
+        """Returns the seconds until the next sample; ``None`` while there is nothing to sample."""
         if not is_watching or not (self._limits.memory_bytes or self._limits.processes):
             self._due_at = None
             return None
@@ -312,7 +314,7 @@ class Sampler:
         return max(0.0, self._due_at - now)
 
     def over(self, now: float, roots: set[int]) -> dict[int, str]:
-        """Which trees exceed which limit, if it is time to look."""
+        """Returns the exceeded limit of each tree, if a sample is due."""
         if self._due_at is None or now < self._due_at:
             return {}
         usage = usage_below(roots)

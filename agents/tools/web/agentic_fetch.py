@@ -1,4 +1,4 @@
-"""Sends a child session to the web with a task: it searches, reads pages, and answers."""
+"""Starts a delegation for the web: a child session that searches, reads pages and replies."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from pathlib import Path
 from typing import Any
 
 from agents.llm.contract import ToolSpec
+from agents.states import RunOutcome
 from agents.tools import arguments, limits
 from agents.tools.contract import (
-    ChildEnded,
+    ChildResult,
     ChildTask,
-    ErrandEnd,
-    Question,
+    DelegationResult,
+    RequiredPermission,
     ToolContext,
     ToolOutcome,
     ToolRefusal,
+    load_description,
 )
-from agents.tools.description import load_description
-from agents.tools.web.access import refuse_private
-from agents.tools.web.urls import web_url
+from agents.tools.web.access import refuse_private, web_url
 
 _FOLDER = "fetches"
 _KEPT_SECONDS = 24 * 3600
@@ -47,7 +47,7 @@ class AgenticFetch:
         schema={
             "type": "object",
             "properties": {
-                "url": {"type": "string", "description": "The page to begin at, if there is one."},
+                "url": {"type": "string", "description": "The page to start from (optional)."},
                 "prompt": {"type": "string", "description": "What to find out."},
             },
             "required": ["prompt"],
@@ -59,14 +59,16 @@ class AgenticFetch:
         url = arguments.text(given, "url", default="", max_bytes=limits.MAX_URL_BYTES)
         return AgenticFetchArgs(prompt, url.strip())
 
-    async def question(self, args: AgenticFetchArgs, context: ToolContext) -> Question | None:
+    async def required_permission(
+        self, args: AgenticFetchArgs, context: ToolContext
+    ) -> RequiredPermission | None:
         if args.url:
-            # What cannot be fetched is not asked for.
+            # A URL that cannot be fetched needs no permission request.
             refuse_private(web_url(args.url), context.web_allowed_hosts)
             description = f"Fetch and analyze content from URL: {args.url}"
         else:
             description = "Search the web and analyze results"
-        return Question(
+        return RequiredPermission(
             tool_name=self.spec.name,
             action="fetch",
             path=str(context.working_dir),
@@ -74,33 +76,33 @@ class AgenticFetch:
             params={"url": args.url, "prompt": args.prompt},
         )
 
-    async def errand(self, args: AgenticFetchArgs, context: ToolContext) -> ChildTask:
+    async def delegate(self, args: AgenticFetchArgs, context: ToolContext) -> ChildTask:
         folder = await asyncio.to_thread(_prepared, context)
         prompt = args.prompt
         if args.url:
-            prompt += f"\n\nBegin with this page, which web_fetch gets: {web_url(args.url)}"
+            prompt += f"\n\nStart with this page; read it with web_fetch: {web_url(args.url)}"
         else:
-            prompt += "\n\nBegin with web_search."
+            prompt += "\n\nStart with web_search."
         return ChildTask(
             kind="fetch", title="Fetch Analysis", prompt=prompt, working_dir=str(folder)
         )
 
-    def settle(self, _args: AgenticFetchArgs, end: ErrandEnd) -> ToolOutcome:
-        if not isinstance(end, ChildEnded):
-            return ToolOutcome("The helper was lost.", is_error=True)
-        if end.outcome == "completed":
+    def settle(self, _args: AgenticFetchArgs, end: DelegationResult) -> ToolOutcome:
+        if not isinstance(end, ChildResult):
+            return ToolOutcome("The helper's result was lost.", is_error=True)
+        if end.outcome == RunOutcome.COMPLETED:
             return ToolOutcome(end.text or "The helper ended without an answer.")
-        if end.outcome == "cancelled":
+        if end.outcome == RunOutcome.CANCELLED:
             return ToolOutcome("The helper was cancelled.", is_error=True)
         reason = f": {end.error}" if end.error else "."
         return ToolOutcome(f"The helper could not finish{reason}", is_error=True)
 
     async def run(self, _args: AgenticFetchArgs, _context: ToolContext) -> ToolOutcome:
-        raise ToolRefusal("agentic_fetch is done by a child session, never by itself.")
+        raise AssertionError("A delegating tool is never run.")
 
 
 def _prepared(context: ToolContext) -> Path:
-    """The child's own folder, the same for the same call. Old ones are swept away here."""
+    """Creates the child's folder, the same for the same call, and deletes old folders."""
     data_dir = Path(context.data_dir or context.working_dir / ".crush")
     name = hashlib.sha256(f"{context.session_id}\0{context.message_id}\0{context.call_id}".encode())
     parent = data_dir / _FOLDER
@@ -108,10 +110,10 @@ def _prepared(context: ToolContext) -> Path:
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         (parent / ".gitignore").write_text("*\n")
-        # A search must see its pages, whatever a repository around ignores.
+        # A search must find the pages, even if an enclosing repository ignores them.
         (folder / ".gitignore").write_text("!*\n")
     except OSError as error:
-        raise ToolRefusal(f"No folder for the helper could be made: {error.strerror}.") from None
+        raise ToolRefusal(f"The helper's folder could not be created: {error.strerror}.") from None
     _sweep(parent, keep=folder.name)
     return folder
 

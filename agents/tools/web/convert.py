@@ -1,9 +1,8 @@
-"""Makes Markdown, text or a list of search results of a page.
+"""Converts a page to Markdown, text or a list of search results.
 
-Run by path with ``python -I``, as a process of its own: a page is written by
-strangers, and one that nests or repeats itself without end costs this process
-its time and memory and no other. One line of JSON says what to do, the page
-follows it on stdin; JSON leaves on stdout.
+It runs by path with ``python -I``, in a process of its own: a page is not trusted, and
+excessive nesting or repetition then costs only this process time and memory. Stdin
+holds one line of JSON with the request, then the page. Stdout returns JSON.
 """
 
 import contextlib
@@ -40,20 +39,20 @@ def markdown(soup: BeautifulSoup) -> Made:
 
 
 def text(soup: BeautifulSoup) -> Made:
-    """Without recursion, however deep the page."""
+    """Converts a page to text without recursion, so that deep nesting is harmless."""
     body = soup.body or soup
     lines = [_SPACES.sub(" ", piece) for piece in body.stripped_strings]
     return {"title": _title(soup), "content": _tidy("\n".join(lines))}
 
 
 def results(soup: BeautifulSoup, url: str, most: int) -> Made:
-    """The results of DuckDuckGo's page without scripts."""
+    """Returns the results of DuckDuckGo's page for browsers without scripts."""
     found = []
     for link in soup.select("a.result__a[href]"):
         frame = link.find_parent(class_="result")
         if frame is not None and "result--ad" in frame.get_attribute_list("class"):
             continue
-        target = _led_to(urljoin(url, str(link["href"])))
+        target = _redirect_target(urljoin(url, str(link["href"])))
         title = _one_line(link)
         if not target or not title:
             continue
@@ -66,8 +65,8 @@ def results(soup: BeautifulSoup, url: str, most: int) -> Made:
     }
 
 
-def _led_to(url: str) -> str:
-    """Where a result leads: the engine counts clicks by a page of its own in between."""
+def _redirect_target(url: str) -> str:
+    """Returns a result's target URL: the engine links to a redirect page that counts clicks."""
     parts = urlsplit(url)
     if parts.path.rstrip("/") == "/l":
         url = parse_qs(parts.query).get("uddg", [""])[0]
@@ -114,18 +113,18 @@ def _make_absolute(element: Tag, attribute: str, base: str) -> None:
 
 def main() -> None:
     resource.setrlimit(resource.RLIMIT_CPU, (_CPU_SECONDS, _CPU_SECONDS))
-    with contextlib.suppress(ValueError, OSError):  # not every system has it
+    with contextlib.suppress(ValueError, OSError):  # not every system supports this limit
         resource.setrlimit(resource.RLIMIT_AS, (_MEMORY_BYTES, _MEMORY_BYTES))
     sys.setrecursionlimit(_RECURSION)
-    asked = json.loads(sys.stdin.buffer.readline())
+    request = json.loads(sys.stdin.buffer.readline())
     page = sys.stdin.buffer.read().decode("utf-8", errors="replace")
     soup = BeautifulSoup(page, "html.parser")
-    url = asked["url"]
-    if asked["want"] == "results":
-        made = results(soup, url, asked["most"])
+    url = request["url"]
+    if request["want"] == "results":
+        made = results(soup, url, request["most"])
     else:
-        cleaned = _cleaned(soup, url, content_only=asked["content_only"])
-        made = markdown(cleaned) if asked["want"] == "markdown" else text(cleaned)
+        cleaned = _cleaned(soup, url, content_only=request["content_only"])
+        made = markdown(cleaned) if request["want"] == "markdown" else text(cleaned)
     sys.stdout.buffer.write(json.dumps(made, ensure_ascii=True).encode("ascii"))
 
 

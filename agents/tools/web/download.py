@@ -1,4 +1,4 @@
-"""Saves a file from the web, whole or not at all, telling how far it is."""
+"""Saves a file from the web, whole or not at all, and reports progress."""
 
 from __future__ import annotations
 
@@ -12,17 +12,21 @@ from typing import TYPE_CHECKING, Any
 
 from agents.llm.contract import ToolSpec
 from agents.tools import arguments, limits
-from agents.tools.contract import FileMark, Question, ToolContext, ToolOutcome, ToolRefusal
-from agents.tools.description import load_description
+from agents.tools.contract import (
+    FileMark,
+    RequiredPermission,
+    ToolContext,
+    ToolOutcome,
+    ToolRefusal,
+    load_description,
+)
 from agents.tools.files import approval_snapshot, text_file
-from agents.tools.files.paths import is_inside, is_kernel_path, resolve
-from agents.tools.files.protected_files import always_asks
+from agents.tools.files.paths import is_inside, is_kernel_path, is_protected_path, resolve
 from agents.tools.files.safe_files import Stage
-from agents.tools.web.access import refuse_private
-from agents.tools.web.urls import web_url
+from agents.tools.web.access import refuse_private, web_url
 
 if TYPE_CHECKING:
-    from agents.tools.web.fetching import WebAnswer
+    from agents.tools.web.client import WebAnswer
 
 _PROGRESS_SECONDS = 0.5
 _WRITTEN_AT_ONCE = 1024 * 1024
@@ -62,30 +66,32 @@ class Download:
             arguments.count(given, "timeout", default=0, most=limits.MAX_DOWNLOAD_SECONDS),
         )
 
-    async def question(self, args: DownloadArgs, context: ToolContext) -> Question | None:
-        # What cannot be fetched is not asked for.
+    async def required_permission(
+        self, args: DownloadArgs, context: ToolContext
+    ) -> RequiredPermission | None:
+        # A URL that cannot be fetched needs no permission request.
         refuse_private(web_url(args.url), context.web_allowed_hosts)
-        path, mark = await _target(args, context, for_question=True)
+        path, mark = await _target(args, context, before_permission=True)
         approval_snapshot.remember(context, path, mark)
         verb = "Download and replace" if mark else "Download to"
-        return Question(
+        return RequiredPermission(
             tool_name=self.spec.name,
             action="download",
             path=str(path),
             description=f"{verb} {path}: {args.url}",
             params={"url": args.url, "file_path": args.file_path, "timeout": args.timeout},
             files=(str(path),),
-            always_asks=await asyncio.to_thread(always_asks, path, args.file_path, context),
+            always_asks=await asyncio.to_thread(is_protected_path, path, args.file_path, context),
         )
 
     async def run(self, args: DownloadArgs, context: ToolContext) -> ToolOutcome:
-        from agents.tools.web import fetching, pages  # noqa: PLC0415  aiohttp is dear to import
+        from agents.tools.web import client, pages  # noqa: PLC0415  importing aiohttp is slow
 
         path, expected = await _target(args, context)
         approval_snapshot.check(context, path, expected)
         seconds = args.timeout or limits.DOWNLOAD_SECONDS
-        request = fetching.Request(args.url, seconds=seconds, packed=False)
-        async with fetching.asked(fetching.web_of(context), request) as answer:
+        request = client.Request(args.url, seconds=seconds, packed=False)
+        async with client.response_to(client.web_of(context), request) as answer:
             pages.require_success(answer)
             if (answer.length or 0) > limits.MAX_DOWNLOAD_BYTES:
                 raise _too_large(answer)
@@ -96,15 +102,17 @@ class Download:
 
 
 async def _target(
-    args: DownloadArgs, context: ToolContext, *, for_question: bool = False
+    args: DownloadArgs, context: ToolContext, *, before_permission: bool = False
 ) -> tuple[Path, FileMark | None]:
-    """Raises ``ToolRefusal``; for a file that is there and was not read as well.
+    """Returns the path and the state of its file. Raises ``ToolRefusal``.
 
-    ``for_question``: the same for an outside file that was not read, whether it exists or not.
+    It also refuses an existing file that was not read or has changed since.
+    ``before_permission``: for an unread file outside of the workspace the result does not depend
+    on whether the file exists.
     """
     path = await asyncio.to_thread(_resolved, args.file_path, context)
     seen = await context.files.read_mark(str(path))
-    if for_question and seen is None and not is_inside(path, context.working_dir):
+    if before_permission and seen is None and not is_inside(path, context.working_dir):
         return path, None
     mark = await asyncio.to_thread(_mark, path)
     if mark is not None and seen != mark:
@@ -134,7 +142,7 @@ async def _saved(
 ) -> tuple[int, FileMark]:
     stage = await _on_disk(path, partial(Stage, path, expected=expected))
     try:
-        size, told_at = 0, time.monotonic()
+        size, reported_at = 0, time.monotonic()
         waiting = bytearray()
         async for piece in answer.pieces():
             waiting += piece
@@ -144,14 +152,14 @@ async def _saved(
             if len(waiting) >= _WRITTEN_AT_ONCE:
                 content, waiting = bytes(waiting), bytearray()
                 await _on_disk(path, partial(stage.write, content))
-            if time.monotonic() - told_at > _PROGRESS_SECONDS:
-                told_at = time.monotonic()
-                progress(_told(size, answer.length))
+            if time.monotonic() - reported_at > _PROGRESS_SECONDS:
+                reported_at = time.monotonic()
+                progress(_progress(size, answer.length))
         await _on_disk(path, partial(stage.write, bytes(waiting)))
         mark = await _on_disk(path, stage.put)
     finally:
-        stage.close()  # at once, even when cancelled
-    progress(_told(size, size))
+        stage.close()  # without awaiting, so that a cancel cannot prevent it
+    progress(_progress(size, size))
     return size, mark
 
 
@@ -160,7 +168,7 @@ async def _on_disk(path: Path, work: Callable[[], Any]) -> Any:
     try:
         return await asyncio.shield(task)
     except asyncio.CancelledError:
-        # The thread goes on: what it holds may only be closed after it.
+        # The thread continues: its stage may be closed only after it has ended.
         await asyncio.wait({task})
         if not task.cancelled() and task.exception() is None and isinstance(task.result(), Stage):
             task.result().close()
@@ -169,7 +177,7 @@ async def _on_disk(path: Path, work: Callable[[], Any]) -> Any:
         raise ToolRefusal(f"{path} cannot be written: {error.strerror}.") from None
 
 
-def _told(size: int, total: int | None) -> str:
+def _progress(size: int, total: int | None) -> str:
     whole = f" of {total / 1e6:,.1f}" if total else ""
     return f"Downloaded {size / 1e6:,.1f}{whole} MB\n"
 

@@ -8,10 +8,14 @@ from typing import Any, Literal, cast
 
 from agents.llm.contract import ToolSpec
 from agents.tools import arguments, limits
-from agents.tools.contract import BadArguments, Question, ToolContext, ToolOutcome
-from agents.tools.description import load_description
-from agents.tools.web.access import refuse_private
-from agents.tools.web.urls import web_url
+from agents.tools.contract import (
+    BadArguments,
+    RequiredPermission,
+    ToolContext,
+    ToolOutcome,
+    load_description,
+)
+from agents.tools.web.access import refuse_private, web_url
 
 FORMATS = ("text", "markdown", "html")
 
@@ -55,10 +59,12 @@ class Fetch:
         timeout = arguments.count(given, "timeout", default=0, most=limits.MAX_FETCH_SECONDS)
         return FetchArgs(url.strip(), written, timeout)
 
-    async def question(self, args: FetchArgs, context: ToolContext) -> Question | None:
-        # What cannot be fetched is not asked for.
+    async def required_permission(
+        self, args: FetchArgs, context: ToolContext
+    ) -> RequiredPermission | None:
+        # A URL that cannot be fetched needs no permission request.
         refuse_private(web_url(args.url), context.web_allowed_hosts)
-        return Question(
+        return RequiredPermission(
             tool_name=self.spec.name,
             action="fetch",
             path=str(context.working_dir),
@@ -67,17 +73,15 @@ class Fetch:
         )
 
     async def run(self, args: FetchArgs, context: ToolContext) -> ToolOutcome:
-        from agents.tools.web import fetching, html, pages  # noqa: PLC0415  aiohttp is dear to import
+        from agents.tools.web import client, pages  # noqa: PLC0415  importing aiohttp is slow
 
         seconds = args.timeout or limits.FETCH_SECONDS
-        got = await pages.page(
-            fetching.web_of(context), fetching.Request(args.url, seconds=seconds)
-        )
+        got = await pages.page(client.web_of(context), client.Request(args.url, seconds=seconds))
         content = got.text
         if got.is_html and args.format != "html":
             want = cast("Literal['markdown', 'text']", args.format)
             content = (
-                await html.readable(got.text, want=want, url=got.url, context=context)
+                await pages.readable(got.text, want=want, url=got.url, context=context)
             ).content
         return ToolOutcome(_bounded(content, is_cut=got.is_cut) or f"{got.url} is empty.")
 
@@ -85,7 +89,7 @@ class Fetch:
 def _bounded(content: str, *, is_cut: bool) -> str:
     kept = content[: limits.FETCH_CHARS]
     if is_cut:
-        return f"{kept}\n\n(The page is longer: of its source {limits.MAX_PAGE_BYTES:,} bytes were read.)"
+        return f"{kept}\n\n(The page is longer: only the first {limits.MAX_PAGE_BYTES:,} bytes of its source were read.)"
     if len(kept) < len(content):
         left_out = len(content) - len(kept)
         return f"{kept}\n\n(The page is longer: {left_out:,} more characters were left out.)"

@@ -1,6 +1,6 @@
-"""A text page of the web: asked for, read within bounds, decoded.
+"""Fetches a text page within limits and decodes it.
 
-Imports aiohttp: import it on first use.
+The module imports aiohttp, so import it on first use.
 """
 
 from __future__ import annotations
@@ -8,12 +8,24 @@ from __future__ import annotations
 import asyncio
 import codecs
 import re
+import sys
+import tempfile
+from collections.abc import Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
+from pathlib import Path
+from typing import Any, Literal
 
-from agents.tools.contract import ToolRefusal
-from agents.tools.limits import MAX_PAGE_BYTES
-from agents.tools.web.fetching import Request, Web, WebAnswer, asked
+import orjson
+
+from agents.tools.contract import ToolContext, ToolRefusal
+from agents.tools.limits import CONVERT_SECONDS, MAX_PAGE_BYTES
+from agents.tools.search.search_process import Collector
+from agents.tools.shell.command import run
+from agents.tools.shell.environment import marked_environment
+from agents.tools.shell.process import ProcessFailed
+from agents.tools.web.client import Request, Web, WebAnswer, response_to
+from workspaces.storable import storable_text
 
 _MARKS = (
     (codecs.BOM_UTF8, "utf-8"),
@@ -32,7 +44,7 @@ _KNOWN = re.compile(
 
 
 def decoded(body: bytes, declared: str, *, is_html: bool, is_cut: bool = False) -> str:
-    """Never raises: what cannot be read becomes a replacement character."""
+    """Decodes a body. Never raises: invalid bytes become replacement characters."""
     for mark, encoding in _MARKS:
         if body.startswith(mark):
             return body[len(mark) :].decode(encoding, errors="replace")
@@ -41,7 +53,7 @@ def decoded(body: bytes, declared: str, *, is_html: bool, is_cut: bool = False) 
         head = body[:_LOOKED_AT]
         found = _META.search(head) or _DECLARED.search(head)
         name = _codec(found[1].decode("ascii")) if found else ""
-        if name.startswith("utf-16"):  # it was read as ASCII: it cannot be
+        if name.startswith("utf-16"):  # wrong, because the label itself was readable as ASCII
             name = "utf-8"
     if name:
         return body.decode(name, errors="replace")
@@ -49,7 +61,7 @@ def decoded(body: bytes, declared: str, *, is_html: bool, is_cut: bool = False) 
         return body.decode()
     except UnicodeDecodeError as error:
         if is_cut and error.reason == "unexpected end of data":
-            return body.decode(errors="replace")  # cut within a character
+            return body.decode(errors="replace")  # the limit cut a character
         return body.decode("cp1252", errors="replace")
 
 
@@ -60,7 +72,7 @@ def _codec(label: str) -> str:
         return ""
     if not _KNOWN.fullmatch(name):
         return ""
-    # The web means Windows' larger set where it says either.
+    # On the web both labels mean Windows' larger character set.
     return "cp1252" if name in ("iso8859-1", "ascii") else name
 
 
@@ -84,7 +96,7 @@ _TEXT = frozenset(
         "image/svg+xml",
     }
 )
-# Servers give these to what they do not know: the bytes decide.
+# Servers send these for unknown content, so the bytes decide.
 _UNKNOWN = frozenset({"", "application/octet-stream", "binary/octet-stream"})
 
 
@@ -94,12 +106,12 @@ class Page:
     status: int
     text: str
     is_html: bool
-    is_cut: bool  # there was more than is taken
+    is_cut: bool  # the page was longer than the limit
 
 
 async def page(web: Web, request: Request) -> Page:
-    """Raises ``ToolRefusal`` for an answer that is no success, and for what is not text."""
-    async with asked(web, request) as answer:
+    """Fetches a page. Raises ``ToolRefusal`` for an error status, or content that is not text."""
+    async with response_to(web, request) as answer:
         require_success(answer)
         if not _may_be_text(answer.mime_type):
             raise ToolRefusal(
@@ -116,19 +128,19 @@ def require_success(answer: WebAnswer) -> None:
         reason = f" {HTTPStatus(answer.status).phrase}"
     except ValueError:
         reason = ""
-    raise ToolRefusal(f"{answer.url} was answered with the status {answer.status}{reason}.")
+    raise ToolRefusal(f"{answer.url} returned status {answer.status}{reason}.")
 
 
 def _decoded(answer: WebAnswer, body: bytes, is_cut: bool) -> Page:
     head = body[:1024].lstrip().lower()
-    says_nothing = not answer.has_type or answer.mime_type in _UNKNOWN
+    is_unspecific = not answer.has_type or answer.mime_type in _UNKNOWN
     is_html = answer.mime_type in _HTML or (
-        says_nothing and head.startswith((b"<!doctype html", b"<html"))
+        is_unspecific and head.startswith((b"<!doctype html", b"<html"))
     )
     text = decoded(body, answer.charset, is_html=is_html, is_cut=is_cut)
-    if "\0" in text[:8192] or (says_nothing and text[:8192].count("\ufffd") > 80):
+    if "\0" in text[:8192] or (is_unspecific and text[:8192].count("\ufffd") > 80):
         raise ToolRefusal(f"{answer.url} is not text. Use download to get it as a file.")
-    return Page(answer.url, answer.status, text.replace("\0", "\ufffd"), is_html, is_cut)
+    return Page(answer.url, answer.status, storable_text(text), is_html, is_cut)
 
 
 def _may_be_text(mime_type: str) -> bool:
@@ -139,3 +151,85 @@ def _may_be_text(mime_type: str) -> bool:
         or mime_type in _UNKNOWN
         or mime_type.endswith(("+json", "+xml", "+yaml"))
     )
+
+
+_CONVERTER = Path(__file__).with_name("convert.py")
+_MAX_MADE_BYTES = 4 * MAX_PAGE_BYTES
+
+
+@dataclass(frozen=True, slots=True)
+class Readable:
+    title: str
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class SearchResult:
+    title: str
+    url: str
+    snippet: str
+
+
+@dataclass(frozen=True, slots=True)
+class SearchPage:
+    results: tuple[SearchResult, ...]
+    is_empty: bool  # the page reports no results
+    is_challenge: bool  # the page demands a proof that the client is a person
+
+
+async def readable(
+    html: str,
+    *,
+    want: Literal["markdown", "text"],
+    url: str,
+    context: ToolContext,
+    content_only: bool = False,
+) -> Readable:
+    """Converts a page. Raises ``ToolRefusal``.
+
+    ``content_only`` omits menus, forms and similar elements.
+    """
+    request = {"want": want, "url": url, "content_only": content_only}
+    made = await _converted(html, request, context)
+    return Readable(made["title"], made["content"])
+
+
+async def search_page(html: str, *, url: str, most: int, context: ToolContext) -> SearchPage:
+    """Parses a page of search results. Raises ``ToolRefusal``."""
+    made = await _converted(html, {"want": "results", "url": url, "most": most}, context)
+    return SearchPage(
+        tuple(SearchResult(**result) for result in made["results"]),
+        made["is_empty"],
+        made["is_challenge"],
+    )
+
+
+async def _converted(html: str, request: Mapping[str, Any], context: ToolContext) -> dict[str, Any]:
+    made = Collector(_MAX_MADE_BYTES)
+    with tempfile.TemporaryFile() as stdin, tempfile.TemporaryFile() as complaints:
+        given = orjson.dumps(request) + b"\n" + html.encode("utf-8", errors="replace")
+        await asyncio.to_thread(_put, stdin, given)
+        try:
+            finished = await run(
+                [sys.executable, "-I", str(_CONVERTER)],
+                cwd=Path("/"),
+                env=marked_environment(context),
+                sink=made,
+                timeout_seconds=CONVERT_SECONDS,
+                stdin=stdin.fileno(),
+                stderr=complaints.fileno(),  # not reported: it may quote the page
+            )
+        except ProcessFailed as failure:
+            raise ToolRefusal(f"The page could not be converted: {failure}") from None
+    if finished.exit_code != 0:
+        raise ToolRefusal(
+            "The page could not be converted: it is too large or too deeply nested. "
+            "To get its source, use fetch with the format html."
+        )
+    decoded: dict[str, Any] = orjson.loads(made.content())
+    return decoded
+
+
+def _put(file: Any, content: bytes) -> None:
+    file.write(content)
+    file.seek(0)

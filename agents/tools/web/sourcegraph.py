@@ -1,7 +1,7 @@
 """Searches public code with Sourcegraph's GraphQL API.
 
-``SRC_ENDPOINT`` and ``SRC_ACCESS_TOKEN`` of the workspace's environment name
-another instance, as they do for Sourcegraph's own command.
+``SRC_ENDPOINT`` and ``SRC_ACCESS_TOKEN`` in the workspace's environment select another
+instance, as for Sourcegraph's own command.
 """
 
 from __future__ import annotations
@@ -14,10 +14,16 @@ import orjson
 
 from agents.llm.contract import ToolSpec
 from agents.tools import arguments, limits
-from agents.tools.contract import Question, ToolContext, ToolOutcome, ToolRefusal
-from agents.tools.description import load_description
+from agents.tools.contract import (
+    RequiredPermission,
+    ToolContext,
+    ToolOutcome,
+    ToolRefusal,
+    load_description,
+)
 from agents.tools.limits import SEARCH_LINE_CHARS, cut_line
-from agents.tools.web.urls import web_url
+from agents.tools.web.access import web_url
+from workspaces.storable import storable_text
 
 _MATCHES_PER_FILE = 10
 
@@ -27,7 +33,7 @@ class CodeFile:
     repository: str
     path: str
     url: str
-    lines: tuple[str, ...]  # of the whole file; empty where it was not sent
+    lines: tuple[str, ...]  # of the whole file; empty if it was not sent
     matches: tuple[tuple[int, str], ...]  # line number from 1, and the line
 
     def shown(self, around: int) -> str:
@@ -38,7 +44,7 @@ class CodeFile:
         for first, end in self._ranges(around):
             lines = self.lines[first - 1 : end]
             blocks.append(_numbered(enumerate(lines, start=first)))
-        blocks += [  # of a file that was not sent, or is shorter than it was said to be
+        blocks += [  # matches without their line: the content is missing or too short
             _numbered([match])
             for match in self.matches[:_MATCHES_PER_FILE]
             if match[0] > len(self.lines)
@@ -49,7 +55,7 @@ class CodeFile:
         return "\n...\n".join(blocks)
 
     def _ranges(self, around: int) -> list[tuple[int, int]]:
-        """The lines to show, from and to; what touches is one range."""
+        """Returns the ranges of lines to show; adjacent ranges are merged."""
         ranges: list[tuple[int, int]] = []
         for number, _ in self.matches[:_MATCHES_PER_FILE]:
             if number > len(self.lines):
@@ -73,18 +79,18 @@ def _numbered(lines: Iterable[tuple[int, str]]) -> str:
 
 
 def code_matches(body: bytes) -> CodeMatches:
-    """Raises ``ToolRefusal`` where the answer is an error or not understood."""
+    """Parses a response. Raises ``ToolRefusal`` for an error or an unknown structure."""
     try:
         answer = orjson.loads(body)
     except orjson.JSONDecodeError:
-        raise ToolRefusal("Sourcegraph's answer is not JSON.") from None
-    if (errors := _items(answer, "errors")) and (told := _text(errors[0], "message")):
-        raise ToolRefusal(f"Sourcegraph cannot search for this: {told[:500]}")
+        raise ToolRefusal("Sourcegraph's response is not JSON.") from None
+    if (errors := _items(answer, "errors")) and (message := _text(errors[0], "message")):
+        raise ToolRefusal(f"Sourcegraph rejected the query: {message[:500]}")
     results: Any = answer
     for name in ("data", "search", "results"):
         results = results.get(name) if isinstance(results, dict) else None
     if not isinstance(results, dict):
-        raise ToolRefusal("Sourcegraph's answer is not understood: it may have changed.")
+        raise ToolRefusal("Sourcegraph's response has an unknown format: its API may have changed.")
     files = tuple(_files(_items(results, "results")))
     count = results.get("matchCount")
     return CodeMatches(files, count if isinstance(count, int) else len(files), _notes(results))
@@ -115,9 +121,9 @@ def _notes(results: dict[str, Any]) -> tuple[str, ...]:
     notes: list[str] = []
     alert = results.get("alert")
     if title := _text(alert, "title"):
-        notes.append(f"(Sourcegraph says: {title[:200]} {_text(alert, 'description')[:500]})")
+        notes.append(f"(Sourcegraph reports: {title[:200]} {_text(alert, 'description')[:500]})")
     if results.get("limitHit") is True or _items(results, "timedout"):
-        notes.append("(There is more than was searched: narrow the query.)")
+        notes.append("(Not everything was searched: narrow the query.)")
     return tuple(notes)
 
 
@@ -128,7 +134,7 @@ def _items(row: Any, name: str) -> list[Any]:
 
 def _text(row: Any, name: str) -> str:
     value = row.get(name) if isinstance(row, dict) else None
-    return value.replace("\0", "\ufffd") if isinstance(value, str) else ""
+    return storable_text(value) if isinstance(value, str) else ""
 
 
 _PUBLIC = "https://sourcegraph.com"
@@ -169,7 +175,7 @@ class Sourcegraph:
         schema={
             "type": "object",
             "properties": {
-                "query": {"type": "string", "description": "The search, in Sourcegraph's syntax."},
+                "query": {"type": "string", "description": "The query, in Sourcegraph's syntax."},
                 "count": {"type": "integer", "description": "How many files (default 10)."},
                 "context_window": {
                     "type": "integer",
@@ -198,11 +204,13 @@ class Sourcegraph:
             count("timeout", limits.FETCH_SECONDS, limits.MAX_FETCH_SECONDS),
         )
 
-    async def question(self, args: SourcegraphArgs, context: ToolContext) -> Question | None:
+    async def required_permission(
+        self, args: SourcegraphArgs, context: ToolContext
+    ) -> RequiredPermission | None:
         if context.env.get("SRC_ENDPOINT"):
             return None  # the user's own instance
-        # What a model puts into a query leaves the machine, and it may have read anything.
-        return Question(
+        # The query leaves the machine, and the model may put anything it has read into it.
+        return RequiredPermission(
             tool_name=self.spec.name,
             action="search",
             path=str(context.working_dir),
@@ -216,16 +224,16 @@ class Sourcegraph:
         )
 
     async def run(self, args: SourcegraphArgs, context: ToolContext) -> ToolOutcome:
-        from agents.tools.web import fetching, pages  # noqa: PLC0415  aiohttp is dear to import
+        from agents.tools.web import client, pages  # noqa: PLC0415  importing aiohttp is slow
 
         own, token = context.env.get("SRC_ENDPOINT", ""), context.env.get("SRC_ACCESS_TOKEN", "")
         endpoint = web_url(own or _PUBLIC)
         headers = {"Content-Type": "application/json"}
         if token and token.isprintable():
             headers["Authorization"] = f"token {token}"
-        # A name for a count of its own would be a second opinion: the query's wins.
+        # A count in the query takes precedence over the argument.
         query = args.query if "count:" in args.query else f"{args.query} count:{args.count}"
-        request = fetching.Request(
+        request = client.Request(
             f"{str(endpoint).rstrip('/')}/.api/graphql",
             method="POST",
             headers=headers,
@@ -233,17 +241,17 @@ class Sourcegraph:
             seconds=args.timeout,
             follows=False,  # the token is for this host alone
         )
-        # Who named an instance of their own meant it, wherever it is.
+        # The user configured this instance, so it may have a private address.
         allowed = f"{endpoint.host}:{endpoint.port}" if own else ""
-        async with fetching.asked(fetching.web_of(context, allowed), request) as answer:
+        async with client.response_to(client.web_of(context, allowed), request) as answer:
             pages.require_success(answer)
             body, is_cut = await answer.read(limits.MAX_PAGE_BYTES)
         if is_cut:
-            raise ToolRefusal("Sourcegraph's answer is too large. Narrow the query.")
-        return _told(code_matches(body), args)
+            raise ToolRefusal("Sourcegraph's response is too large. Narrow the query.")
+        return _outcome(code_matches(body), args)
 
 
-def _told(found: CodeMatches, args: SourcegraphArgs) -> ToolOutcome:
+def _outcome(found: CodeMatches, args: SourcegraphArgs) -> ToolOutcome:
     if not found.files:
         return ToolOutcome("\n\n".join(["No results were found.", *found.notes]))
     shown = found.files[: args.count]

@@ -1,4 +1,4 @@
-"""Gets a page for a child session that looks something up; a long one becomes a file for it."""
+"""Fetches a page for a child session; a long page becomes a file for it."""
 
 from __future__ import annotations
 
@@ -11,8 +11,13 @@ from typing import Any
 
 from agents.llm.contract import ToolSpec
 from agents.tools import arguments, limits
-from agents.tools.contract import Question, ToolContext, ToolOutcome, ToolRefusal
-from agents.tools.description import load_description
+from agents.tools.contract import (
+    RequiredPermission,
+    ToolContext,
+    ToolOutcome,
+    ToolRefusal,
+    load_description,
+)
 from agents.tools.files import safe_files, text_file
 
 
@@ -39,18 +44,20 @@ class WebFetch:
         url = arguments.text(given, "url", max_bytes=limits.MAX_URL_BYTES, blank=False)
         return WebFetchArgs(url.strip())
 
-    async def question(self, _args: WebFetchArgs, _context: ToolContext) -> Question | None:
-        return None  # leave was given for the whole errand
+    async def required_permission(
+        self, _args: WebFetchArgs, _context: ToolContext
+    ) -> RequiredPermission | None:
+        return None  # the permission covers the whole delegation
 
     async def run(self, args: WebFetchArgs, context: ToolContext) -> ToolOutcome:
-        from agents.tools.web import fetching, html, pages  # noqa: PLC0415  aiohttp is dear to import
+        from agents.tools.web import client, pages  # noqa: PLC0415  importing aiohttp is slow
 
         got = await pages.page(
-            fetching.web_of(context), fetching.Request(args.url, seconds=limits.FETCH_SECONDS)
+            client.web_of(context), client.Request(args.url, seconds=limits.FETCH_SECONDS)
         )
         title, content = "", got.text
         if got.is_html:
-            made = await html.readable(
+            made = await pages.readable(
                 got.text, want="markdown", url=got.url, context=context, content_only=True
             )
             title, content = made.title, made.content
@@ -60,15 +67,15 @@ class WebFetch:
         if len(content) <= limits.INLINE_PAGE_CHARS:
             return ToolOutcome(f"{head}\n\n{content or '(The page is empty.)'}")
         suffix = ".md" if got.is_html else ".txt"
-        path = await asyncio.to_thread(_kept, context.working_dir, got.url, content, suffix)
+        path = await asyncio.to_thread(_saved_page, context.working_dir, got.url, content, suffix)
         return ToolOutcome(
             f"{head}\n\nThe page has {len(content):,} characters, too many to be shown at once. "
             f"It is saved in {path}: use grep and view there. It begins:\n\n{content[:1_000]}"
         )
 
 
-def _kept(folder: Path, url: str, content: str, suffix: str) -> Path:
-    """One file for each URL, replaced when the page is fetched again."""
+def _saved_page(folder: Path, url: str, content: str, suffix: str) -> Path:
+    """Stores a page in one file for each URL, replaced when it is fetched again."""
     digest = hashlib.sha256(url.encode(errors="replace")).hexdigest()[:12]
     path = folder / f"page-{digest}{suffix}"
     try:

@@ -1,4 +1,4 @@
-"""Searches the web with DuckDuckGo's page without scripts, which needs no key."""
+"""Searches the web with DuckDuckGo's page for browsers without scripts, which needs no key."""
 
 from __future__ import annotations
 
@@ -9,9 +9,14 @@ from typing import Any
 
 from agents.llm.contract import ToolSpec
 from agents.tools import arguments, limits
-from agents.tools.contract import Question, ToolContext, ToolOutcome, ToolRefusal
-from agents.tools.description import load_description
-from agents.tools.web.urls import web_url
+from agents.tools.contract import (
+    RequiredPermission,
+    ToolContext,
+    ToolOutcome,
+    ToolRefusal,
+    load_description,
+)
+from agents.tools.web.access import web_url
 
 _ENGINE = "https://html.duckduckgo.com/html/"
 _SNIPPET_CHARS = 500
@@ -48,40 +53,44 @@ class WebSearch:
         count = arguments.count(given, "max_results", default=0, most=most) or limits.WEB_RESULTS
         return WebSearchArgs(" ".join(query.split()), count)
 
-    async def question(self, _args: WebSearchArgs, _context: ToolContext) -> Question | None:
-        return None  # leave was given for the whole errand
+    async def required_permission(
+        self, _args: WebSearchArgs, _context: ToolContext
+    ) -> RequiredPermission | None:
+        return None  # the permission covers the whole delegation
 
     async def run(self, args: WebSearchArgs, context: ToolContext) -> ToolOutcome:
-        from agents.tools.web import fetching, html, pages  # noqa: PLC0415  aiohttp is dear to import
+        from agents.tools.web import client, pages  # noqa: PLC0415  importing aiohttp is slow
 
         own = context.env.get("CRUSH_WEB_SEARCH_URL") or os.environ.get("CRUSH_WEB_SEARCH_URL")
         engine = web_url(own or _ENGINE)
         url = str(engine.update_query(q=args.query))
-        # Who set another engine meant it, wherever it is; where it leads to is judged.
+        # A configured engine may have a private address; its redirects are checked.
         allowed = f"{engine.host}:{engine.port}" if own else ""
         got = await pages.page(
-            fetching.web_of(context, allowed),
-            fetching.Request(url, seconds=limits.FETCH_SECONDS),
+            client.web_of(context, allowed),
+            client.Request(url, seconds=limits.FETCH_SECONDS),
         )
-        found = await html.search_page(
+        found = await pages.search_page(
             got.text, url=got.url, most=args.max_results, context=context
         )
         if found.results:
-            return ToolOutcome("\n\n".join(_told(n, r) for n, r in enumerate(found.results, 1)))
+            return ToolOutcome(
+                "\n\n".join(_result_text(n, r) for n, r in enumerate(found.results, 1))
+            )
         if found.is_challenge or got.status == 202:
             raise ToolRefusal(
-                "The search engine wants to see a person at this moment. "
-                "Try again later, or fetch a page that you know."
+                "The search engine currently requires proof of a human visitor. "
+                "Try again later, or fetch a page with a known address."
             )
         if found.is_empty:
             return ToolOutcome("No results were found. Try other words.")
         raise ToolRefusal(
-            "The search engine answered with a page that is not understood: it may have changed. "
-            "Fetch a page that you know instead."
+            "The search engine returned a page in an unknown format: it may have changed. "
+            "Fetch a page with a known address instead."
         )
 
 
-def _told(number: int, result: Any) -> str:
+def _result_text(number: int, result: Any) -> str:
     lines = [f"{number}. {result.title[:300]}", f"   {result.url[:2_000]}"]
     if result.snippet:
         lines.append(f"   {result.snippet[:_SNIPPET_CHARS]}")

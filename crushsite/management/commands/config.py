@@ -31,7 +31,7 @@ class Command(BaseCommand):
         migrate = actions.add_parser("migrate", help="write the file in the other format")
         migrate.add_argument("file", nargs="?", help="crush.json, .crush.json, crushrc or .crushrc")
         migrate.add_argument("--output", metavar="FILE", help="where to write; - prints it")
-        migrate.add_argument("--force", action="store_true", help="replace a file that is there")
+        migrate.add_argument("--force", action="store_true", help="replace an existing file")
 
     @override
     def handle(self, *args: Any, **options: Any) -> None:
@@ -47,12 +47,12 @@ class Command(BaseCommand):
             self.stdout.write(f"Wrote {target}.")
             if target.parent == Path(file).parent:
                 self.stdout.write(
-                    f"Both files count until you remove one; in one folder a {SHELL_NAME} wins."
+                    f"Both files apply until you remove one; the {SHELL_NAME} takes precedence."
                 )
         if is_shell_file(file):
             self.stderr.write(
-                "Variables are written with the values that they have now, keys among them:"
-                " replace those with $NAME."
+                "The file contains the present values of variables, including keys: replace keys"
+                " with $NAME."
             )
         for key in left_out:
             self.stderr.write(

@@ -7,8 +7,7 @@ from typing import Any
 from django.contrib.auth.management.commands import createsuperuser
 from typing_extensions import override
 
-from crushsite.data_folder import ensure_data_dir, sole_server
-from crushsite.database import ensure_migrated, unapplied_migrations
+from crushsite.storage import ensure_database
 
 
 class Command(createsuperuser.Command):
@@ -16,8 +15,5 @@ class Command(createsuperuser.Command):
 
     @override
     def execute(self, *args: Any, **options: Any) -> str | None:
-        folder = ensure_data_dir()
-        if unapplied_migrations():
-            with sole_server(folder):  # nothing changes under a server of another version
-                ensure_migrated()
+        ensure_database()
         return super().execute(*args, **options)

@@ -11,15 +11,16 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import connection
 from typing_extensions import override
 
-from agents.models import RunState, SubAgent, SubAgentState
+from agents.models import SubAgent
+from agents.states import RunState, SubAgentState
 from crushsite.cli.stored_sessions import cancel_wherever_it_runs
-from crushsite.cli.tables import aligned
-from crushsite.database import require_database
+from crushsite.cli.terminal import aligned
 from crushsite.server_client import find_running_server
+from crushsite.storage import require_database
 from workspaces.log.timestamps import as_rfc3339, now_ms
 
 LIMIT = 200
-LOST = "lost"  # whoever was its parent is gone, and it with it; the next start settles it
+LOST = "lost"  # its parent is gone, and it as well; the next start settles it
 
 
 class Command(BaseCommand):
@@ -28,7 +29,7 @@ class Command(BaseCommand):
 
     @override
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--all", action="store_true", help="also those that have ended")
+        parser.add_argument("--all", action="store_true", help="include sub-agents that have ended")
         parser.add_argument("--json", action="store_true", help="print a JSON array")
         parser.add_argument(
             "--stop", metavar="ID", help="cancel this one: its id, or the beginning of it"
@@ -43,12 +44,12 @@ class Command(BaseCommand):
         found = SubAgent.objects.select_related("run__session").order_by("-started_at")
         if not options["all"]:
             found = found.exclude(state=SubAgentState.ENDED)
-        is_served = is_anybody_there()
+        is_served = is_server_running()
         rows = [shown(one, now=now_ms(), is_served=is_served) for one in found[:LIMIT]]
         if options["json"]:
             self.stdout.write(orjson.dumps(rows, option=orjson.OPT_INDENT_2).decode())
         elif not rows:
-            self.stdout.write("No sub-agents." if options["all"] else "No sub-agents are at work.")
+            self.stdout.write("No sub-agents." if options["all"] else "No sub-agents are running.")
         else:
             headings = ["id", "role", "state", "age", "pid", "parent", "last event"]
             cells = [
@@ -67,19 +68,21 @@ class Command(BaseCommand):
 
     def _stop(self, named: str) -> None:
         found = SubAgent.objects.select_related("run__session").exclude(state=SubAgentState.ENDED)
-        fitting = [one for one in found if one.child_id.startswith(named)]
-        if not fitting:
-            raise CommandError(f"No sub-agent at work has an id that begins with {named!r}.")
-        if len(fitting) > 1:
-            raise CommandError(f"Several sub-agents' ids begin with {named!r}: say more of it.")
-        (sub_agent,) = fitting
+        matching = [one for one in found if one.child_id.startswith(named)]
+        if not matching:
+            raise CommandError(f"No running sub-agent has an id that begins with {named!r}.")
+        if len(matching) > 1:
+            raise CommandError(
+                f"Several sub-agents' ids begin with {named!r}: give more characters of the id."
+            )
+        (sub_agent,) = matching
         cancel_wherever_it_runs(sub_agent.workspace_id, sub_agent.run.session_id)
         self.stdout.write(f"Stopped {sub_agent.child_id}.")
 
 
-def is_anybody_there() -> bool:
-    """Whether any process may drive sub-agents. A shared database's processes may be elsewhere:
-    of those the leases tell."""
+def is_server_running() -> bool:
+    """Whether any process may drive sub-agents. With a shared database it may be on another
+    machine: then only the leases show whether it is alive."""
     return connection.vendor != "sqlite" or find_running_server(settings.DATA_DIR) is not None
 
 
@@ -114,7 +117,7 @@ def parent_of(sub_agent: SubAgent) -> str:
 
 
 def age(seconds: float) -> str:
-    """As people say it: 12s, 3m 4s, 2h 5m."""
+    """Formats a duration: 12s, 3m 4s, 2h 5m."""
     whole = int(seconds)
     if whole < 60:
         return f"{whole}s"

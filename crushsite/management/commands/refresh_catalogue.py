@@ -1,4 +1,4 @@
-"""``manage.py refresh_catalogue``: the models' windows and prices, as the installed package knows them."""
+"""``manage.py refresh_catalogue``: the models' windows and prices, as the installed package lists them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from agents.config.providers.model_facts import FACTS_FILE
 class Command(BaseCommand):
     help = (
         "Rewrites the catalogue of models from the installed package genai-prices."
-        " Needs no network; a running server takes it in when it starts again."
+        " Needs no network. A running server reads it when it starts again."
     )
     requires_system_checks = ()
 
@@ -36,7 +36,9 @@ class Command(BaseCommand):
             "--check", action="store_true", help="write nothing; exit code 1 when it would change"
         )
         parser.add_argument(
-            "--day", type=date.fromisoformat, help="whose prices (YYYY-MM-DD; default: today)"
+            "--day",
+            type=date.fromisoformat,
+            help="the day of the prices (YYYY-MM-DD; default: today)",
         )
         parser.add_argument("--output", type=Path, default=TARGET, help="another file to write")
 
@@ -58,7 +60,7 @@ class Command(BaseCommand):
             if changes:
                 raise CommandError(f"the catalogue is not up to date: {counted}")
         else:
-            # As a whole or not at all: a server may be starting.
+            # Replace each file atomically: a server may be starting.
             _replace(target, encoded(catalogue))
             _replace(target.with_name(FACTS_FILE.name), encoded_facts(facts))
         self.stdout.write(counted)
@@ -81,8 +83,8 @@ def _changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[st
             keys = sorted(
                 key for key in {*old[name], *new[name]} if old[name].get(key) != new[name].get(key)
             )
-            told = (f"{key} {old[name].get(key, 0)} → {new[name].get(key, 0)}" for key in keys)
-            yield f"~ {name}: {', '.join(told)}"
+            changed = (f"{key} {old[name].get(key, 0)} → {new[name].get(key, 0)}" for key in keys)
+            yield f"~ {name}: {', '.join(changed)}"
 
 
 def _by_name(catalogue: Mapping[str, Any]) -> dict[str, dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""``manage.py runchild`` where Django is loaded already: begins anew without it.
+"""``manage.py runchild`` where Django is loaded already: restarts without it.
 
 ``manage.py`` itself never comes here: it starts a child before it reads settings.
 This command is what ``help`` lists and what ``django-admin`` finds.
@@ -15,7 +15,7 @@ from typing import Any
 from django.core.management.base import BaseCommand
 from typing_extensions import override
 
-from agents.fleet.child.process import add_arguments
+from crushsite.child.main import add_arguments
 
 
 class Command(BaseCommand):

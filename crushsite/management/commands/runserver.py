@@ -7,11 +7,11 @@ from argparse import ArgumentParser
 from typing import Any
 
 from django.conf import settings
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management import call_command
+from django.core.management.base import CommandError
 from typing_extensions import override
 
 from crushsite.management.commands.serve import Command as Serve
-from crushsite.management.commands.web import Command as Web
 
 DEFAULT_PORT = 8000
 _ADDRESS = re.compile(r"(?:(?P<host>\[[^\]]+\]|[^:]+):)?(?P<port>\d+)")
@@ -19,7 +19,7 @@ _ADDRESS = re.compile(r"(?:(?P<host>\[[^\]]+\]|[^:]+):)?(?P<port>\d+)")
 _IGNORED = ("--noreload", "--nothreading", "--nostatic", "--insecure")
 
 
-class Command(BaseCommand):
+class Command(Serve):
     help = (
         "Serves as `serve` does, with the same checks of Host and Origin, on port 8000."
         " Does not reload: restart it after a change."
@@ -33,7 +33,7 @@ class Command(BaseCommand):
         )
         parser.add_argument("-6", "--ipv6", action="store_true", help="use [::1]")
         for name in _IGNORED:
-            parser.add_argument(name, action="store_true", help="accepted, and without an effect")
+            parser.add_argument(name, action="store_true", help="accepted and ignored")
 
     @override
     def handle(self, *args: Any, **options: Any) -> None:
@@ -43,6 +43,6 @@ class Command(BaseCommand):
             raise CommandError(f"{options['addrport']!r} is not PORT or ADDRESS:PORT.")
         address = f"tcp://{found['host'] or host}:{found['port']}"
         if settings.REDIS_URL:
-            Web().handle(host=address)
+            call_command("web", host=address)
         else:
-            Serve().handle(host=address, idle_exit=False, local_model=False)
+            super().handle(host=address, idle_exit=False, local_model=False)

@@ -1,4 +1,4 @@
-"""``manage.py runworker``: works on runs, beside others of its kind."""
+"""``manage.py runworker``: performs runs, together with other workers."""
 
 from __future__ import annotations
 
@@ -16,19 +16,17 @@ from typing_extensions import override
 from agents.runs.nudges import CHANNEL, GROUP
 from agents.runs.pool import NudgeConsumer
 from crushsite import runtime
-from crushsite.data_folder import ensure_data_dir
-from crushsite.database import explained_start, require_scaled_settings
 from crushsite.logs import set_up_logging
 from crushsite.process import ProcessShape, ServerProcess, set_process
-from crushsite.runtime import return_large_blocks
-from crushsite.shutdown import StopRequest
+from crushsite.runtime import StopRequest, return_large_blocks
+from crushsite.storage import ensure_data_dir, explained_start, require_scaled_settings
 from workspaces.tasks import cancel_within
 
 logger = logging.getLogger(__name__)
 
 
 class Command(BaseCommand):
-    help = "Works on accepted runs until SIGTERM, then hands them over at their next step."
+    help = "Performs accepted runs until SIGTERM, then hands them over at their next step."
     requires_system_checks = ()
 
     @override
@@ -64,7 +62,7 @@ async def _work(channels: list[str]) -> None:
 
 
 async def _listen(process: ServerProcess, channels: list[str], stopping: asyncio.Event) -> None:
-    """Nudges only make it quicker: without the layer the pool looks by itself."""
+    """Receives nudges, which only save time: without the layer the pool polls."""
     layer = get_channel_layer()
     if layer is None:
         return
@@ -78,5 +76,5 @@ async def _listen(process: ServerProcess, channels: list[str], stopping: asyncio
         except asyncio.CancelledError:
             raise
         except Exception as error:  # noqa: BLE001  Redis may come back
-            logger.warning("the channel layer failed, and is tried again: %s", error)
+            logger.warning("the channel layer failed; the next attempt is in 1 s: %s", error)
             await asyncio.sleep(1.0)

@@ -18,16 +18,16 @@ from typing_extensions import override
 
 from agents.config.cache import config_of_folder
 from agents.config.edits.trust_requests import revoke_trust, set_trust, shown_trust
-from crushsite.cli.safe_text import visible_lines
-from crushsite.cli.tables import aligned
-from crushsite.cli.terminal import UserTerminal
-from crushsite.database import require_database
+from crushsite.cli.exit_codes import Exit
+from crushsite.cli.servers import ServerLogin, add_server_options, chosen_login
+from crushsite.cli.terminal import UserTerminal, aligned, visible, visible_lines
 from crushsite.server_client import (
     RunningServer,
     ServerGone,
     ServerRefused,
     find_running_server,
 )
+from crushsite.storage import require_database
 from workspaces.log.writer import writer
 from workspaces.queries.trust import answered_requests, shown_answer
 
@@ -36,7 +36,7 @@ STATES = {
     "unneeded": "{path} needs no trust: its configuration starts, sends and allows nothing.",
     "trusted": "{path} is trusted.",
     "denied": "{path} is not trusted.",
-    "open": "Nobody has answered for {path} yet.",
+    "open": "{path} is not trusted yet: nobody has answered.",
 }
 
 
@@ -45,6 +45,7 @@ class Command(BaseCommand):
         "Shows what a folder's own configuration would start, send and allow, and asks whether"
         " it may. Without a terminal it only shows; exits 1 where the folder is not trusted."
     )
+    examples = ("trust", "trust ~/project --allow", "trust --list")
     requires_system_checks = ()
 
     @override
@@ -60,15 +61,20 @@ class Command(BaseCommand):
             answers.add_argument(
                 f"--{answer}", action="store_const", const=answer, dest="answer", help=help_text
             )
+        add_server_options(parser)
 
     @override
     def handle(self, *args: Any, **options: Any) -> None:
-        trusts = FolderTrusts()
+        login = chosen_login(options)
+        trusts = FolderTrusts(login)
         if options["list"]:
             self._list(trusts.answers())
             return
-        path = os.path.realpath(Path(options["path"]).expanduser())
-        if not Path(path).is_dir():
+        is_elsewhere = login is not None and options["path"].startswith("/")
+        path = options["path"]
+        if not is_elsewhere:
+            path = os.path.realpath(Path(path).expanduser())
+        if not is_elsewhere and not Path(path).is_dir():
             raise CommandError(f"{path} is not a folder.")
         shown = trusts.shown(path)
         answer = options["answer"] or ""
@@ -85,7 +91,7 @@ class Command(BaseCommand):
 
     def _list(self, answers: list[dict[str, Any]]) -> None:
         if not answers:
-            self.stdout.write("No folder has been answered.")
+            self.stdout.write("No folder has an answer.")
             return
         rows = [
             [
@@ -100,7 +106,7 @@ class Command(BaseCommand):
 
 
 async def _answer_at(terminal: UserTerminal, lines: list[str]) -> str:
-    """Only after everything was shown."""
+    """Shows everything, and only then takes an answer."""
     if not await terminal.show(lines[0], lines[1:], below=QUESTION):
         return DENY
     while True:
@@ -112,12 +118,15 @@ async def _answer_at(terminal: UserTerminal, lines: list[str]) -> str:
 
 
 PATH = "/api/trust"
+UNAUTHORISED = frozenset({401, 403})
 ALLOW, DENY, REVOKE = "allow", "deny", "revoke"
 
 
 class FolderTrusts:
-    def __init__(self) -> None:
-        self._server = find_running_server(settings.DATA_DIR)
+    def __init__(self, login: ServerLogin | None) -> None:
+        self._server = (
+            find_running_server(settings.DATA_DIR) if login is None else login.as_server()
+        )
         if self._server is None:
             require_database()
 
@@ -135,7 +144,7 @@ class FolderTrusts:
         return shown_trust(config_of_folder(path))
 
     def answer(self, path: str, answer: str, *, digest: str = "") -> dict[str, Any]:
-        """``digest`` is that of what was shown. Raises ``CommandError``."""
+        """Stores an answer; ``digest`` identifies what was shown. Raises ``CommandError``."""
         if self._server is not None:
             body = {"path": path, "answer": answer, "digest": digest}
             answered: dict[str, Any] = _call(self._server, "POST", body)
@@ -145,7 +154,9 @@ class FolderTrusts:
         else:
             config = config_of_folder(path)
             if config.trust.powers.digest != digest:
-                raise CommandError("The folder's configuration has changed meanwhile: try again.")
+                raise CommandError(
+                    "The folder's configuration has changed since it was shown: run the command again."
+                )
             is_allowed = answer == ALLOW
             job = partial(set_trust, path=path, config=config, is_allowed=is_allowed)
             writer.write_and_wait("", job)
@@ -162,6 +173,9 @@ def _call(
     try:
         return server.call(method, PATH, body, query=query)
     except ServerRefused as refusal:
-        raise CommandError(refusal.sentence) from refusal
+        code = Exit.UNAUTHORISED if refusal.status in UNAUTHORISED else Exit.FAILED
+        raise CommandError(visible(refusal.sentence), returncode=code) from refusal
     except ServerGone as error:
-        raise CommandError(f"The server is gone: {error}") from error
+        raise CommandError(
+            f"The connection to the server failed: {error}", returncode=Exit.UNREACHABLE
+        ) from error

@@ -1,4 +1,4 @@
-"""``manage.py web``: clients' side of the scaled shape; runs are worked on elsewhere."""
+"""``manage.py web``: serves clients in the scaled shape; workers perform the runs."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Any
 from django.core.management.base import BaseCommand
 from typing_extensions import override
 
-from crushsite.data_folder import ensure_data_dir
-from crushsite.database import require_scaled_settings
+from crushsite.exposure import check_host, ensure_local_token, require_sign_in
+from crushsite.management.commands.serve import DEFAULT_HOST, run_server
 from crushsite.process import ProcessShape
-from crushsite.serve import DEFAULT_HOST, check_host, run_server
+from crushsite.storage import ensure_data_dir, explained_start, require_scaled_settings
 
 
 class Command(BaseCommand):
@@ -27,5 +27,8 @@ class Command(BaseCommand):
         require_scaled_settings()
         check_host(options["host"])
         folder = ensure_data_dir()
+        with explained_start():
+            require_sign_in(options["host"])
+            ensure_local_token(folder)
         shape = ProcessShape(works=False, serves=True, is_alone=False)
         run_server(options["host"], shape, folder=folder)

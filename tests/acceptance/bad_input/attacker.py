@@ -59,7 +59,8 @@ class Attacker:
         assert status in (None, answer.status), what
         if method != "HEAD":
             assert "json" in answer.content_type, what
-            message = str(json.loads(text)["message"])
+            refusal = json.loads(text)
+            message = str(refusal.get("message") or refusal["detail"])  # native: problem details
             assert message, what
             assert naming in message, what
             assert "Traceback" not in message, what

@@ -15,11 +15,11 @@ from tests.acceptance.harness.shapes import Server, Shape
 
 @pytest.fixture(scope="session")
 def still_servers(
-    tmp_path_factory: pytest.TempPathFactory, lent_services: Callable[[], Services]
+    tmp_path_factory: pytest.TempPathFactory, shared_services: Callable[[], Services]
 ) -> Iterator[Callable[[Shape], Server]]:
     """One server for each shape, in which nothing lapses by itself while a test compares."""
     graces = {"CRUSH_SERVER_CREATE_GRACE": "3600", "CRUSH_SERVER_DETACH_GRACE": "3600"}
-    kept = KeptServers(tmp_path_factory.mktemp("still"), lent_services, env=graces)
+    kept = KeptServers(tmp_path_factory.mktemp("still"), shared_services, env=graces)
     yield kept
     kept.close()
 

@@ -100,14 +100,14 @@ async def test_it_refuses_a_body_that_is_no_json_object(attacker: Attacker, raw:
     await attacker.nothing_happened()
 
 
-async def test_it_refuses_prompts_of_nothing_and_of_ten_megabytes(attacker: Attacker) -> None:
+async def test_it_refuses_empty_prompts_and_prompts_of_ten_megabytes(attacker: Attacker) -> None:
     for prompt in ("", "x" * 10_000_000, "\U0001f600" * 2_500_000):
         body = {"session_id": attacker.session, "prompt": prompt, "run_id": "r"}
         await attacker.refused("POST", "{ws}/agent", body, naming="prompt", status=400)
     await attacker.nothing_happened()
 
 
-async def test_it_refuses_actions_and_commands_that_it_does_not_know(attacker: Attacker) -> None:
+async def test_it_refuses_unknown_actions_and_commands(attacker: Attacker) -> None:
     for action in ("", "ALLOW", "allow ", "grant", "x" * 90, "\u202e"):
         body = {"permission": {"id": "x"}, "action": action}
         await attacker.refused("POST", "{ws}/permissions/grant", body, naming="action", status=400)

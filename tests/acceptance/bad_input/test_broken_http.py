@@ -9,7 +9,7 @@ from tests.acceptance.conversation import SHORT
 from tests.acceptance.harness.wire import Reply, Wire
 
 
-async def test_pages_answer_no_hostile_request_with_a_failure(attacker: Attacker) -> None:
+async def test_pages_answer_hostile_requests_without_a_server_error(attacker: Attacker) -> None:
     """What is not the API is Django's: it must not be the weak side."""
     sent = [
         ("GET", "/%00", b"", {}),
@@ -40,7 +40,7 @@ async def test_pages_answer_no_hostile_request_with_a_failure(attacker: Attacker
     await attacker.nothing_happened()
 
 
-async def test_a_client_that_waits_for_leave_to_send_is_answered(attacker: Attacker) -> None:
+async def test_a_client_that_expects_100_continue_gets_it(attacker: Attacker) -> None:
     body = b"{nope"
     head = (
         "POST /v1/control HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\n"
@@ -99,7 +99,7 @@ async def test_broken_requests_are_refused_or_dropped(attacker: Attacker, sent: 
     await attacker.nothing_happened()
 
 
-async def test_half_sent_and_slow_requests_hold_nobody_up(attacker: Attacker) -> None:
+async def test_incomplete_and_slow_requests_do_not_block_others(attacker: Attacker) -> None:
     slow: list[Wire] = []
     for number in range(200):
         wire = await Wire(attacker.server.url).__aenter__()

@@ -8,7 +8,7 @@ from tests.acceptance.harness.shapes import Server
 from tests.acceptance.watching import LogWatch
 
 
-async def test_a_broken_configuration_is_told_and_the_workspace_opens(
+async def test_a_broken_configuration_is_reported_and_the_workspace_opens(
     still_server: Server, connect: Connect, project: MakeProject
 ) -> None:
     path = project("broken")
@@ -21,11 +21,11 @@ async def test_a_broken_configuration_is_told_and_the_workspace_opens(
     assert any(problem.startswith(where) for problem in problems), problems
     assert (await seat.workspace.config())["problems"] == problems
     await seat.workspace.client.workspace(path)  # who comes next has it read anew
-    told = [[line for line in text.splitlines() if where in line] for text in log.texts()]
+    reported = [[line for line in text.splitlines() if where in line] for text in log.texts()]
     # A worker reads the files too, sooner or later, and tells its own log.
-    assert len(told[0]) == 1, told
-    assert max(map(len, told)) == 1, told
-    for line in chain.from_iterable(told):
+    assert len(reported[0]) == 1, reported
+    assert max(map(len, reported)) == 1, reported
+    for line in chain.from_iterable(reported):
         assert " warning " in line
         assert f"workspace={seat.workspace.id}" in line
     # Nobody knows which model the file chooses: no other one answers in its place.

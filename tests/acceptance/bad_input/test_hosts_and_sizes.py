@@ -57,9 +57,10 @@ async def test_it_refuses_foreign_hosts_and_origins(attacker: Attacker) -> None:
     with pytest.raises(aiohttp.WSServerHandshakeError) as refusal:
         await socket.open(headers={"Host": "evil.example"})
     assert refusal.value.status == 403
-    # Our own origin passes, as a browser on this page sends it.
+    # Our own origin passes, as a browser on this page sends it. But a browser must sign in.
     same = {"Origin": attacker.server.url}
-    await attacker.seat.workspace.client.http.call("GET", "/v1/workspaces", headers=same)
+    await attacker.seat.workspace.client.http.call("GET", "/v1/health", headers=same)
+    await attacker.refused("GET", "/v1/workspaces", status=401, naming="token", headers=same)
     await attacker.nothing_happened()
 
 

@@ -11,7 +11,7 @@ from tests.acceptance.bad_input.bodies import BODIES, CLIENT
 from tests.acceptance.harness.native import NativeSse
 
 
-async def test_it_refuses_ids_that_nobody_gave_out(attacker: Attacker) -> None:
+async def test_it_refuses_unknown_ids(attacker: Attacker) -> None:
     unknown = ["nope", str(uuid.uuid4()), "%00", "..%2f..", "x" * 5000, "%ED%A0%80", "%F0%9F%98%80"]
     calls: list[tuple[str, str, Any]] = [
         ("GET", "", None),
@@ -132,7 +132,7 @@ async def test_it_refuses_client_ids_that_are_no_uuids(attacker: Attacker, tmp_p
     await attacker.nothing_happened()
 
 
-async def test_it_refuses_methods_and_paths_that_it_does_not_know(attacker: Attacker) -> None:
+async def test_it_refuses_unknown_methods_and_paths(attacker: Attacker) -> None:
     for path in ("{ws}", "{ws}/agent", "{ws}/sessions/{sid}", "/v1/health", "/v1/workspaces"):
         for method in ("PATCH", "TRACE", "BREW", "PROPFIND", "OPTIONS"):
             await attacker.refused(method, path)
@@ -158,7 +158,7 @@ async def test_it_refuses_methods_and_paths_that_it_does_not_know(attacker: Atta
     await attacker.nothing_happened()
 
 
-async def test_it_refuses_cursors_that_are_none(attacker: Attacker) -> None:
+async def test_it_refuses_invalid_cursors(attacker: Attacker) -> None:
     for after in ("x", "-1", "1.5", "9" * 400, "%00", "0x1", "999999999", "１"):
         path = f"/api/workspaces/{{wid}}/events?after={URL(f'/?a={after}').raw_query_string[2:]}"
         await attacker.refused("GET", path)

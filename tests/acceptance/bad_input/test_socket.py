@@ -46,7 +46,9 @@ SOCKET_GARBAGE: list[Any] = [
 ]
 
 
-async def test_garbage_on_the_socket_is_answered_and_the_socket_lives(attacker: Attacker) -> None:
+async def test_garbage_on_the_socket_is_answered_and_the_socket_stays_open(
+    attacker: Attacker,
+) -> None:
     http, workspace = attacker.seat.workspace.client.http, attacker.seat.workspace
     socket = await NativeSocket(http, workspace.id).open()
     for number, sent in enumerate(SOCKET_GARBAGE):

@@ -19,18 +19,18 @@ async def die(server: Server) -> None:
     await asyncio.to_thread(server.kill9)
 
 
-async def test_a_run_between_two_steps_goes_on_and_repeats_nothing(
+async def test_a_run_between_two_steps_continues_and_repeats_nothing(
     gated_server: Server, gates: Gates, connect: Connect, project: MakeProject
 ) -> None:
     path = project()
     seat = await take_seat(connect(gated_server), path, yolo=True)
     calls = f"[[calls={bash('echo a >> marks')} ;; {bash('echo b >> marks')}]] [[n=3]]"
     waits = {"run.begun": [], "reply.saved": [], "result.saved": ["a"]}
-    held = {}
+    session_of_gate = {}
     for gate in waits:
-        held[gate] = await seat.workspace.session()
+        session_of_gate[gate] = await seat.workspace.session()
     done: list[str] = []
-    for gate, session in held.items():
+    for gate, session in session_of_gate.items():
         gates.hold(gate)
         await seat.workspace.prompt(session, calls, gate)
         await gates.reached(gate)
@@ -67,7 +67,7 @@ async def wait_for_ends(client: Client, workspace: Workspace, count: int) -> Fol
 
 
 @pytest.mark.parametrize("answered", ["before", "after"])
-async def test_a_run_that_was_about_to_park_is_asked_once_and_answered_once(
+async def test_a_run_killed_before_it_parks_sends_one_request_and_uses_one_answer(
     gated_server: Server, gates: Gates, connect: Connect, project: MakeProject, answered: str
 ) -> None:
     """Its question is stored and its run is not parked yet; the answer comes on either side."""
@@ -77,9 +77,9 @@ async def test_a_run_that_was_about_to_park_is_asked_once_and_answered_once(
     gates.hold("run.parking")
     await seat.workspace.prompt(session, f"[[tool={bash('echo a >> marks')}]] [[n=3]]", "asks")
     await gates.reached("run.parking")
-    asked = (await seat.stream.wait_for(lambda e: e.type == "permission_request")).payload
+    permission = (await seat.stream.wait_for(lambda e: e.type == "permission_request")).payload
     if answered == "before":
-        assert await seat.workspace.grant(asked) is True
+        assert await seat.workspace.grant(permission) is True
     await die(gated_server)
     # A close like any other, and not a cut chunk: terminal clients reconnect after this alone.
     assert await seat.stream.wait_end() == "end of stream"
@@ -88,16 +88,16 @@ async def test_a_run_that_was_about_to_park_is_asked_once_and_answered_once(
     again = await take_seat(connect(gated_server), path, client_id=seat.workspace.client_id)
     if answered == "after":
         shown = await again.stream.wait_for(lambda e: e.type == "permission_request")
-        assert shown.payload == asked
-        assert await again.workspace.grant(asked) is True
-    assert await again.workspace.grant(asked) is False
+        assert shown.payload == permission
+        assert await again.workspace.grant(permission) is True
+    assert await again.workspace.grant(permission) is False
     fold = await wait_for_ends(connect(gated_server), again.workspace, 1)
     assert fold.kinds["permission.requested"] == fold.kinds["permission.resolved"] == 1
     assert [run["outcome"] for run in fold.ends] == ["completed"]
     assert (path / "marks").read_text().split() == ["a"]
 
 
-async def test_an_answer_just_before_parking_takes_no_neighbours_result_with_it(
+async def test_an_answer_just_before_parking_keeps_the_other_calls_result(
     gated_server: Server,
     gates: Gates,
     connect: Connect,
@@ -117,8 +117,8 @@ async def test_an_answer_just_before_parking_takes_no_neighbours_result_with_it(
     )
     await seat.workspace.prompt(session, f"[[calls={calls}]] [[n=3]]")
     await gates.reached("run.parking")
-    asked = (await seat.stream.wait_for(lambda e: e.type == "permission_request")).payload
-    assert await seat.workspace.grant(asked) is True
+    permission = (await seat.stream.wait_for(lambda e: e.type == "permission_request")).payload
+    assert await seat.workspace.grant(permission) is True
     gates.open("run.parking")
     await seat.stream.run_complete(session)
     given = [
@@ -133,14 +133,14 @@ async def test_an_answer_just_before_parking_takes_no_neighbours_result_with_it(
 
 
 @pytest.mark.parametrize("action", ["allow", "deny"])
-async def test_a_parked_run_is_still_asked_after_a_crash(
+async def test_a_parked_runs_request_survives_a_crash(
     gated_server: Server, connect: Connect, project: MakeProject, action: str
 ) -> None:
     path = project()
     seat = await take_seat(connect(gated_server), path)
     session = await seat.workspace.session()
     await seat.workspace.prompt(session, f"[[tool={bash('echo a >> marks')}]] [[n=3]]", "asks")
-    asked = (await seat.stream.wait_for(lambda e: e.type == "permission_request")).payload
+    permission = (await seat.stream.wait_for(lambda e: e.type == "permission_request")).payload
     await seat.workspace.prompt(session, "[[n=3]]", "queued")
     async with asyncio.timeout(60):
         while not (await log_of(connect(gated_server), seat.workspace)).kinds["run.parked"]:
@@ -149,10 +149,10 @@ async def test_a_parked_run_is_still_asked_after_a_crash(
     await asyncio.to_thread(gated_server.start)
     again = await take_seat(connect(gated_server), path, client_id=seat.workspace.client_id)
     shown = await again.stream.wait_for(lambda e: e.type == "permission_request")
-    assert shown.payload == asked
+    assert shown.payload == permission
     assert (await again.workspace.get_session(session))["is_busy"] is True
     assert await again.workspace.queue(session) == ["[[n=3]]"]
-    assert await again.workspace.grant(asked, action) is True
+    assert await again.workspace.grant(permission, action) is True
     fold = await wait_for_ends(connect(gated_server), again.workspace, 2)
     assert [run["run_id"] for run in fold.ends] == ["asks", "queued"]
     assert [run["outcome"] for run in fold.ends] == ["completed", "completed"]
@@ -160,7 +160,7 @@ async def test_a_parked_run_is_still_asked_after_a_crash(
     assert (marks.read_text().split() if marks.exists() else []) == ["a"] * (action == "allow")
 
 
-async def test_a_run_cut_inside_a_tool_is_settled_and_its_follow_up_runs(
+async def test_a_run_killed_inside_a_tool_is_settled_and_its_follow_up_runs(
     gated_server: Server, connect: Connect, project: MakeProject
 ) -> None:
     path = project()
@@ -198,7 +198,7 @@ async def test_a_run_cut_inside_a_tool_is_settled_and_its_follow_up_runs(
             await asyncio.sleep(0.05)
 
 
-async def test_a_run_cut_inside_a_stream_keeps_its_checkpointed_words(
+async def test_a_run_killed_inside_a_stream_keeps_its_checkpointed_words(
     gated_server: Server, connect: Connect, project: MakeProject
 ) -> None:
     path = project()

@@ -72,7 +72,12 @@ async def check_place(client: Client, place: Place) -> int:
             "GET", f"/api/workspaces/{workspace.id}/snapshot", params={"session": session}
         )
         assert differences(fold, snapshot, session) == []
-        assert snapshot["messages"] == await workspace.messages(session)
+        # `/v1` has no authors.
+        shown = [
+            {name: value for name, value in message.items() if name != "author"}
+            for message in snapshot["messages"]
+        ]
+        assert shown == await workspace.messages(session)
         check_calls(snapshot["messages"])
         stored += snapshot["messages"]
     outcomes = Counter(run["outcome"] for run in fold.ends)

@@ -16,7 +16,7 @@ from tests.acceptance.watching import LogWatch
 _FULL_SECONDS = 4.0
 
 
-async def test_runs_wait_for_room_and_clients_are_told(
+async def test_runs_wait_for_free_space_and_clients_are_notified(
     small_disk: SmallDisk, make_a_server: MakeServer, connect: Connect, project: MakeProject
 ) -> None:
     server = make_a_server(

@@ -5,7 +5,9 @@ import json
 import time
 import uuid
 
+import aiohttp
 import psycopg
+import pytest
 
 from tests.acceptance.calling import eventually
 from tests.acceptance.conversation import take_seat
@@ -67,6 +69,42 @@ async def test_no_run_is_interrupted_while_postgresql_is_away(
         lines = [line for line in text.splitlines() if " info " not in line]
         assert len(lines) <= away_seconds * 2, text
         assert "Traceback" not in text
+
+
+async def test_requests_with_a_credential_get_503_while_postgresql_is_away(
+    make_a_server: MakeServer, detour: NewDetour, connect: Connect, project: MakeProject
+) -> None:
+    way = detour("DATABASE_URL", "web")
+    server = make_a_server(Shape.SCALED, reroute=way)
+    await asyncio.to_thread(server.start)
+    client = connect(server)
+    seat = await take_seat(client, project())
+    way.proxy.set_mode(Mode.REFUSE)
+    credentials = (
+        {"Authorization": "Bearer crush_" + "x" * 43},
+        {"Cookie": "crush_sessionid=abcdefghijklmnopqrstuvwxyz012345"},
+    )
+    base = f"{server.url}/api/workspaces/{seat.workspace.id}"
+    for headers in credentials:
+        for url in (f"{server.url}/v1/workspaces", f"{base}/events", f"{server.url}/admin/"):
+            async with client.http.session.get(url, headers=headers, timeout=60) as answer:
+                assert (answer.status, answer.headers["Retry-After"]) == (503, "2"), url
+                assert "database cannot be reached" in await answer.text()
+        with pytest.raises(aiohttp.WSServerHandshakeError) as refused:
+            await client.http.session.ws_connect(f"{base}/stream", headers=headers)
+        assert refused.value.status == 503
+        assert (refused.value.headers or {})["Retry-After"] == "2"
+    way.proxy.set_mode(Mode.PASS)
+
+    async def status(headers: dict[str, str]) -> int:
+        async with client.http.session.get(f"{server.url}/v1/workspaces", headers=headers) as again:
+            return again.status
+
+    for headers in credentials:  # looked up again, and known to nobody
+        async with asyncio.timeout(60):
+            while await status(headers) == 503:
+                await asyncio.sleep(0.1)
+        assert await status(headers) == 401
 
 
 async def test_a_silent_redis_holds_up_neither_prompts_nor_the_stop(

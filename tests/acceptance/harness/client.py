@@ -1,6 +1,7 @@
 """A client of the `/v1` interface, as terminal clients use it: claim, attach, prompt, cancel, answer."""
 
 import json
+import ssl
 import uuid
 from pathlib import Path
 from types import TracebackType
@@ -16,8 +17,9 @@ Json = dict[str, Any]
 class Client:
     """One connection pool and any number of client ids on one server. An async context manager."""
 
-    def __init__(self, url: str) -> None:
-        self.http = Http(url)
+    def __init__(self, url: str, *, token: str = "", tls: ssl.SSLContext | None = None) -> None:
+        headers = {"Authorization": f"Bearer {token}"} if token else None
+        self.http = Http(url, headers=headers, tls=tls)
         self._streams: list[EventStream] = []
 
     async def workspace(
@@ -124,8 +126,8 @@ class Workspace:
         return dict(await self.call("GET", f"/sessions/{session}", expect=expect))
 
     async def rename(self, session: str, title: str) -> Json:
-        known = await self.get_session(session)
-        return dict(await self.call("PUT", f"/sessions/{session}", {**known, "title": title}))
+        current = await self.get_session(session)
+        return dict(await self.call("PUT", f"/sessions/{session}", {**current, "title": title}))
 
     async def delete_session(self, session: str) -> None:
         await self.call("DELETE", f"/sessions/{session}")

@@ -1,11 +1,14 @@
 """`manage.py` commands as a person types them: in a terminal or not, beside a server or without."""
 
+import fcntl
 import os
 import pty
 import select
 import signal
+import struct
 import subprocess
 import sys
+import termios
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -37,33 +40,49 @@ def command(env: Mapping[str, str], *arguments: str, stdin: str = "") -> Done:
     return Done(done.returncode, done.stdout, done.stderr)
 
 
+# A test run that was started in the background ignores Ctrl-C and passes that on. A terminal of a
+# person does not.
+DEFAULT_SIGNALS = """
+import os, signal, sys
+for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
+    signal.signal(number, signal.SIG_DFL)
+os.execvp(sys.argv[1], sys.argv[1:])
+"""
+
+
 class Typed:
     """A command in a terminal of its own: what it shows, and keys for it. A context manager."""
 
     def __init__(self, env: Mapping[str, str], *arguments: str) -> None:
         self.shown = ""
-        self._terminal, theirs = pty.openpty()
+        self._terminal, terminal_of_child = pty.openpty()
         try:
             self._child = subprocess.Popen(
-                [sys.executable, "manage.py", *arguments],
+                [sys.executable, "-c", DEFAULT_SIGNALS, sys.executable, "manage.py", *arguments],
                 env=dict(env),
                 cwd=ROOT,
-                stdin=theirs,
-                stdout=theirs,
-                stderr=theirs,
+                stdin=terminal_of_child,
+                stdout=terminal_of_child,
+                stderr=terminal_of_child,
                 start_new_session=True,
             )
         finally:
-            os.close(theirs)
+            os.close(terminal_of_child)
 
-    def wait_for(self, text: str) -> None:
+    def wait_for(self, text: str, *, start: int = 0) -> None:
+        """Returns when the text is shown, after the first `start` characters."""
         deadline = time.monotonic() + _SECONDS
-        while text not in self.shown:
+        while text not in self.shown[start:]:
             if not self._read(deadline):
                 raise AssertionError(f"{text!r} was not shown, but:\n{self.shown}")
 
     def type(self, keys: str) -> None:
         os.write(self._terminal, keys.encode())
+
+    def resize(self, *, columns: int, rows: int) -> None:
+        size = struct.pack("HHHH", rows, columns, 0, 0)
+        fcntl.ioctl(self._terminal, termios.TIOCSWINSZ, size)
+        self._child.send_signal(signal.SIGWINCH)
 
     def interrupt(self) -> None:
         self._child.send_signal(signal.SIGINT)

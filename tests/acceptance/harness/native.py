@@ -1,6 +1,7 @@
 """Readers of the native interface: server-sent events and the WebSocket, both from a cursor.
 
-They record what arrives and where it stood; folding it into state is the tests' work.
+They record what arrives and where it stood, and end at an item that does not fit its published
+schema; folding items into state is the tests' work.
 """
 
 import asyncio
@@ -17,6 +18,7 @@ import aiohttp
 from tests.acceptance.harness.http import Http, UnexpectedStatus
 from tests.acceptance.harness.recorder import Recorder
 from tests.acceptance.harness.sse import SseParser
+from tests.stream_schemas import check_item
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +123,7 @@ class NativeSse(NativeReader):
                         continue
                     size = len(frame.data)
                     for body in _bodies(json.loads(frame.data) if frame.data else None):
+                        check_item(body)
                         self.record.add(Received(body, frame.id, frame.event, size, at))
         except (aiohttp.ClientError, ConnectionError, TimeoutError) as error:
             self.record.end(repr(error))
@@ -172,6 +175,7 @@ class NativeSocket(NativeReader):
                     bodies = _bodies(json.loads(raw))
                     self.heartbeats += not bodies
                     for body in bodies:
+                        check_item(body)
                         self.record.add(Received(body, _cursor(body), None, len(raw), at))
         except (aiohttp.ClientError, ConnectionError, TimeoutError) as error:
             self.record.end(repr(error))

@@ -20,6 +20,7 @@ from pathlib import Path
 _SPAWNER = ThreadPoolExecutor(max_workers=1, thread_name_prefix="spawner")
 _LIVING: "weakref.WeakSet[Process]" = weakref.WeakSet()
 _POLL_SECONDS = 0.005
+_SCAN_SECONDS = 0.1  # between two readings of all environments
 # A server that hangs ends itself after half of this, with an exit code that fails the test.
 _END_SECONDS = 60.0
 _TAIL_CHARS = 6_000
@@ -80,13 +81,13 @@ class Process:
 
     def wait_for_line(self, pattern: str, timeout: float = 60) -> str:
         """The first line since the last start that matches `pattern` from its beginning."""
-        wanted = re.compile(pattern)
+        expression = re.compile(pattern)
         deadline = time.monotonic() + timeout
         while True:
             # Read the state first: what a process wrote before it ended is then surely in the file.
             ended = not self.alive
             for line in self._lines():
-                if wanted.match(line):
+                if expression.match(line):
                     return line
             if ended:
                 raise self.failure(f"ended ({self.returncode}) before it printed {pattern!r}")
@@ -164,11 +165,11 @@ def run(argv: Sequence[str], *, env: Mapping[str, str], cwd: Path, user: str | N
 
 def marked(mark: str) -> list[int]:
     """Pids of all living processes whose environment holds `mark` (Linux; elsewhere none)."""
-    wanted = mark.encode()
+    encoded = mark.encode()
     found = []
     for folder in Path("/proc").glob("[0-9]*"):
         try:
-            if wanted in (folder / "environ").read_bytes():
+            if encoded in (folder / "environ").read_bytes():
                 found.append(int(folder.name))
         except OSError:  # ended meanwhile, or not ours
             continue
@@ -184,6 +185,26 @@ def kill_marked(mark: str) -> list[int]:
         except ProcessLookupError:
             continue
     return found
+
+
+def end_leftovers(mark: str, within_seconds: float = 10) -> list[str]:
+    """Wait for all processes whose environment holds `mark`; kill the late ones.
+
+    Returns the command lines of those that were killed.
+    """
+    deadline = time.monotonic() + within_seconds
+    while (pids := marked(mark)) and time.monotonic() < deadline:
+        time.sleep(_SCAN_SECONDS)
+    lines = [f"{pid}: {_command_line(pid)}" for pid in pids]
+    kill_marked(mark)
+    return lines
+
+
+def _command_line(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode().strip()
+    except OSError:
+        return "ended"
 
 
 def _prefix(user: str | None) -> list[str]:

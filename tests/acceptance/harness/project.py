@@ -34,9 +34,9 @@ def configuration(base_url: str, **more: Any) -> dict[str, Any]:
 
 def write_whole(file: Path, text: str) -> None:
     """Replace a file that a server watches: it must not see the file empty or half written."""
-    beside = file.with_name(f"{file.name}.new")
-    beside.write_text(text)
-    beside.replace(file)
+    replacement = file.with_name(f"{file.name}.new")
+    replacement.write_text(text)
+    replacement.replace(file)
 
 
 def make_project(folder: Path, base_url: str, **more: Any) -> Path:

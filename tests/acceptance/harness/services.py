@@ -53,7 +53,7 @@ class Services:
         self.postgres.start()
         self.redis.start()
 
-    def lend(self, migrate: Callable[[str], None]) -> ServiceAddresses:
+    def allocate(self, migrate: Callable[[str], None]) -> ServiceAddresses:
         """A migrated database and a Redis of one server's own. `migrate` is called once, with a URL."""
         if self._template is None:
             template = self.postgres.create_database()
@@ -67,8 +67,8 @@ class Services:
             prefix=f"crush-{uuid.uuid4().hex[:8]}",
         )
 
-    def take_back(self, lent: ServiceAddresses) -> None:
-        self.postgres.drop_database(lent.database_name)
+    def release(self, addresses: ServiceAddresses) -> None:
+        self.postgres.drop_database(addresses.database_name)
 
     def stop(self) -> None:
         self.redis.stop()

@@ -133,8 +133,8 @@ class ScaledServer(Server):
         """`reroute` gets a process's name and environment, and returns what to change in it."""
         super().__init__(folder, extra_env)
         self._services = services
-        self._lent = services.lend(self._migrate)
-        self.env.update(self._lent.env)
+        self._addresses = services.allocate(self._migrate)
+        self.env.update(self._addresses.env)
         self._web = manage(
             "web",
             ["web", "--host", f"tcp://127.0.0.1:{self.port}"],
@@ -178,7 +178,7 @@ class ScaledServer(Server):
         try:
             super().close()
         finally:
-            self._services.take_back(self._lent)
+            self._services.release(self._addresses)
 
 
 def make_server(

@@ -86,9 +86,9 @@ async def until_state(
     start: int | None = None,
     timeout: float = START_SECONDS + 20,
 ) -> dict[str, Any]:
-    """What clients are told of it then. With `start`, by an `mcp_event` from there on."""
+    """The state that clients see then. With `start`, by an `mcp_event` from there on."""
 
-    async def told() -> dict[str, Any] | None:
+    async def shown_state() -> dict[str, Any] | None:
         # A stream that is opened late has missed the first events; then the state tells.
         for event in seat.stream.events[start or 0 :]:
             payload = event.payload
@@ -99,7 +99,7 @@ async def until_state(
             return shown if shown.get("state") == state else None
         return None
 
-    return dict(await until(told, f"{name} is {state}", timeout))
+    return dict(await until(shown_state, f"{name} is {state}", timeout))
 
 
 async def states(seat: Seat) -> dict[str, Any]:

@@ -23,7 +23,7 @@ async def sit(
 ) -> Seat:
     """Attached, with the servers up that can be: a prompt waits only a second for them."""
     seat = await take_seat(connect(server), path, yolo=yolo, **more)
-    names = [name for name, entry in _configured(path).items() if _comes_up(entry)]
+    names = [name for name, entry in _configured(path).items() if _starts(entry)]
     if names and not isinstance(server, EmbeddedServer):
         # There a worker hosts the servers, and it starts them for the first prompt.
         session = await seat.workspace.session()
@@ -38,9 +38,9 @@ def _configured(path: Path) -> dict[str, Any]:
     return dict(json.loads((path / "crush.json").read_text()).get("mcp", {}))
 
 
-def _comes_up(entry: dict[str, Any]) -> bool:
-    is_ours = DOUBLE in entry.get("args", ()) or "url" in entry
-    return is_ours and not entry.get("disabled") and "--hang" not in entry.get("args", ())
+def _starts(entry: dict[str, Any]) -> bool:
+    is_from_test = DOUBLE in entry.get("args", ()) or "url" in entry
+    return is_from_test and not entry.get("disabled") and "--hang" not in entry.get("args", ())
 
 
 async def _has_started(seat: Seat, name: str) -> bool:

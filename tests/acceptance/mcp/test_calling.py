@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.calling import asked, call, eventually, results, run_call
+from tests.acceptance.calling import call, eventually, permission_request, results, run_call
 from tests.acceptance.harness.model import ScriptedModel
 from tests.acceptance.harness.shapes import Server, Shape
 from tests.acceptance.mcp.servers import on_stdio, states
@@ -38,11 +38,11 @@ async def test_a_server_of_each_kind_connects_and_its_tools_are_called(
     # An event says the same.
     start = seat.stream.mark()
     await seat.workspace.call("POST", "/mcp/refresh-tools", {"name": "s"})
-    told = await seat.stream.wait_for(
+    listed = await seat.stream.wait_for(
         lambda e: e.type == "mcp_event" and e.payload["type"] == "tools_list_changed", start=start
     )
-    assert told.action == "updated"
-    assert told.payload == {"type": "tools_list_changed", **shown}
+    assert listed.action == "updated"
+    assert listed.payload == {"type": "tools_list_changed", **shown}
     # The model is told each tool by a name that every provider takes, with the server's schema.
     number = next(entry["number"] for entry in model.served(mark) if not entry["title"])
     tools = {t["function"]["name"]: t["function"] for t in model.request(number)["body"]["tools"]}
@@ -52,14 +52,14 @@ async def test_a_server_of_each_kind_connects_and_its_tools_are_called(
     assert (await run_call(seat, session, call("mcp_s_odd_name__")))["content"] == "odd"
 
 
-async def test_a_call_is_asked_for_with_its_arguments_as_an_object(
+async def test_a_permission_request_has_the_calls_arguments_as_an_object(
     hosting: Server, connect: Connect, project: MakeProject
 ) -> None:
-    path = project("asked", mcp={"s": on_stdio()})
+    path = project("permission_request", mcp={"s": on_stdio()})
     seat = await sit(hosting, connect, path, yolo=False)
     session = await seat.workspace.session()
     await seat.workspace.prompt(session, call("mcp_s_add", first=1, second=2))
-    request = await asked(seat, session)
+    request = await permission_request(seat, session)
     assert request["tool_name"] == "mcp_s_add"
     assert request["action"] == "execute"
     assert request["path"] == str(path)
@@ -70,21 +70,21 @@ async def test_a_call_is_asked_for_with_its_arguments_as_an_object(
     assert result["content"] == "3"
 
 
-async def test_wrong_arguments_go_back_naming_the_field(
+async def test_wrong_arguments_are_reported_with_the_field(
     hosting: Server, connect: Connect, project: MakeProject
 ) -> None:
     seat = await sit(hosting, connect, project("wrong", mcp={"s": on_stdio()}))
     session = await seat.workspace.session()
-    for arguments, told in [
+    for arguments, message in [
         ({"first": "x", "second": 2}, "first: 'x' is not of type 'integer'"),
         ({"first": 1}, "'second' is a required property"),
     ]:
         result = await run_call(seat, session, call("mcp_s_add", **arguments))
         assert result["is_error"]
-        assert result["content"] == told
+        assert result["content"] == message
 
 
-async def test_results_of_every_kind_come_back_bounded(
+async def test_results_of_every_kind_are_returned_and_bounded(
     hosting: Server, connect: Connect, project: MakeProject
 ) -> None:
     seat = await sit(hosting, connect, project("results", mcp={"s": on_stdio()}))
@@ -99,11 +99,11 @@ async def test_results_of_every_kind_come_back_bounded(
     assert "characters left out" in large["content"]
     # The model of these tests does not see images, and is told so.
     picture = await run_call(seat, session, call("mcp_s_picture"))
-    assert "does not see images" in picture["content"]
+    assert "cannot see images" in picture["content"]
     assert picture.get("data", "") == ""
 
 
-async def test_a_model_that_sees_images_is_given_one(
+async def test_a_model_that_supports_images_receives_one(
     hosting: Server, connect: Connect, project: MakeProject
 ) -> None:
     path = project("seeing", mcp={"s": on_stdio()})
@@ -119,7 +119,7 @@ async def test_a_model_that_sees_images_is_given_one(
     assert base64.b64decode(picture["data"]).startswith(b"\x89PNG")
 
 
-async def test_a_cancelled_call_is_taken_back_at_the_server(
+async def test_a_cancelled_call_is_cancelled_at_the_server(
     hosting: Server, connect: Connect, project: MakeProject, tmp_path: Path
 ) -> None:
     notes = tmp_path / "notes"

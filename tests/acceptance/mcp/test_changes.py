@@ -19,11 +19,11 @@ async def test_a_changed_list_of_tools_reaches_clients_and_the_next_prompt(
     before = await run_call(seat, session, call("mcp_s_fresh_one"))
     assert "There is no tool" in before["content"]
     await run_call(seat, session, call("mcp_s_learn", tool="fresh_one"))
-    told = await seat.stream.wait_for(
+    notified = await seat.stream.wait_for(
         lambda e: e.type == "mcp_event" and e.payload["type"] == "tools_list_changed"
     )
-    assert told.payload["tool_count"] == 12
-    assert told.payload["state"] == "connected"
+    assert notified.payload["tool_count"] == 12
+    assert notified.payload["state"] == "connected"
     assert (await states(seat))["s"]["tool_count"] == 12
     after = await run_call(seat, session, call("mcp_s_fresh_one"))
     assert after["content"] == "fresh"
@@ -55,12 +55,12 @@ async def test_a_changed_configuration_restarts_only_what_changed(
     del configuration["mcp"]["added"]
     write_whole(file, json.dumps(configuration))
 
-    async def is_gone() -> bool:
+    async def is_removed() -> bool:
         return "added" not in await states(seat)
 
-    await until(is_gone, "a server that is configured no more is forgotten")
-    gone = await run_call(seat, session, call("mcp_added_add", first=1, second=1))
-    assert "There is no tool" in gone["content"]
+    await until(is_removed, "a server that is configured no more is forgotten")
+    removed = await run_call(seat, session, call("mcp_added_add", first=1, second=1))
+    assert "There is no tool" in removed["content"]
 
 
 async def test_tools_are_switched_off_and_chosen_by_configuration(

@@ -14,7 +14,7 @@ from tests.acceptance.mcp.servers import DOUBLE, states, until_state
 from tests.acceptance.mcp.sitting import Connect, MakeProject, sit
 
 
-async def test_dockers_gateway_is_taken_into_the_users_configuration_and_out_again(
+async def test_dockers_gateway_is_added_to_the_users_configuration_and_removed(
     make_a_server: Callable[..., Server], connect: Connect, project: MakeProject, tmp_path: Path
 ) -> None:
     server = make_a_server(Shape.EMBEDDED)

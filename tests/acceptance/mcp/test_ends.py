@@ -30,7 +30,7 @@ def _is_living(pid: int) -> bool:
 
 
 @linux_only
-async def test_a_closed_workspace_takes_its_servers_and_all_they_started_with_it(
+async def test_a_closed_workspace_ends_its_servers_and_their_processes(
     hosting: Server, connect: Connect, project: MakeProject
 ) -> None:
     seat = await sit(hosting, connect, project("closing", mcp={"s": on_stdio(), "t": on_stdio()}))

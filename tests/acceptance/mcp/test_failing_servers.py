@@ -17,7 +17,7 @@ from tests.acceptance.watching import LogWatch
 from tests.doubles.tcp_proxy import TcpProxy
 
 
-async def test_a_crash_is_a_tools_error_and_the_server_comes_back(
+async def test_a_crash_is_a_tool_error_and_the_server_is_restarted(
     hosting: Server, connect: Connect, project: MakeProject
 ) -> None:
     log = LogWatch(hosting)
@@ -29,8 +29,8 @@ async def test_a_crash_is_a_tools_error_and_the_server_comes_back(
     assert crashed["is_error"]
     assert "ended with exit code 7" in crashed["content"]
     assert "about to crash with" in crashed["content"]
-    told = await until_state(seat, "s", "error")
-    assert "exit code 7" in told["error"]
+    failed = await until_state(seat, "s", "error")
+    assert "exit code 7" in failed["error"]
     await until_state(seat, "s", "connected", start=start)
     after = await run_call(seat, session, call("mcp_s_add", first=1, second=1))
     assert after["content"] == "2"
@@ -83,7 +83,7 @@ async def test_servers_that_cannot_run_never_stop_a_turn(
     assert log.loud() == []
 
 
-async def test_a_distant_server_that_was_started_anew_is_found_again(
+async def test_a_restarted_remote_server_is_found_again(
     hosting: Server, connect: Connect, project: MakeProject, distant: MakeDistant
 ) -> None:
     before, after = distant("http"), distant("http")
@@ -125,10 +125,10 @@ async def test_a_prompt_waits_a_second_and_a_late_server_joins_at_the_next_step(
     command = "while [ ! -e up ]; do sleep 0.05; done"
     call_bash = json.dumps({"command": command, "description": "waits"})
     await seat.workspace.prompt(session, f"{mark} [[tool=bash {call_bash}]]", "one")
-    told = await seat.stream.wait_for(
+    notified = await seat.stream.wait_for(
         lambda e: e.type == "agent_event" and e.payload["type"] == "mcp_awaited"
     )
-    assert told.payload["servers"] == ["late"]
+    assert notified.payload["servers"] == ["late"]
     await seat.stream.wait_for(lambda e: e.type == "message" and "tool_call" in str(e.payload))
     # The turn went on without the server, and so does another one.
     other = await seat.workspace.session()
@@ -148,5 +148,5 @@ async def test_a_prompt_waits_a_second_and_a_late_server_joins_at_the_next_step(
     # The second prompt waits no more, and hears nothing of it.
     await seat.workspace.prompt(session, "[[n=1]]", "two")
     await seat.stream.run_complete(session, "two")
-    awaited = [e for e in seat.stream.of("agent_event") if e.payload["type"] == "mcp_awaited"]
-    assert [event.session for event in awaited] == [session, other]
+    waits = [e for e in seat.stream.of("agent_event") if e.payload["type"] == "mcp_awaited"]
+    assert [event.session for event in waits] == [session, other]

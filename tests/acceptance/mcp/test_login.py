@@ -40,11 +40,11 @@ async def browser() -> AsyncIterator[aiohttp.ClientSession]:
 async def address_of(seat: Seat, name: str = "s") -> str:
     """Where the person has to go, as a client shows it."""
 
-    async def told() -> str:
+    async def shown_address() -> str:
         answer = await seat.workspace.call("GET", "/mcp/auth-url", params={"name": name})
         return str(answer.get("auth_url", ""))
 
-    return str(await until(told, "the login's address"))
+    return str(await until(shown_address, "the login's address"))
 
 
 async def log_in(seat: Seat, browser: aiohttp.ClientSession) -> None:
@@ -62,7 +62,7 @@ async def counts(browser: aiohttp.ClientSession, server: Distant) -> dict[str, i
         return dict(await answer.json())
 
 
-async def test_a_person_lets_us_in_and_the_login_is_kept(
+async def test_a_person_logs_in_and_the_login_is_stored(
     embedded_server: Server,
     connect: Connect,
     project: MakeProject,
@@ -104,7 +104,7 @@ async def test_a_person_lets_us_in_and_the_login_is_kept(
     assert "Traceback" not in embedded_server.log_text()
 
 
-async def test_a_login_counts_in_every_workspace_with_the_same_server(
+async def test_a_login_is_valid_in_every_workspace_with_the_same_server(
     shared_server: Server,
     connect: Connect,
     project: MakeProject,
@@ -133,7 +133,7 @@ async def test_a_login_counts_in_every_workspace_with_the_same_server(
     assert (await counts(browser, there))["let_in"] == 1
 
 
-async def test_a_token_that_has_ended_is_renewed_without_a_person(
+async def test_an_expired_token_is_renewed_without_a_person(
     embedded_server: Server,
     connect: Connect,
     project: MakeProject,
@@ -155,9 +155,9 @@ async def test_a_token_that_has_ended_is_renewed_without_a_person(
         return bool(result["content"] == "2")
 
     await until(adds, "a new token")
-    told = await counts(browser, there)
-    assert told["let_in"] == 1
-    assert told["renewed"] >= 1
+    totals = await counts(browser, there)
+    assert totals["let_in"] == 1
+    assert totals["renewed"] >= 1
     # The same between two lives of the server.
     async with browser.delete(f"http://127.0.0.1:{there.port}/tokens"):
         pass
@@ -175,7 +175,7 @@ async def test_a_token_that_has_ended_is_renewed_without_a_person(
     await log_in(again, browser)
 
 
-async def test_a_stray_page_neither_ends_nor_enters_a_login(
+async def test_an_unrelated_callback_neither_ends_nor_completes_a_login(
     kept_servers: Callable[[Shape], Server],
     connect: Connect,
     project: MakeProject,
@@ -216,7 +216,7 @@ async def test_a_stray_page_neither_ends_nor_enters_a_login(
     assert log.loud() == []
 
 
-async def test_a_refusal_is_told_to_whoever_waits(
+async def test_a_refused_login_is_reported_to_the_waiting_client(
     kept_servers: Callable[[Shape], Server],
     connect: Connect,
     project: MakeProject,
@@ -287,8 +287,8 @@ async def test_a_key_in_a_header_that_is_refused_is_an_error_and_no_login(
     entry = {**there.entry, "headers": {"Authorization": "Bearer wr0ng-key-of-somebody"}}
     server = kept_servers(Shape.EMBEDDED)
     seat = await take_seat(connect(server), project("header", mcp={"s": entry}), yolo=True)
-    told = await until_state(seat, "s", "error")
-    assert told["error"] == "The server answered with status 401."
+    failed = await until_state(seat, "s", "error")
+    assert failed["error"] == "The server answered with status 401."
     with pytest.raises(UnexpectedStatus) as refused:
         await seat.workspace.call("POST", "/mcp/auth", {"name": "s"})
-    assert refused.value.message == "mcp server s: The server asks for no login."
+    assert refused.value.message == "mcp server s: The server requires no login."

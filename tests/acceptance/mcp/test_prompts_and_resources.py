@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 
-from tests.acceptance.calling import asked, call, results, run_call
+from tests.acceptance.calling import call, permission_request, results, run_call
 from tests.acceptance.harness.http import UnexpectedStatus
 from tests.acceptance.harness.shapes import Server
 from tests.acceptance.mcp.servers import on_stdio, until_state
 from tests.acceptance.mcp.sitting import Connect, MakeProject, sit
 
 
-async def test_prompts_and_resources_are_given_to_clients(
+async def test_prompts_and_resources_are_available_to_clients(
     hosting: Server, connect: Connect, project: MakeProject
 ) -> None:
     seat = await sit(hosting, connect, project("prompts", mcp={"s": on_stdio()}))
@@ -30,8 +30,8 @@ async def test_prompts_and_resources_are_given_to_clients(
             ],
         }
     ]
-    asked_for = {"client_id": "s", "prompt_id": "greet", "args": {"name": "Ada"}}
-    answer = await workspace.call("POST", "/mcp/get-prompt", asked_for)
+    body = {"client_id": "s", "prompt_id": "greet", "args": {"name": "Ada"}}
+    answer = await workspace.call("POST", "/mcp/get-prompt", body)
     assert answer == {"prompt": "Say hello to Ada, being happy."}
     read = await workspace.call("POST", "/mcp/read-resource", {"name": "s", "uri": "note://one"})
     assert read == [{"uri": "note://one", "mime_type": "text/plain", "text": "the first note"}]
@@ -44,13 +44,13 @@ async def test_prompts_and_resources_are_given_to_clients(
     ]:
         start = seat.stream.mark()
         assert await workspace.call("POST", path, {"name": "s"}) is None
-        told = await seat.stream.wait_for(
+        notified = await seat.stream.wait_for(
             lambda e, kind=kind: e.type == "mcp_event" and e.payload["type"] == kind, start=start
         )
-        assert told.payload["prompt_count"] == 1
+        assert notified.payload["prompt_count"] == 1
 
 
-async def test_the_models_lists_and_reads_resources_with_leave(
+async def test_the_model_lists_and_reads_resources_with_permission(
     hosting: Server, connect: Connect, project: MakeProject
 ) -> None:
     path = project("resources", mcp={"s": on_stdio()})
@@ -72,7 +72,7 @@ async def test_the_models_lists_and_reads_resources_with_leave(
     ]:
         start = seat.stream.mark()
         await seat.workspace.prompt(session, prompt)
-        request = await asked(seat, session, start=start)
+        request = await permission_request(seat, session, start=start)
         assert (request["action"], request["path"]) == (action, str(path))
         assert request["params"] == params
         await seat.workspace.grant(request)
@@ -97,7 +97,7 @@ async def test_the_models_lists_and_reads_resources_with_leave(
         ("POST", "/mcp/read-resource", {"name": "s"}, 400, "uri is required"),
         ("POST", "/mcp/read-resource", {"name": "s", "uri": "x"}, 502, "mcp server s: "),
         ("POST", "/mcp/read-resource", {"name": "s", "uri": "note://no"}, 502, "mcp server s: "),
-        ("POST", "/mcp/read-resource", {"name": "off", "uri": "note://one"}, 502, "switched off"),
+        ("POST", "/mcp/read-resource", {"name": "off", "uri": "note://one"}, 502, "disabled"),
         ("POST", "/mcp/get-prompt", {"client_id": "s", "prompt_id": "no"}, 502, "mcp server s: "),
         (
             "POST",
@@ -108,7 +108,7 @@ async def test_the_models_lists_and_reads_resources_with_leave(
         ),
     ],
 )
-async def test_bad_requests_are_refused_in_a_sentence(
+async def test_bad_requests_are_refused_with_the_reason(
     method: str,
     path: str,
     body: Any,

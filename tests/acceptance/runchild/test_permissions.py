@@ -24,7 +24,7 @@ async def test_tools_run_in_the_workspace_after_the_parents_approval(
     assert frames[-1]["status"] == "completed"
 
 
-async def test_a_call_is_told_before_it_is_asked_about(parent: Parent) -> None:
+async def test_a_call_is_announced_before_its_permission_request(parent: Parent) -> None:
     await parent.run(bash("touch x"))
     started = await parent.frame()
     assert started["event"]["type"] == "tool_start"
@@ -41,7 +41,7 @@ async def test_a_denied_call_does_nothing(parent: Parent, work: Path) -> None:
     assert frames[-1]["kind"] == "terminal"
 
 
-async def test_two_calls_are_asked_about_at_once(parent: Parent, work: Path) -> None:
+async def test_two_permission_requests_are_open_at_once(parent: Parent, work: Path) -> None:
     calls = " ;; ".join(
         "bash " + json.dumps({"command": f"touch {name}", "description": "Touch"})
         for name in ("a", "b")
@@ -59,7 +59,7 @@ async def test_two_calls_are_asked_about_at_once(parent: Parent, work: Path) -> 
     [{}, {"enforce_permissions": False}, {"enforce_permissions": True, "bypass": True}],
     ids=["default", "not enforced", "bypass"],
 )
-async def test_nobody_is_asked_where_permissions_are_not_enforced(
+async def test_no_request_is_sent_where_permissions_are_not_enforced(
     spawn: Spawn, work: Path, capabilities: Json
 ) -> None:
     child = spawn(capabilities=capabilities)
@@ -79,7 +79,7 @@ async def test_without_an_approver_questions_are_denied(spawn: Spawn, work: Path
     assert not (work / "made.txt").exists()
 
 
-async def test_a_child_has_only_the_tools_it_is_given(spawn: Spawn, model: ScriptedModel) -> None:
+async def test_a_child_has_only_the_configured_tools(spawn: Spawn, model: ScriptedModel) -> None:
     child, mark = spawn(disabled_tools=["Bash", "write"]), uuid.uuid4().hex
     async with dialled(await child.endpoint()) as parent:
         await parent.run(f"[[n=1]] which tools {mark}")

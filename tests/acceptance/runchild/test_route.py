@@ -36,7 +36,7 @@ async def test_without_a_token_there_is_no_route(embedded_server: Server) -> Non
 
 
 @pytest.mark.server_env(CRUSH_FLEET_TOKEN=TOKEN, CRUSH_FLEET_EXECUTOR="script")
-async def test_only_the_token_lets_in(embedded_server: Server) -> None:
+async def test_a_connection_needs_the_token(embedded_server: Server) -> None:
     url = route(embedded_server)
     for given in ("", TOKEN, f"Basic {TOKEN}", f"Bearer {TOKEN}x", "Bearer \u00e9"):
         status, text = await _status(url, {"Authorization": given} if given else {})
@@ -77,7 +77,7 @@ async def test_without_a_workspace_the_route_runs_no_turns(embedded_server: Serv
     assert (await _status(route(embedded_server), headers))[0] == 404
 
 
-async def test_a_turn_of_the_servers_own_is_seen_by_the_workspaces_clients(
+async def test_a_turn_on_the_server_is_visible_to_the_workspaces_clients(
     make_a_server: Callable[..., Server],
     project: MakeProject,
     connect: Connect,

@@ -22,7 +22,7 @@ async def test_a_message_steers_the_running_turn(parent: Parent, model: Scripted
     assert [frame["kind"] for frame in frames].count("terminal") == 1
 
 
-async def test_a_cancel_ends_a_turn_and_what_it_has_started(parent: Parent, work: Path) -> None:
+async def test_a_cancel_ends_a_turn_and_its_processes(parent: Parent, work: Path) -> None:
     await parent.run(bash("echo $$ > pid; sleep 600"))
     request = await parent.until("approval_request")
     await parent.send({"kind": "approval_reply", "id": request["id"], "approved": True})
@@ -34,7 +34,7 @@ async def test_a_cancel_ends_a_turn_and_what_it_has_started(parent: Parent, work
 
 
 @pytest.mark.parametrize("how", ["close", "kill"])
-async def test_what_a_turn_has_started_ends_with_the_connection_and_with_the_child(
+async def test_a_turns_processes_end_with_the_connection_and_with_the_child(
     spawn: Spawn, work: Path, how: str
 ) -> None:
     child = spawn(capabilities={})

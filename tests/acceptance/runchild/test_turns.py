@@ -57,7 +57,7 @@ async def test_a_failing_model_is_an_error_terminal(parent: Parent) -> None:
     assert KEY not in end["error"]
 
 
-async def test_a_model_that_nobody_provides_is_an_error_terminal(spawn: Spawn) -> None:
+async def test_a_model_without_a_provider_is_an_error_terminal(spawn: Spawn) -> None:
     child = spawn(model={"provider": "nobody", "model": "none"})
     async with dialled(await child.endpoint()) as parent:
         end = await parent.outcome("[[n=1]]")
@@ -65,16 +65,14 @@ async def test_a_model_that_nobody_provides_is_an_error_terminal(spawn: Spawn) -
     assert "nobody" in end["error"]
 
 
-async def test_a_workspace_that_is_not_there_is_an_error_terminal(
-    spawn: Spawn, tmp_path: Path
-) -> None:
+async def test_a_missing_workspace_is_an_error_terminal(spawn: Spawn, tmp_path: Path) -> None:
     child = spawn(workspace=str(tmp_path / "gone"))
     async with dialled(await child.endpoint()) as parent:
         end = await parent.outcome("[[n=1]]")
-    assert end == terminal("error", error="The workspace's folder is not there.")
+    assert end == terminal("error", error="The folder of the workspace does not exist.")
 
 
-async def test_the_conversation_so_far_is_what_the_model_is_told(
+async def test_the_model_receives_the_conversation_so_far(
     parent: Parent, model: ScriptedModel
 ) -> None:
     mark = uuid.uuid4().hex
@@ -85,17 +83,17 @@ async def test_the_conversation_so_far_is_what_the_model_is_told(
         {"role": "user", "content": f"{mark} [[n=1]]"},
     ]
     assert (await parent.outcome(f"{mark} [[n=1]]", messages=messages))["status"] == "completed"
-    told = [
+    received = [
         (message["role"], json.dumps(message["content"]))
         for message in last_request(model, mark)["body"]["messages"]
         if message["role"] != "system"
     ]
-    assert [role for role, _ in told] == ["user", "assistant", "user"]
-    assert "my name is Ada" in told[0][1]
-    assert "hello Ada" in told[1][1]
+    assert [role for role, _ in received] == ["user", "assistant", "user"]
+    assert "my name is Ada" in received[0][1]
+    assert "hello Ada" in received[1][1]
 
 
-async def test_many_parents_of_one_child_hear_only_their_own_turns(spawn: Spawn) -> None:
+async def test_many_parents_of_one_child_receive_only_their_own_turns(spawn: Spawn) -> None:
     endpoint = await spawn(arguments=("--forever",)).endpoint()
 
     async def drive(number: int) -> None:

@@ -17,8 +17,8 @@ EXIT_SECONDS = 60  # only guards against a process that does not end
 def refused_to_start(process: Process) -> str:
     """What it says; one sentence, and no stack trace."""
     assert process.wait(EXIT_SECONDS) == 1
-    said = process.log_text()
-    assert "Traceback" not in said
-    assert "Serving" not in said
-    assert len(said.strip().splitlines()) == 1, said
-    return said
+    log = process.log_text()
+    assert "Traceback" not in log
+    assert "Serving" not in log
+    assert len(log.strip().splitlines()) == 1, log
+    return log

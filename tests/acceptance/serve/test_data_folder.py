@@ -10,7 +10,7 @@ from tests.acceptance.serve.starting import EXIT_SECONDS, Serve, refused_to_star
 from tests.acceptance.small_disk import SmallDisk
 
 
-def test_the_first_start_makes_its_folder_and_the_second_finds_it(
+def test_the_first_start_creates_its_folder_and_the_second_finds_it(
     serve: Serve, tmp_path: Path
 ) -> None:
     for number in range(2):
@@ -28,13 +28,13 @@ def test_the_first_start_makes_its_folder_and_the_second_finds_it(
 def test_a_second_server_on_the_same_data_is_refused(serve: Serve, tmp_path: Path) -> None:
     first = serve("--host", "tcp://127.0.0.1:0")
     first.wait_for_line("Serving", 60)
-    said = refused_to_start(serve("--host", "tcp://127.0.0.1:0"))
-    assert "already runs" in said
-    assert str(tmp_path / "data") in said
+    log = refused_to_start(serve("--host", "tcp://127.0.0.1:0"))
+    assert "already runs" in log
+    assert str(tmp_path / "data") in log
     assert first.stop() == 0
 
 
-def test_a_data_folder_that_cannot_be_one_is_told(serve: Serve, tmp_path: Path) -> None:
+def test_an_unusable_data_folder_is_reported(serve: Serve, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
     for data in ("file", "file/below"):
         assert "CRUSH_DATA_DIR" in refused_to_start(serve(data=data))
@@ -78,17 +78,17 @@ def test_a_setting_that_makes_no_sense_is_refused_by_name(
 ) -> None:
     process = serve("--host", "tcp://127.0.0.1:0", **{name: value})
     assert process.wait(EXIT_SECONDS) != 0
-    said = process.log_text()
-    assert name in said.splitlines()[-1]
-    assert "Traceback" not in said
+    log = process.log_text()
+    assert name in log.splitlines()[-1]
+    assert "Traceback" not in log
 
 
-def test_a_start_on_a_full_disk_ends_with_a_sentence(serve: Serve, small_disk: SmallDisk) -> None:
+def test_a_start_on_a_full_disk_prints_the_reason(serve: Serve, small_disk: SmallDisk) -> None:
     small_disk.fill()
     assert "No space" in refused_to_start(serve(CRUSH_DATA_DIR=str(small_disk.folder)))
 
 
-def test_a_start_on_a_disk_that_was_filled_later_ends_with_a_sentence(
+def test_a_start_on_a_disk_that_was_filled_later_prints_the_reason(
     serve: Serve, small_disk: SmallDisk
 ) -> None:
     first = serve("--host", "tcp://127.0.0.1:0", CRUSH_DATA_DIR=str(small_disk.folder))
@@ -99,19 +99,19 @@ def test_a_start_on_a_disk_that_was_filled_later_ends_with_a_sentence(
 
 
 @pytest.mark.parametrize("size", [27_000, 200])
-def test_a_start_on_a_broken_database_ends_with_a_sentence(
+def test_a_start_on_a_broken_database_prints_the_reason(
     serve: Serve, tmp_path: Path, size: int
 ) -> None:
     folder = tmp_path / "data"
     folder.mkdir(mode=0o700)
     (folder / "server.sqlite3").write_bytes(b"This is no database. "[:size] * (size // 20))
-    said = refused_to_start(serve())
-    assert "is broken" in said
-    assert "backup" in said
-    assert str(folder / "server.sqlite3") in said
+    log = refused_to_start(serve())
+    assert "is damaged" in log
+    assert "backup" in log
+    assert str(folder / "server.sqlite3") in log
 
 
-def test_a_start_on_a_database_with_broken_pages_ends_with_a_sentence(
+def test_a_start_on_a_database_with_broken_pages_prints_the_reason(
     serve: Serve, tmp_path: Path
 ) -> None:
     first = serve("--host", "tcp://127.0.0.1:0")
@@ -121,4 +121,4 @@ def test_a_start_on_a_database_with_broken_pages_ends_with_a_sentence(
     content = bytearray(database.read_bytes())
     content[200:] = b"\xff" * (len(content) - 200)
     database.write_bytes(content)
-    assert "is broken" in refused_to_start(serve())
+    assert "is damaged" in refused_to_start(serve())

@@ -17,7 +17,7 @@ async def ended(server: Server) -> dict[str, int]:
     return dict(zip(names, await asyncio.gather(*codes), strict=True))
 
 
-async def test_a_stop_lets_a_reply_come_to_its_end_and_its_readers_see_it(
+async def test_a_stop_waits_for_the_end_of_a_reply_and_its_readers_see_it(
     make_a_server: MakeServer,
     shape: Shape,
     connect: Connect,

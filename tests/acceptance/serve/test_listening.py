@@ -22,9 +22,9 @@ from tests.acceptance.serve.starting import Serve, refused_to_start
     ],
 )
 def test_it_refuses_to_listen_where_others_could_reach_it(serve: Serve, host: str) -> None:
-    said = refused_to_start(serve("--host", host.format(port=free_port())))
-    assert "loopback" in said
-    assert "127.0.0.1" in said  # what to do instead
+    log = refused_to_start(serve("--host", host.format(port=free_port())))
+    assert "loopback" in log
+    assert "127.0.0.1" in log  # what to do instead
 
 
 @pytest.mark.parametrize(
@@ -36,11 +36,11 @@ def test_it_refuses_to_listen_where_others_could_reach_it(serve: Serve, host: st
         "unix:///no/such/folder/x.sock",
     ],
 )
-def test_it_says_what_is_wrong_with_an_address(serve: Serve, host: str) -> None:
+def test_it_reports_a_wrong_address_with_the_reason(serve: Serve, host: str) -> None:
     refused_to_start(serve("--host", host))
 
 
-def test_a_port_that_is_taken_is_told(serve: Serve) -> None:
+def test_a_port_in_use_is_reported(serve: Serve) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
@@ -48,7 +48,7 @@ def test_a_port_that_is_taken_is_told(serve: Serve) -> None:
         assert "in use" in refused_to_start(serve("--host", host))
 
 
-def test_port_zero_takes_a_free_one_and_says_which(serve: Serve, tmp_path: Path) -> None:
+def test_port_zero_takes_a_free_port_and_prints_it(serve: Serve, tmp_path: Path) -> None:
     process = serve("--host", "tcp://127.0.0.1:0")
     line = process.wait_for_line("Serving", 60)
     found = re.search(r"http://127\.0\.0\.1:(\d+)", line)
@@ -61,7 +61,7 @@ def test_port_zero_takes_a_free_one_and_says_which(serve: Serve, tmp_path: Path)
     assert not (tmp_path / "data" / "server.json").exists()
 
 
-async def test_a_unix_socket_is_its_user_s_alone_and_has_its_own_name(
+async def test_a_unix_socket_is_private_to_its_user_and_has_its_own_name(
     serve: Serve, tmp_path: Path
 ) -> None:
     path = tmp_path / "s.sock"
@@ -82,8 +82,8 @@ async def test_a_unix_socket_is_its_user_s_alone_and_has_its_own_name(
         reply = await wire.request("POST", "/v1/workspaces", headers=name, body=body)
         assert reply.status == 200
     # Another server does not take the socket away, nor is it shut out by a stale one.
-    said = refused_to_start(serve("--host", f"unix://{path}", data="other"))
-    assert "in use" in said
+    log = refused_to_start(serve("--host", f"unix://{path}", data="other"))
+    assert "in use" in log
     process.kill9()
     assert path.exists()
     again = serve("--host", f"unix://{path}")

@@ -142,7 +142,7 @@ async def test_it_ends_in_order_and_starts_again_on_the_same_data(
 
 
 @pytest.mark.parametrize("name", ["uvicorn", "daphne"])
-async def test_a_second_server_on_the_same_data_says_so(
+async def test_a_second_server_on_the_same_data_prints_the_reason(
     make_stock: Callable[..., Stock], tmp_path: Path, name: str
 ) -> None:
     first = make_stock("uvicorn")

@@ -120,7 +120,7 @@ async def test_requests_during_the_stop_are_answered_or_refused(
     assert len(await again.workspace.user_messages(session)) >= len(accepted)
 
 
-async def test_the_log_says_what_happens_with_its_ids(
+async def test_the_log_records_the_lifecycle_with_its_ids(
     embedded_server: Server, connect: Connect, project: MakeProject
 ) -> None:
     client = connect(embedded_server)
@@ -137,10 +137,10 @@ async def test_the_log_says_what_happens_with_its_ids(
         ("run finished", f" session={session} run="),
         ("workspace closed", ""),
     ]:
-        wanted = re.compile(rf"Z info \S+ {what}.* {where}{more}")
+        expected = re.compile(rf"Z info \S+ {what}.* {where}{more}")
         # A line may be written after clients were sent what it is about.
         await eventually(
-            lambda wanted=wanted: bool(wanted.search(embedded_server.log_text())), what
+            lambda expected=expected: bool(expected.search(embedded_server.log_text())), what
         )
     text = embedded_server.log_text()
     assert "Serving on" in text

@@ -8,13 +8,13 @@ from typing import Any
 
 import orjson
 
-from tests.doubles.scripted_model.asked import Asked, halves
+from tests.doubles.scripted_model.received import ReceivedRequest, halves
 from tests.doubles.scripted_model.script import Call, Json
 
 
 @dataclass
 class Anthropic:
-    asked: Asked
+    received: ReceivedRequest
     usage: tuple[int, int, int]
     index: int = -1
 
@@ -40,11 +40,11 @@ class Anthropic:
             "output_tokens": 1,
         }
         message = {
-            "id": f"msg_{self.asked.number}",
+            "id": f"msg_{self.received.number}",
             "type": "message",
             "role": "assistant",
             "content": [],
-            "model": self.asked.body.get("model"),
+            "model": self.received.body.get("model"),
             "stop_reason": None,
             "usage": usage,
         }
@@ -65,7 +65,7 @@ class Anthropic:
         for word in words:
             delta = {"type": "thinking_delta", "thinking": word.decode()}
             yield self._event("content_block_delta", index=self.index, delta=delta)
-        delta = {"type": "signature_delta", "signature": f"sig-{self.asked.number}"}
+        delta = {"type": "signature_delta", "signature": f"sig-{self.received.number}"}
         yield self._event("content_block_delta", index=self.index, delta=delta)
         yield self._close()
 
@@ -73,7 +73,7 @@ class Anthropic:
         if self.delta:
             yield self._close()
         for index, (name, args) in enumerate(calls):
-            call_id = f"toolu_{self.asked.number}_{index}"
+            call_id = f"toolu_{self.received.number}_{index}"
             yield self._open({"type": "tool_use", "id": call_id, "name": name, "input": {}})
             for piece in halves(args):
                 delta = {"type": "input_json_delta", "partial_json": piece}
@@ -92,10 +92,10 @@ class Anthropic:
 
     def whole(self, text: str, finish: str) -> Json:
         return {
-            "id": f"msg_{self.asked.number}",
+            "id": f"msg_{self.received.number}",
             "type": "message",
             "role": "assistant",
-            "model": self.asked.body.get("model"),
+            "model": self.received.body.get("model"),
             "content": [{"type": "text", "text": text}],
             "stop_reason": STOP_REASONS.get(finish, finish),
             "usage": {"input_tokens": self.usage[0], "output_tokens": self.usage[1]},

@@ -8,21 +8,21 @@ from dataclasses import dataclass, field
 
 import orjson
 
-from tests.doubles.scripted_model.asked import Asked, halves
+from tests.doubles.scripted_model.received import ReceivedRequest, halves
 from tests.doubles.scripted_model.script import Call, Json
 
 
 @dataclass
 class OpenAI:
-    asked: Asked
+    received: ReceivedRequest
     usage: tuple[int, int, int]
     head: bytes = field(init=False)
 
     def __post_init__(self) -> None:
-        model = orjson.dumps(str(self.asked.body.get("model", "")))
+        model = orjson.dumps(str(self.received.body.get("model", "")))
         self.head = (
             b'data: {"id":"c%d","object":"chat.completion.chunk","created":%d,"model":%b,'
-            % (self.asked.number, int(time.time()), model)
+            % (self.received.number, int(time.time()), model)
         )
         self.delta = self.head + b'"choices":[{"index":0,"delta":{"content":"'
         self.thought = self.head + b'"choices":[{"index":0,"delta":{"reasoning_content":"'
@@ -43,7 +43,7 @@ class OpenAI:
 
     def calls(self, calls: tuple[Call, ...]) -> Iterator[bytes]:
         for index, (name, args) in enumerate(calls):
-            call_id = f"call_{self.asked.number}_{index}"
+            call_id = f"call_{self.received.number}_{index}"
             function: Json = {"name": name, "arguments": ""}
             call = {"index": index, "id": call_id, "type": "function", "function": function}
             yield self._choice({"tool_calls": [call]})
@@ -52,11 +52,11 @@ class OpenAI:
                 yield self._choice({"tool_calls": [call]})
 
     def end(self, finish: str) -> bytes:
-        asked, out, cached = self.usage
+        prompt, out, cached = self.usage
         usage = {
-            "prompt_tokens": asked + cached,
+            "prompt_tokens": prompt + cached,
             "completion_tokens": out,
-            "total_tokens": asked + cached + out,
+            "total_tokens": prompt + cached + out,
             "prompt_tokens_details": {"cached_tokens": cached},
         }
         last = self.head + b'"choices":[],"usage":%b}\n\n' % orjson.dumps(usage)
@@ -64,9 +64,9 @@ class OpenAI:
 
     def whole(self, text: str, finish: str) -> Json:
         return {
-            "id": f"c{self.asked.number}",
+            "id": f"c{self.received.number}",
             "object": "chat.completion",
-            "model": self.asked.body.get("model"),
+            "model": self.received.body.get("model"),
             "choices": [
                 {
                     "index": 0,

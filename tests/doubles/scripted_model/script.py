@@ -57,18 +57,18 @@ def parse_script(text: str) -> Script:
         pairs = [item.strip().partition(" ") for item in match[1].split(";;")]
         calls, rounds = tuple((name, args.strip()) for name, _, args in pairs), 1
     rest = CALLS_BLOCK.sub("", CALL_BLOCK.sub("", text))
-    said: dict[str, str] = {}
+    options: dict[str, str] = {}
     for block in BLOCK.findall(rest):
         for item in block.split():
             name, _, value = item.partition("=")
-            said[name] = value
-    if "badargs" in said:
+            options[name] = value
+    if "badargs" in options:
         calls, rounds = (("bash", '{"command": "ls'),), 1
 
     def number(name: str, default: int = 0) -> int:
-        return int(said[name]) if said.get(name, "").isdigit() else default
+        return int(options[name]) if options.get(name, "").isdigit() else default
 
-    usage = tuple(int(item) for item in said["usage"].split(",")) if "usage" in said else None
+    usage = tuple(int(item) for item in options["usage"].split(",")) if "usage" in options else None
     return Script(
         words=number("n", 20),
         gap=number("d") / 1000,
@@ -77,19 +77,19 @@ def parse_script(text: str) -> Script:
         calls=calls,
         before=number("before"),
         reason=number("reason"),
-        stamp="stamp" in said,
-        tag=said.get("id", ""),
+        stamp="stamp" in options,
+        tag=options.get("id", ""),
         usage=(*usage, 0, 0, 0)[:3] if usage else None,  # type: ignore[arg-type]
-        finish=said.get("finish", ""),
-        gate=said.get("gate", ""),
-        hold=number("hold") if "hold" in said else None,
-        times=number("times") if "times" in said else None,
-        key=said.get("key", ""),
+        finish=options.get("finish", ""),
+        gate=options.get("gate", ""),
+        hold=number("hold") if "hold" in options else None,
+        times=number("times") if "times" in options else None,
+        key=options.get("key", ""),
         status=number("status"),
-        retry_after=said.get("retry_after", ""),
-        overflow="overflow" in said,
-        cut=number("cut") if "cut" in said else None,
-        stall=number("stall") if "stall" in said else None,
-        hang="hang" in said,
-        silent="silent" in said,
+        retry_after=options.get("retry_after", ""),
+        overflow="overflow" in options,
+        cut=number("cut") if "cut" in options else None,
+        stall=number("stall") if "stall" in options else None,
+        hang="hang" in options,
+        silent="silent" in options,
     )

@@ -11,9 +11,9 @@ import orjson
 from aiohttp import web
 
 from tests.doubles.scripted_model.anthropic import Anthropic
-from tests.doubles.scripted_model.asked import Asked
 from tests.doubles.scripted_model.openai import OpenAI
 from tests.doubles.scripted_model.outlet import Outlet
+from tests.doubles.scripted_model.received import ReceivedRequest
 from tests.doubles.scripted_model.script import TITLE, Json, Script
 
 DIALECTS: dict[str, type[OpenAI] | type[Anthropic]] = {"openai": OpenAI, "anthropic": Anthropic}
@@ -90,14 +90,14 @@ class ScriptedModel:
         except orjson.JSONDecodeError:
             return web.json_response({"error": {"message": "bad json"}}, status=400)
         self.count += 1
-        asked = Asked(self.count, dialect, body)
+        received = ReceivedRequest(self.count, dialect, body)
         entry: Json = {
-            "number": asked.number,
-            "text": asked.last[:4000],
+            "number": received.number,
+            "text": received.last[:4000],
             "model": body.get("model"),
             "messages": len(body.get("messages", [])),
             "tools": len(body.get("tools") or ()),
-            "title": asked.title,
+            "title": received.title,
             "stream": bool(body.get("stream")),
             "dialect": dialect,
             "peer": str(request.transport and request.transport.get_extra_info("peername")),
@@ -105,11 +105,11 @@ class ScriptedModel:
             "ended": "running",
         }
         self.served.append(entry)
-        self.bodies[asked.number] = {"body": body, "headers": dict(request.headers)}
+        self.bodies[received.number] = {"body": body, "headers": dict(request.headers)}
         while len(self.bodies) > 200:
             self.bodies.popitem(last=False)
         try:
-            response, entry["ended"] = await self.perform(request, asked)
+            response, entry["ended"] = await self.perform(request, received)
         except ConnectionError:
             entry["ended"] = "aborted"
             return web.Response(status=499)
@@ -118,21 +118,23 @@ class ScriptedModel:
             raise
         return response
 
-    def failing(self, asked: Asked, script: Script) -> bool:
+    def failing(self, received: ReceivedRequest, script: Script) -> bool:
         """Whether this request fails as scripted: always, or only the first times."""
         if script.times is None:
             return True
         if script is TITLE:
             return False
-        key = script.key or asked.last
+        key = script.key or received.last
         self.seen[key] += 1
         return self.seen[key] <= script.times
 
-    async def perform(self, request: web.Request, asked: Asked) -> tuple[web.StreamResponse, str]:
-        script = asked.script()
-        failing = self.failing(asked, script)
+    async def perform(
+        self, request: web.Request, received: ReceivedRequest
+    ) -> tuple[web.StreamResponse, str]:
+        script = received.script()
+        failing = self.failing(received, script)
         usage = script.usage or (10, script.words, 0)
-        wire = DIALECTS[asked.dialect](asked, usage)
+        wire = DIALECTS[received.dialect](received, usage)
         if failing and script.status:
             error = wire.error(script.status, f"scripted status {script.status}")
             headers = {"Retry-After": script.retry_after} if script.retry_after else {}
@@ -142,8 +144,8 @@ class ScriptedModel:
         if failing and script.silent:
             await asyncio.Event().wait()
         finish = script.finish or "stop"
-        if not asked.body.get("stream"):
-            text = b"".join(self.spoken(script, number) for number in range(script.words))
+        if not received.body.get("stream"):
+            text = b"".join(self.word_at(script, number) for number in range(script.words))
             return web.json_response(wire.whole(text.decode(), finish)), "done"
         outlet = Outlet(request)
         await outlet.open()
@@ -157,10 +159,10 @@ class ScriptedModel:
         if script.reason:
             for piece in wire.reasoning([b"think%d " % n for n in range(script.reason)]):
                 outlet.send(piece)
-        calls = asked.calls_now(script)
+        calls = received.calls_now(script)
         words = script.before if calls else script.words
         cut = script.cut if failing and not calls else None
-        if not await self.speak(outlet, wire, script, words, cut=cut, failing=failing):
+        if not await self.send_words(outlet, wire, script, words, cut=cut, failing=failing):
             return outlet.cut(), "cut"
         for piece in wire.calls(calls):
             outlet.send(piece)
@@ -176,14 +178,14 @@ class ScriptedModel:
             finally:
                 gate.waiting -= 1
 
-    def spoken(self, script: Script, number: int) -> bytes:
+    def word_at(self, script: Script, number: int) -> bytes:
         if script.stamp:
             return b"@%d " % (time.time_ns() // 1000)
         if script.tag:
             return b"%b-%d " % (script.tag.encode(), number)
         return b"word%d " % number
 
-    async def speak(
+    async def send_words(
         self,
         outlet: Outlet,
         wire: OpenAI | Anthropic,
@@ -212,5 +214,5 @@ class ScriptedModel:
             elif number % 32 == 31:
                 await asyncio.sleep(0)
                 await outlet.drain()
-            outlet.send(wire.word(self.spoken(script, number)))
+            outlet.send(wire.word(self.word_at(script, number)))
         return cut != words

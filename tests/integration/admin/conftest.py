@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import pytest
-from django.contrib.auth.models import User
+from django.contrib.auth.models import Group, User
 
-from agents.models import Job, LanguageServer, McpSecret, McpServer, Run, SubAgent
+from agents.models import Job, LanguageServer, McpSecret, McpServer, Run, SubAgent, UsageEntry
 from agents.runs.accept import Prompt, accept_prompt
-from permissions.actions.requests import ask_permission
-from permissions.models import Grant, PermissionRequest, QuestionBatch
+from notifications.models import Delivery, Notice, NotificationChannel
+from people.models import AuditEntry, BrowserSession, GroupRole, Member, Token
+from permissions.actions.requests import request_permission
+from permissions.models import ApprovalPolicy, Grant, PermissionRequest, QuestionBatch
 from workspaces.actions.claims import claim_workspace
 from workspaces.actions.sessions import create_session
 from workspaces.actions.workspaces import Opening, open_workspace
@@ -23,7 +25,11 @@ from workspaces.models import (
     FileRead,
     FileVersion,
     Message,
+    RemovedMessage,
     RetiredClient,
+    Rewind,
+    SearchFill,
+    SearchText,
     Session,
     TrustRequest,
     Workspace,
@@ -49,6 +55,10 @@ def admin_user(db: None) -> User:
 
 @pytest.fixture
 def place(db: None) -> Place:
+    return add_place()
+
+
+def add_place() -> Place:
     def job(tx: Transaction) -> Place:
         workspace = open_workspace(tx, Opening("/project", "/data", sealed_env=SEALED))
         claim_workspace(tx, workspace.pk, CLIENT, grace_seconds=30)
@@ -61,12 +71,36 @@ def place(db: None) -> Place:
 
 @pytest.fixture
 def everything(place: Place) -> Place:
-    """A row of each of our models."""
+    return add_everything(place)
+
+
+def add_everything(place: Place) -> Place:
+    """Adds a row of each of our models."""
     session = Session.objects.get(pk=place.session_id)
     parts = '[{"type": "text", "data": {"text": "' + HOSTILE + '"}}]'
     Message.objects.create(
         workspace_id=place.workspace_id, session=session, position=99, role="user", parts=parts
     )
+    rewind = Rewind.objects.create(
+        workspace_id=place.workspace_id,
+        session=session,
+        state="done",
+        first_position=1,
+        last_position=2,
+        files=[{"path": HOSTILE, "result": "left", "reason": "changed"}],
+    )
+    RemovedMessage.objects.create(
+        workspace_id=place.workspace_id,
+        session=session,
+        rewind=rewind,
+        position=97,
+        role="user",
+        parts=parts,
+    )
+    SearchText.objects.create(
+        message_id="m", session_id=session.pk, workspace_id=place.workspace_id, text=HOSTILE
+    )
+    SearchFill.objects.get_or_create(defaults={"until": 1, "is_done": True})
     FileVersion.objects.create(
         session=session, path="/project/a.py", version=0, position=98, content=HOSTILE
     )
@@ -74,10 +108,17 @@ def everything(place: Place) -> Place:
     Attachment.objects.create(id="a" * 64, workspace_id=place.workspace_id, content=HOSTILE)
     TrustRequest.objects.create(path="/project", digest="1", description=HOSTILE)
     RetiredClient.objects.create(client_id=CLIENT.replace("1", "2"))
-    Grant.objects.create(session=session, tool_name="bash", action="execute", path="/project")
+    Grant.objects.create(
+        workspace_id=place.workspace_id,
+        session=session,
+        tool_name="bash",
+        action="execute",
+        path="/project",
+    )
+    ApprovalPolicy.objects.create(workspace_id=place.workspace_id, deny_after_seconds=60)
 
     def ask(tx: Transaction) -> str:
-        return ask_permission(
+        return request_permission(
             tx,
             place.workspace_id,
             place.session_id,
@@ -92,9 +133,26 @@ def everything(place: Place) -> Place:
 
     writer.write_and_wait(place.workspace_id, ask)
     _add_services(place)
+    _add_people(place)
     models = (Workspace, ClientClaim, Event, Run, PermissionRequest)
     assert all(model.objects.exists() for model in models)
     return place
+
+
+def _add_people(place: Place) -> None:
+    """Those who use the server."""
+    user = User.objects.create_user("ann")
+    group = Group.objects.create(name="crew")
+    Member.objects.create(user=user, workspace_id=place.workspace_id, role="viewer")
+    GroupRole.objects.create(group=group, workspace_id=place.workspace_id, role="viewer")
+    channel = NotificationChannel.objects.create(
+        user=user, kind="webhook", name=HOSTILE, sealed_target=SEALED
+    )
+    notice = Notice.objects.create(subject="permission", subject_id="1")
+    Delivery.objects.create(notice=notice, channel=channel, error=HOSTILE, link_expires_at=1)
+    Token.objects.create(user=user, name=HOSTILE, prefix="crush_x", digest=SEALED, scopes=["all"])
+    BrowserSession.objects.create(user=user, session_key=SEALED[:40], browser=HOSTILE)
+    AuditEntry.objects.create(kind="user", actor="ann", act="prompt", target=HOSTILE)
 
 
 def _add_services(place: Place) -> None:
@@ -108,6 +166,20 @@ def _add_services(place: Place) -> None:
     LanguageServer.objects.create(workspace_id=workspace, name="ruff", state=3, error=HOSTILE)
     SubAgent.objects.create(
         run_id=place.run_key, workspace_id=workspace, role="reader", last_event=HOSTILE
+    )
+    UsageEntry.objects.create(
+        workspace_id=workspace,
+        session_id=place.session_id,
+        run_key=place.run_key,
+        user_name=HOSTILE[:150],
+        kind="reply",
+        model=HOSTILE[:200],
+        prompt_tokens=1,
+        completion_tokens=2,
+        cache_read_tokens=0,
+        cache_write_tokens=0,
+        cost=0.5,
+        created_at=1,
     )
     QuestionBatch.objects.create(
         workspace_id=workspace,

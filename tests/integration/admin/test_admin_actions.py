@@ -6,8 +6,10 @@ import pytest
 from django.contrib.auth.models import Permission, User
 from django.test import Client
 
-from agents.models import Run, SubAgent, SubAgentState
-from permissions.models import Grant
+from agents.models import Run, SubAgent
+from agents.states import SubAgentState
+from people.models import AuditEntry
+from permissions.models import Grant, PermissionRequest
 from tests.integration.admin.conftest import Place
 from tests.integration.admin.test_pages import address
 from workspaces.log.timestamps import now_ms
@@ -67,6 +69,18 @@ def test_a_release_of_an_idle_workspace_closes_it(admin_client: Client, place: P
 def test_a_revoked_permission_is_gone(admin_client: Client, everything: Place) -> None:
     act(admin_client, Grant, "revoke", Grant.objects.get().pk)
     assert not Grant.objects.exists()
+    assert Event.objects.filter(kind="grant.revoked").count() == 1
+    entry = AuditEntry.objects.get(act="revoke grant")
+    assert (entry.actor, entry.outcome) == ("admin", "done")
+
+
+def test_the_author_of_an_answer_is_shown(admin_client: Client, everything: Place) -> None:
+    request = PermissionRequest.objects.get()
+    author = {"kind": "user", "name": "ann", "user_id": "7", "via": "socket"}
+    PermissionRequest.objects.update(state="allowed", author=author, reason="why not")
+    page = admin_client.get(address(PermissionRequest, "change", request.pk)).content.decode()
+    assert "ann" in page
+    assert "why not" in page
 
 
 @pytest.fixture

@@ -7,20 +7,29 @@ import re
 import pytest
 from django.apps import apps
 from django.contrib import admin
+from django.contrib.admin.utils import quote
 from django.db.models import Model
 from django.test import Client
 from django.urls import reverse
 from django.utils.module_loading import autodiscover_modules
 
+from agents.models import RunStep
+from notifications.models import Notice, PushKey
+from people.models import GroupRole, LoginLink, Member, Owner
 from tests.integration.admin.conftest import HOSTILE, SEALED, Place
-from workspaces.admin_pages import readable_json, shown_moment
-from workspaces.models import Event, Session, Workspace
+from workspaces.admin_pages.texts import readable_json, shown_moment
+from workspaces.models import Event, IdempotencyKey, Session, Workspace
 
 autodiscover_modules("admin")
 
-OURS = ("agents", "permissions", "workspaces")
+OURS = ("agents", "notifications", "people", "permissions", "workspaces")
+# These have nothing to show, or are shown on the page of their run. Members and roles of groups can
+# be edited.
+HIDDEN = {IdempotencyKey, LoginLink, Notice, Owner, PushKey, RunStep}
+EDITED = {Member, GroupRole}
 REGISTERED = sorted(admin.site._registry, key=lambda model: model._meta.label)
 OWN = [model for model in REGISTERED if model._meta.app_label in OURS]
+READ_ONLY = [model for model in OWN if model not in EDITED]
 
 
 def named(model: type[Model]) -> str:
@@ -29,12 +38,13 @@ def named(model: type[Model]) -> str:
 
 def address(model: type[Model], page: str, *args: object) -> str:
     meta = model._meta
-    return reverse(f"admin:{meta.app_label}_{meta.model_name}_{page}", args=args)
+    keys = [quote(arg) for arg in args]
+    return reverse(f"admin:{meta.app_label}_{meta.model_name}_{page}", args=keys)
 
 
 def test_every_model_is_registered() -> None:
     models = {model for label in OURS for model in apps.get_app_config(label).get_models()}
-    assert models == set(OWN)
+    assert models - HIDDEN == set(OWN)
 
 
 @pytest.mark.parametrize("model", REGISTERED, ids=named)
@@ -61,7 +71,7 @@ def test_each_of_its_filters_works(
         assert answer.status_code == 200, query
 
 
-@pytest.mark.parametrize("model", OWN, ids=named)
+@pytest.mark.parametrize("model", READ_ONLY, ids=named)
 def test_a_row_opens_and_cannot_be_changed(
     model: type[Model], admin_client: Client, everything: Place
 ) -> None:

@@ -11,12 +11,13 @@ from django.db.models import Model
 from django.test import Client
 from django.utils.module_loading import autodiscover_modules
 
-from agents.models import LanguageServer, LanguageServerState, Run
+from agents.models import LanguageServer, Run
+from agents.states import LanguageServerState
 from agents.tools.lsp.states import LanguageServerStatus
 from permissions.models import PermissionRequest, QuestionBatch
 from tests.integration.admin.conftest import Place
 from tests.integration.admin.test_pages import OURS, OWN, address, named
-from workspaces.admin_pages import excerpt
+from workspaces.admin_pages.texts import excerpt
 from workspaces.models import ClientClaim, Event, Message, Session, Workspace
 
 autodiscover_modules("admin")
@@ -45,7 +46,8 @@ def test_the_index_names_everything_in_english(admin_client: Client, everything:
         for label in OURS
         for model in apps.get_app_config(label).get_models()
     }
-    assert not {name for name in plurals if name.endswith(("chs", "ys", "ss"))}
+    wrong = {name for name in plurals if name.endswith(("chs", "ys", "ss"))}
+    assert not {name for name in wrong if not name.endswith("eys")}
 
 
 def test_one_question_is_counted_as_one(everything: Place) -> None:

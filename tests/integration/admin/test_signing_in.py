@@ -7,7 +7,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.utils.module_loading import autodiscover_modules
 
-from crushsite.admin import FREE_FAILURES, THROTTLE
+from people.sign_in_throttle import FREE_FAILURES, PASSWORDS
 from tests.integration.admin.conftest import Place
 from tests.integration.admin.test_pages import address
 from workspaces.models import Session
@@ -24,7 +24,7 @@ def boss(db: None) -> User:
 @pytest.fixture
 def elsewhere() -> str:
     """An address that no other test fails from."""
-    THROTTLE.succeed("address 192.0.2.7", "account boss", "account nobody")
+    PASSWORDS.succeed("address 192.0.2.7", "account boss", "account nobody")
     return "192.0.2.7"
 
 
@@ -54,6 +54,15 @@ def test_an_address_that_guesses_at_several_accounts_is_slowed_down(
 def test_a_person_who_mistypes_is_let_in(client: Client, boss: User, elsewhere: str) -> None:
     sign_in(client, elsewhere, "boss", "wrong")
     assert sign_in(client, elsewhere, "boss", "blue-kettle-7") == "signed in"
+
+
+def test_an_attempt_without_a_password_forgives_nothing(
+    client: Client, boss: User, elsewhere: str
+) -> None:
+    for _ in range(FREE_FAILURES):
+        sign_in(client, elsewhere, "boss", "wrong")
+    sign_in(client, "192.0.2.9", "boss", "")
+    assert "Too many failed attempts" in sign_in(client, "192.0.2.9", "boss", "blue-kettle-7")
 
 
 def test_pages_load_and_run_their_own_files_only(admin_client: Client, everything: Place) -> None:

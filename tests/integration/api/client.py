@@ -1,13 +1,16 @@
 """Calls an ASGI application in this process, as a server would."""
 
 import asyncio
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote
 
 import orjson
 
-from crushsite.asgi.api_handler import ApiHandler
+from crushsite.asgi.routing import ApiHandler
+from workspaces.access import CALLER, OWNER, Caller
+from workspaces.client_ids import CONNECTION, ClientConnection
 
 
 @dataclass(frozen=True)
@@ -15,6 +18,7 @@ class Answer:
     status: int
     content_type: str
     body: bytes
+    headers: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def json(self) -> Any:
@@ -29,6 +33,7 @@ class Answer:
 class Api:
     def __init__(self, handler: Any = None) -> None:
         self.handler = handler or ApiHandler()
+        self.caller = Caller(OWNER)
 
     async def call(
         self,
@@ -38,8 +43,10 @@ class Api:
         *,
         raw: bytes | None = None,
         content_type: str | None = "application/json",
+        headers: Sequence[tuple[bytes, bytes]] = (),
+        client: str = "",
     ) -> Answer:
-        """``body`` is sent as JSON, ``raw`` as it is."""
+        """``body`` is sent as JSON, ``raw`` as it is. ``client``: whose the connection is."""
         if raw is None:
             raw = b"" if body is None else orjson.dumps(body)
         sent: list[Any] = []
@@ -52,14 +59,30 @@ class Api:
         async def send(message: Any) -> None:
             sent.append(message)
 
-        await self.handler(scope_of(method, address, content_type), receive, send)
-        start, end = sent
+        scope = scope_of(method, address, content_type) | {CALLER: self.caller}
+        scope["headers"] = [*scope["headers"], *headers]
+        if client:
+            connection = ClientConnection()
+            connection.note(client)
+            scope["extensions"] = {CONNECTION: {"connection": connection}}
+        await self.handler(scope, receive, send)
+        start, *bodies = sent  # a large body comes in parts
         assert start["type"] == "http.response.start"
-        headers = dict(start["headers"])
-        assert int(headers[b"content-length"]) == len(end["body"])
-        return Answer(
-            start["status"], headers.get(b"content-type", b"").decode(), bytes(end["body"])
-        )
+        found = {name.decode().lower(): value.decode() for name, value in start["headers"]}
+        content = b"".join(part.get("body", b"") for part in bodies)
+        is_streamed = "body" not in bodies[-1]
+        if start["status"] != 304 and not is_streamed:
+            assert int(found["content-length"]) == len(content)
+        return Answer(start["status"], found.get("content-type", ""), content, found)
+
+    async def stream(self, address: str, send: Any) -> None:
+        """Gets an address; ``send`` receives each message of the response."""
+        messages = iter([{"type": "http.request", "body": b"", "more_body": False}])
+
+        async def receive() -> Any:
+            return next(messages, None) or await asyncio.Event().wait()
+
+        await self.handler(scope_of("GET", address) | {CALLER: self.caller}, receive, send)
 
     async def get(self, address: str) -> Any:
         answer = await self.call("GET", address)
@@ -87,4 +110,5 @@ def scope_of(method: str, address: str, content_type: str | None = None) -> dict
         "headers": headers,
         "client": ("127.0.0.1", 50_000),
         "server": ("127.0.0.1", 8000),
+        CALLER: Caller(OWNER),
     }

@@ -1,6 +1,7 @@
 """The API in this process, with the real writer and a real database file."""
 
 import asyncio
+import logging
 import uuid
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
@@ -19,7 +20,7 @@ from tests.integration.api.client import Api
 from workspaces.log.reader import stop_reading
 from workspaces.log.writer import writer
 
-APPS = ("agents", "permissions", "workspaces")
+APPS = ("agents", "notifications", "people", "permissions", "workspaces")
 
 
 @pytest.fixture
@@ -31,7 +32,11 @@ def transactional_db(django_db_setup: None, django_db_blocker: DjangoDbBlocker) 
     """
     with django_db_blocker.unblock():
         yield
-        models = [m for label in APPS for m in apps.get_app_config(label).get_models()]
+        models = [
+            m
+            for label in APPS
+            for m in apps.get_app_config(label).get_models(include_auto_created=True)
+        ]
         tables = [model._meta.db_table for model in models]
         connection.ops.execute_sql_flush(connection.ops.sql_flush(no_style(), tables))
 
@@ -75,3 +80,9 @@ async def workspace(api: Api, folder: Path) -> Opened:
     client_id = str(uuid.uuid4())
     answer = await api.post("/v1/workspaces", {"path": str(folder), "client_id": client_id})
     return Opened(api, answer["id"], client_id, folder, answer)
+
+
+@pytest.fixture
+def quiet(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
+    caplog.set_level(logging.INFO)
+    return caplog

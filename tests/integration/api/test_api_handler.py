@@ -5,17 +5,17 @@ import importlib
 import logging
 import threading
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import orjson
 import pytest
 from django.http import HttpResponse
 from django.urls import URLPattern, path
 
-from crushsite.asgi.api_handler import ApiHandler
-from crushsite.asgi.routing import LazyDjango
+from crushsite.asgi.routing import ApiHandler, LazyDjango
 from tests.integration.api.client import Api, scope_of
 from tests.integration.api.conftest import Opened
+from workspaces.access import Right
 from workspaces.api.answers import empty_answer, json_answer
 from workspaces.api.api_view import ApiView
 
@@ -41,6 +41,8 @@ def gate() -> Gate:
 @pytest.fixture
 def handler(gate: Gate) -> ApiHandler:
     class Waiting(ApiView):
+        rights: ClassVar = {"post": Right.PUBLIC}
+
         async def post(self) -> HttpResponse:
             gate.reached.set()
             await gate.may_end.wait()
@@ -48,14 +50,20 @@ def handler(gate: Gate) -> ApiHandler:
             return empty_answer()
 
     class Failing(ApiView):
+        rights: ClassVar = {"get": Right.PUBLIC}
+
         async def get(self) -> HttpResponse:
             raise ZeroDivisionError("secret detail")
 
     class Threads(ApiView):
+        rights: ClassVar = {"get": Right.PUBLIC}
+
         async def get(self) -> HttpResponse:
             return json_answer(threading.current_thread() is threading.main_thread())
 
     class Echo(ApiView):
+        rights: ClassVar = {"post": Right.PUBLIC}
+
         async def post(self) -> HttpResponse:
             return json_answer(self.request.data)
 

@@ -8,10 +8,10 @@ import orjson
 from django.db import connection
 
 from agents.models import Run
-from agents.runs.claim import claim_runs
 from agents.runs.conversation import read_transcript
 from agents.runs.lease import Lease
 from agents.runs.steps import begin_run
+from agents.runs.transitions import claim_runs
 from tests.integration.api.conftest import Opened
 from tests.integration.api.test_prompts import prompt
 from workspaces.actions.messages import create_message
@@ -70,10 +70,11 @@ async def test_an_attachment_is_stored_once_and_read_whole_everywhere(workspace:
     snapshot = await workspace.api.get(
         f"/api/workspaces/{workspace.id}/snapshot?session={session_id}"
     )
-    assert snapshot["messages"] == [message]
+    native = message | {"author": {"kind": "owner", "name": "owner", "user_id": None}}
+    assert snapshot["messages"] == [native]
     events = await read(read_events, workspace.id, after=0)
     (event,) = [event for event in events if event.kind == "message.created"]
-    assert orjson.loads(event.payload_json) == {"message": message}
+    assert orjson.loads(event.payload_json) == {"message": native}
     run_key = (await read(lambda: Run.objects.get())).pk
     (own,) = (await read(read_transcript, session_id, run_key)).own
     assert own.parts[1] == Binary("/p.png", "image/png", PICTURE)

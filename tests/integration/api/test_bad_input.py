@@ -1,52 +1,17 @@
 """Whatever a client sends: a 4xx that says what is wrong, nothing stored, nothing logged."""
 
 import asyncio
-import logging
-from pathlib import Path
 from typing import Any
 
 import orjson
 import pytest
 
-from tests.integration.api.client import Answer
 from tests.integration.api.conftest import Opened
-from workspaces.log.reader import read
-from workspaces.models import ClientClaim, FileRead, Session, Workspace
+from tests.integration.api.refusals import CLIENT, refused
 
-CLIENT = "eb3c634c-feab-48a5-bc50-a4d84fb3b7c3"
 MALFORMED = "failed to decode request"
 DEEP = b'{"a":' * 3000 + b"1" + b"}" * 3000
 WIDE = {"path": "/", "client_id": CLIENT}
-
-
-def stored() -> list[object]:
-    return [
-        list(Workspace.objects.values_list("pk", "last_event", "skip_permissions", "sealed_env")),
-        sorted(Session.objects.values_list("pk", "title", "last_accept")),
-        sorted(ClientClaim.objects.values_list("client_id", "current_session_id")),
-        FileRead.objects.count(),
-    ]
-
-
-@pytest.fixture
-def quiet(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
-    caplog.set_level(logging.INFO)
-    return caplog
-
-
-async def refused(
-    workspace: Opened, quiet: pytest.LogCaptureFixture, method: str, address: str, **sent: Any
-) -> Answer:
-    before = await read(stored)
-    answer = await workspace.api.call(method, address, **sent)
-    assert 400 <= answer.status < 500, answer
-    assert answer.content_type == "application/json"
-    assert answer.message
-    assert "Traceback" not in answer.message
-    assert len(answer.message) < 300
-    assert await read(stored) == before
-    assert [record for record in quiet.records if record.levelno > logging.INFO] == []
-    return answer
 
 
 # Of the body alone: the JSON never becomes fields.
@@ -357,90 +322,6 @@ async def test_it_does_not_read_a_form(workspace: Opened) -> None:
         content_type="application/x-www-form-urlencoded",
     )
     assert (answer.status, answer.message) == (400, MALFORMED)
-
-
-ENDPOINTS = [
-    ("GET", "", None),
-    ("DELETE", f"?client_id={CLIENT}", None),
-    ("GET", "/config", None),
-    ("GET", "/providers", None),
-    ("POST", f"/current-session?client_id={CLIENT}", {"session_id": "s"}),
-    ("GET", "/agent", None),
-    ("POST", "/agent", {"session_id": "s", "prompt": "x"}),
-    ("POST", "/agent/init", {"interactive": True}),
-    ("POST", "/agent/update", None),
-    ("GET", "/agent/default-small-model?provider_id=x", None),
-    ("GET", "/agent/sessions/s", None),
-    ("POST", "/agent/sessions/s/cancel", None),
-    ("GET", "/agent/sessions/s/prompts/queued", None),
-    ("GET", "/agent/sessions/s/prompts/list", None),
-    ("POST", "/agent/sessions/s/prompts/clear", None),
-    ("GET", "/sessions", None),
-    ("POST", "/sessions", {"title": "t"}),
-    ("GET", "/sessions/s", None),
-    ("PUT", "/sessions/s", {"title": "t"}),
-    ("DELETE", "/sessions/s", None),
-    ("GET", "/sessions/s/children", None),
-    ("GET", "/sessions/s/messages", None),
-    ("GET", "/sessions/s/messages/user", None),
-    ("GET", "/sessions/s/history", None),
-    ("GET", "/sessions/s/filetracker/files", None),
-    ("GET", "/messages/user", None),
-    ("POST", "/filetracker/read", {"session_id": "s", "path": "a"}),
-    ("GET", "/filetracker/lastread?session_id=s&path=a", None),
-    ("GET", "/permissions/skip", None),
-    ("POST", "/permissions/skip", {"skip": True}),
-    ("POST", "/permissions/grant", {"action": "allow", "permission": {"id": "x"}}),
-    ("GET", "/lsps", None),
-    ("GET", "/mcp/states", None),
-    ("GET", "/mcp/pending-auth", None),
-    ("GET", "/mcp/prompts", None),
-    ("GET", "/skills", None),
-]
-
-
-async def test_every_endpoint_of_an_unknown_workspace_is_not_found(
-    workspace: Opened, quiet: pytest.LogCaptureFixture
-) -> None:
-    for method, path, body in ENDPOINTS:
-        answer = await refused(
-            workspace, quiet, method, f"/v1/workspaces/{CLIENT}{path}", body=body
-        )
-        assert (answer.status, answer.message, path) == (404, "workspace not found", path)
-
-
-async def test_every_endpoint_of_a_closed_workspace_is_not_found(
-    workspace: Opened, quiet: pytest.LogCaptureFixture
-) -> None:
-    session_id = await workspace.session()
-    released = f"{workspace.url}?client_id={workspace.client_id}"
-    assert (await workspace.api.call("DELETE", released)).status == 200
-    for method, path, body in ENDPOINTS:
-        path = path.replace("/s/", f"/{session_id}/").replace(
-            "sessions/s", f"sessions/{session_id}"
-        )
-        if body is not None and "session_id" in body:
-            body = body | {"session_id": session_id}
-        answer = await refused(workspace, quiet, method, f"{workspace.url}{path}", body=body)
-        assert (answer.status, answer.message, path) == (404, "workspace not found", path)
-    assert await workspace.api.get("/v1/workspaces") == []
-
-
-async def test_a_session_of_another_workspace_is_not_found(
-    workspace: Opened, quiet: pytest.LogCaptureFixture, tmp_path: Path
-) -> None:
-    session_id = await workspace.session()
-    other = await workspace.api.post("/v1/workspaces", {"path": str(tmp_path), "client_id": CLIENT})
-    for method, path, body in ENDPOINTS:
-        if "sessions/s" not in path and not (body and "session_id" in body and path == "/agent"):
-            continue
-        path = path.replace("sessions/s", f"sessions/{session_id}")
-        if body is not None and "session_id" in body:
-            body = body | {"session_id": session_id}
-        answer = await refused(
-            workspace, quiet, method, f"/v1/workspaces/{other['id']}{path}", body=body
-        )
-        assert (answer.status, answer.message, path) == (404, "session not found", path)
 
 
 async def test_a_large_bad_body_does_not_hold_the_loop_up(workspace: Opened) -> None:

@@ -23,6 +23,29 @@ async def say(workspace: Opened, session_id: str, text: str, role: Role = Role.U
     return str(message["id"])
 
 
+async def test_the_author_of_a_message_is_for_native_clients_only(workspace: Opened) -> None:
+    ann = {"kind": "user", "name": "ann", "user_id": "7"}
+    session_id = await workspace.session()
+    await writer.write(
+        workspace.id,
+        lambda tx: create_message(
+            tx, workspace.id, session_id, role=Role.USER, parts=(Text("go"), STOP), author=ann
+        ),
+    )
+
+    native = await workspace.api.get(
+        f"/api/workspaces/{workspace.id}/snapshot?session={session_id}"
+    )
+    assert [message["author"] for message in native["messages"]] == [ann]
+    for url in (
+        f"{workspace.url}/sessions/{session_id}/messages",
+        f"{workspace.url}/sessions/{session_id}/messages/user",
+        f"{workspace.url}/messages/user",
+    ):
+        (message,) = await workspace.api.get(url)
+        assert "author" not in message
+
+
 async def test_a_title_is_all_that_is_taken_of_a_new_session(workspace: Opened) -> None:
     stale = {"title": "New Session", "id": "mine", "cost": 5, "message_count": 7, "created_at": 0}
     made = await workspace.api.post(f"{workspace.url}/sessions", stale)

@@ -5,8 +5,8 @@ from typing import Any
 import orjson
 
 from agents.runs.cancel import cancel
-from permissions.actions.questions import ask_questions, dismiss_batch
-from permissions.actions.requests import answer_request, ask_permission
+from permissions.actions.questions import add_questions, dismiss_batch
+from permissions.actions.requests import AnswerOptions, answer_request, request_permission
 from permissions.models import PermissionRequest, QuestionBatch
 from tests.acceptance.folding import Fold, differences
 from tests.integration.api.conftest import Opened
@@ -34,7 +34,7 @@ async def folded(workspace: Opened) -> Fold:
 async def ask(workspace: Opened, session_id: str, name: str) -> str:
     return await writer.write(
         workspace.id,
-        lambda tx: ask_permission(
+        lambda tx: request_permission(
             tx,
             workspace.id,
             session_id,
@@ -53,7 +53,7 @@ async def ask_question(workspace: Opened, session_id: str) -> str:
     question = {"id": "q", "type": "yes_no", "question": "Go?"}
     return await writer.write(
         workspace.id,
-        lambda tx: ask_questions(
+        lambda tx: add_questions(
             tx,
             workspace.id,
             session_id,
@@ -83,7 +83,7 @@ async def test_a_snapshot_shows_open_permission_requests_until_they_are_answered
 
     def answer(tx: Any) -> bool:
         request = PermissionRequest.objects.get(pk=first)
-        return answer_request(tx, request, granted=True, for_session=False)
+        return answer_request(tx, request, granted=True, options=AnswerOptions())
 
     await writer.write(workspace.id, answer)
     assert [each["id"] for each in (await snapshot_of(workspace))["permissions"]] == [second]
@@ -114,6 +114,7 @@ async def test_a_snapshot_shows_the_runs_that_have_not_ended(workspace: Opened) 
         "run_id": "r1",
         "prompt": "a" * 2_000,
         "state": "accepted",
+        "author": {"kind": "owner", "name": "owner", "user_id": None},
     }
     assert (second["prompt"], second["accept_number"]) == ("b", 2)
     assert third["session_id"] == other

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import pytest
 
 from agents.config.load import load_config
-from agents.config.providers.ollama import OllamaAddress, OllamaFinder
+from agents.config.providers.discovery import OllamaAddress, OllamaFinder
 
 TAGS = json.dumps({"models": [{"name": "qwen3:8b"}, {"name": "nomic-embed-text"}, {"name": 5}, {}]})
 

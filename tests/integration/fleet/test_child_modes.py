@@ -49,7 +49,7 @@ async def test_a_child_that_nobody_dials_gives_up(start_child: StartChild) -> No
     child = start_child(arguments=("--accept-timeout", "0.5"))
     await child.record()
     assert await child.ended() == 1
-    assert "Nobody connected within 0.5 s" in child.said()
+    assert "No parent connected within 0.5 s" in child.said()
     assert not child.record_path.exists()
 
 
@@ -80,7 +80,7 @@ async def test_what_is_no_websocket_ends_a_child_for_one_connection(
     peer = connect(await child.endpoint())
     peer.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
     assert await child.ended() == 1
-    assert "does not speak WebSocket" in child.said()
+    assert "The first connection was not a WebSocket" in child.said()
     peer.close()
 
 

@@ -4,16 +4,24 @@ from __future__ import annotations
 
 import pytest
 
-from agents.models import Run, RunKind, SubAgent, SubAgentState
+from agents.models import Run, RunKind, SubAgent
 from agents.runs.accept import Prompt, accept_prompt
-from agents.runs.children.delegations import begin_errand, errand_of
-from agents.runs.children.rows import begin_sub_agent, end_sub_agent, note_sub_agent, take_prompts
-from agents.runs.claim import claim_runs, is_held
+from agents.runs.children.delegations import (
+    begin_delegation,
+    begin_sub_agent,
+    delegation_result,
+    end_sub_agent,
+    note_sub_agent,
+    take_prompts,
+)
+from agents.runs.finish import rescue_run
 from agents.runs.lease import Lease
-from agents.runs.rescue import expire_all_leases, rescue_run
+from agents.runs.queries import is_held
 from agents.runs.steps import ReplyStart, ReplyWrite, Step, begin_run, write_step
-from agents.tools.contract import ChildEnded, ChildTask
-from agents.turn.effects import End, Outcome
+from agents.runs.transitions import claim_runs, expire_all_leases
+from agents.states import RunOutcome, SubAgentState
+from agents.tools.contract import ChildResult, ChildTask
+from agents.turn.effects import End
 from workspaces.actions.sessions import create_session
 from workspaces.actions.workspaces import Opening, open_workspace
 from workspaces.log.parts import FinishReason, Text
@@ -55,7 +63,7 @@ def parent(db: None) -> Lease:
 def child(parent: Lease) -> Lease:
     """The sub-agent that its call has sent for, at work, with its reply open."""
     task = ChildTask("fleet", "title", "do it", role="reader")
-    write(lambda tx: begin_errand(tx, parent, task, message_id="m", call_id="c"))
+    write(lambda tx: begin_delegation(tx, parent, task, message_id="m", call_id="c"))
     held = claimed(RunKind.FLEET)
     write(lambda tx: begin_run(tx, held))
     write(lambda tx: write_step(tx, held, Step(start=ReplyStart("reader", "fleet"))))
@@ -70,7 +78,7 @@ def said(held: Lease, words: str) -> ReplyWrite:
 
 
 def end(held: Lease, *, answer: str) -> None:
-    step = Step(reply=said(held, "words"), end=End(Outcome.COMPLETED))
+    step = Step(reply=said(held, "words"), end=End(RunOutcome.COMPLETED))
     write(lambda tx: end_sub_agent(tx, held, step, ending="completed", answer=answer, events=7))
 
 
@@ -79,15 +87,17 @@ def test_its_answer_is_its_calls_and_its_words_are_its_sessions(
 ) -> None:
     end(child, answer="the \x00answer")
 
-    sent, ended = write(lambda tx: errand_of(tx, parent, "c"))
-    assert Run.objects.get(pk=parent.key).errand == "{}"  # the answer is the child's own
-    assert (sent, ended) == (True, ChildEnded("completed", "the \ufffdanswer", ""))
+    sent, ended = write(lambda tx: delegation_result(tx, parent, "c"))
+    assert Run.objects.get(pk=parent.key).answer == ""  # the answer is the child's own
+    assert (sent, ended) == (True, ChildResult("completed", "the \ufffdanswer", ""))
     assert "words" in Message.objects.get(run_key=child.key, role="assistant").parts
 
 
 def test_without_an_answer_its_words_are(parent: Lease, child: Lease) -> None:
     end(child, answer="")
-    assert write(lambda tx: errand_of(tx, parent, "c"))[1] == ChildEnded("completed", "words", "")
+    assert write(lambda tx: delegation_result(tx, parent, "c"))[1] == ChildResult(
+        "completed", "words", ""
+    )
 
 
 def test_what_is_told_after_its_end_does_not_revive_it(child: Lease) -> None:

@@ -14,9 +14,9 @@ from agents.config.cache import configs
 from agents.jobs.host import JobHost, job_host
 from agents.jobs.workspace_jobs import WorkspaceJobs
 from agents.models import Job
+from agents.tools.shell.command import shell_command
+from agents.tools.shell.identity import PROCESS_MARK
 from agents.tools.shell.jobs import JobOrder
-from agents.tools.shell.reaper import PROCESS_MARK
-from agents.tools.shell.running import shell_command
 from workspaces.actions.sessions import create_session
 from workspaces.actions.workspaces import Opening, open_workspace
 from workspaces.log.ids import new_id

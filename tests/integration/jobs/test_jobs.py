@@ -14,12 +14,12 @@ from agents.jobs.rows import JobRow, kill_job, record_job
 from agents.models import Job
 from agents.tools import limits
 from agents.tools.shell import identity
+from agents.tools.shell.command import Running
+from agents.tools.shell.identity import PROCESS_MARK
 from agents.tools.shell.jobs import JobRefused
-from agents.tools.shell.reaper import PROCESS_MARK
-from agents.tools.shell.running import Running
-from agents.tools.shell.watched import WatchedOutput
+from agents.tools.shell.output import WatchedOutput
 from tests.integration.jobs.conftest import Place
-from tests.integration.tools.living import Word, until
+from tests.integration.tools.shell.marked_processes import Word, until
 from workspaces.actions.workspaces import close_workspace
 from workspaces.log.ids import new_id
 from workspaces.log.reader import read

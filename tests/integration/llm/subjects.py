@@ -41,7 +41,7 @@ class Subject:
         settings = ProviderSettings(
             self.id, self.id.title(), self.kind, server.url + self.base, **{"api_key": KEY, **more}
         )
-        return provider_for(settings, {}, silence_seconds=60.0)
+        return provider_for(settings, {}, idle_seconds=60.0)
 
     @property
     def info(self) -> ModelInfo:

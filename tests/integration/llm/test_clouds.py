@@ -54,7 +54,7 @@ async def test_the_keys_of_an_account_sign_exactly_what_is_sent(server: Recorded
     server.answers = [BEDROCK.recorded("words")]
     events = await say(ProviderSettings("bedrock", "Bedrock", "bedrock", server.url), ACCOUNT)
     assert isinstance(events[-1], Stopped)
-    (asked,) = server.asked
+    (asked,) = server.requests
     # The same signature again, by botocore, from nothing but what arrived.
     again = AWSRequest(
         method="POST",
@@ -81,7 +81,7 @@ async def test_the_body_for_bedrock_names_no_model_and_keeps_the_cache_marks(
 ) -> None:
     server.answers = [BEDROCK.recorded("words")]
     await say(ProviderSettings("bedrock", "Bedrock", "bedrock", server.url), ACCOUNT)
-    body = server.asked[0].body
+    body = server.requests[0].body
     assert body["anthropic_version"] == "bedrock-2023-05-31"
     assert not {"model", "stream"} & set(body)
     mark = {"type": "ephemeral"}
@@ -102,7 +102,7 @@ async def test_without_an_account_it_is_said_how_to_give_one(
         await say(
             ProviderSettings("bedrock", "Bedrock", "bedrock", server.url), {"AWS_PROFILE": "no"}
         )
-    assert not server.asked
+    assert not server.requests
 
 
 @pytest.mark.parametrize(
@@ -170,7 +170,7 @@ async def test_an_account_of_google_gets_a_token_once_and_uses_it(
         asked = request(user("hi"), model=VERTEX.info)
         events = [event async for batch in provider.stream(asked) for event in batch]
         assert isinstance(events[-1], Stopped)
-    signed_in, first, second = server.asked
+    signed_in, first, second = server.requests
     assert signed_in.target == "/token"
     assert "jwt-bearer" in parse_qs(signed_in.raw.decode())["grant_type"][0]
     for one in (first, second):
@@ -257,5 +257,5 @@ async def test_azure_is_asked_where_its_version_says(
     provider = provider_for(settings, env)
     async for _ in provider.stream(request(user("hi"), model=AZURE.info)):
         pass
-    assert server.asked[0].target == target
-    assert "max_completion_tokens" in server.asked[0].body
+    assert server.requests[0].target == target
+    assert "max_completion_tokens" in server.requests[0].body

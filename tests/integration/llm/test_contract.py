@@ -96,7 +96,7 @@ async def test_it_is_asked_at_its_address_with_its_key(
     subject: Subject, server: RecordedProvider
 ) -> None:
     await say(subject, server, "words")
-    (asked,) = server.asked
+    (asked,) = server.requests
     name, value = subject.key
     assert asked.method == "POST"
     assert asked.target == subject.target
@@ -119,7 +119,7 @@ async def test_what_was_kept_goes_back_to_the_model_that_made_it_and_to_no_other
         server.answers = [subject.recorded("words")]
         reply = reply_of(subject, parts, provider=provider)
         await listen(subject, server, [], user("hi"), reply, results)
-        assert bool(kept and kept in server.asked[-1].raw.decode()) is returns, provider
+        assert bool(kept and kept in server.requests[-1].raw.decode()) is returns, provider
 
 
 async def test_the_results_of_parallel_calls_go_back_with_their_ids(
@@ -131,7 +131,7 @@ async def test_the_results_of_parallel_calls_go_back_with_their_ids(
     server.answers = [subject.recorded("words")]
     heard: list[ModelEvent] = []
     await listen(subject, server, heard, user("hi"), reply_of(subject, parts), results)
-    sent = server.asked[-1].raw.decode()
+    sent = server.requests[-1].raw.decode()
     assert sent.index("result bash") < sent.index("result view")
     assert all(sent.count(call.id) == 2 for call in calls)
     assert plain_text(parts_of(heard)) == subject.expected("words")["text"]

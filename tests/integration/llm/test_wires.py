@@ -6,7 +6,7 @@ import asyncio
 import json
 import socket
 from base64 import b64encode
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -30,7 +30,6 @@ from agents.llm.errors import (
     Unreachable,
     WrongKey,
 )
-from agents.llm.read_batching import MANY, gathering_here
 from agents.llm.retries import stream_with_retries
 from agents.llm.wires.anthropic import AnthropicWire
 from agents.llm.wires.openai import OpenAIWire
@@ -55,23 +54,13 @@ def kind(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-@pytest.fixture(params=["few", "many"], autouse=True)
-async def company(request: pytest.FixtureRequest) -> AsyncIterator[str]:
-    """Every reply streams as one of few, and as one of many that are read in turns."""
-    others = MANY if request.param == "many" else 0
-    gathering_here().streams += others
-    yield str(request.param)
-    gathering_here().streams -= others
-    assert gathering_here().streams == 0
-
-
 def settings(kind: str, url: str, **more: Any) -> ProviderSettings:
     base_url = url if url.endswith("/v1") else f"{url}/v1"
     return ProviderSettings("mine", "Mine", kind, base_url, **{"api_key": "sk-secret-1", **more})
 
 
 def wire(kind: str, url: str, *, silence: float = 5.0, **more: Any) -> Any:
-    return WIRES[kind](settings(kind, url, **more), silence_seconds=silence)
+    return WIRES[kind](settings(kind, url, **more), idle_seconds=silence)
 
 
 async def say(provider: Any, asked: ModelRequest) -> list[ModelEvent]:
@@ -208,11 +197,9 @@ async def test_a_server_that_is_not_there_is_unreachable(kind: str) -> None:
             await say(wire(kind, url), request(user("x")))
 
 
-async def test_retries_go_on_until_the_reply_is_whole(
-    kind: str, scripted: str, company: str
-) -> None:
+async def test_retries_go_on_until_the_reply_is_whole(kind: str, scripted: str) -> None:
     for script in ("status=429 retry_after=1", "status=503", "cut=1"):
-        prompt = f"[[n=2 id=r {script} times=2]] {kind} {company}"
+        prompt = f"[[n=2 id=r {script} times=2]] {kind}"
         slept: list[float] = []
 
         async def sleep(seconds: float, slept: list[float] = slept) -> None:
@@ -265,10 +252,8 @@ async def test_cancelling_the_task_closes_the_connection(
     assert await wait_until_ended(scripted, prompt) == "aborted"
 
 
-async def test_the_key_and_the_extra_headers_are_sent(
-    kind: str, scripted: str, company: str
-) -> None:
-    prompt = f"[[n=1]] headers {kind} {company}"
+async def test_the_key_and_the_extra_headers_are_sent(kind: str, scripted: str) -> None:
+    prompt = f"[[n=1]] headers {kind}"
     provider = wire(
         kind, scripted, extra_headers={"x-mine": "yes"}, extra_body={"metadata": {"a": "b"}}
     )
@@ -382,13 +367,11 @@ async def test_a_reply_whose_last_bytes_are_late_is_not_waited_for(kind: str) ->
     assert asked[0] is asked[1]
 
 
-async def test_the_connection_is_kept_for_the_next_reply(
-    kind: str, scripted: str, company: str
-) -> None:
+async def test_the_connection_is_kept_for_the_next_reply(kind: str, scripted: str) -> None:
     provider = wire(kind, scripted)
     peers = set()
     for number in range(3):
-        prompt = f"[[n=2]] kept {kind} {company} {number}"
+        prompt = f"[[n=2]] kept {kind} {number}"
         await say(provider, request(user(prompt)))
         (entry,) = await served(scripted, prompt)
         peers.add(entry["peer"])

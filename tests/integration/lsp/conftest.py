@@ -12,7 +12,7 @@ import pytest
 import pytest_asyncio
 
 from agents.config.settings import LspSettings
-from agents.tools.contract import Question, ToolOutcome
+from agents.tools.contract import RequiredPermission, ToolOutcome
 from agents.tools.files import text_file
 from agents.tools.lsp.handshake import load_protocol
 from agents.tools.lsp.plans import plans_of
@@ -21,7 +21,7 @@ from agents.tools.lsp.states import LanguageServerStatus, ServerStatus
 from agents.tools.lsp.tools import tools_of
 from agents.tools.lsp.workspace import Planned, WorkspaceServers
 from tests.doubles import language_server
-from tests.doubles.tool_context import Desk, make_desk
+from tests.doubles.tool_context import ToolDoubles, make_tool_doubles
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -33,12 +33,12 @@ def loaded_protocol() -> None:
 @dataclass
 class Bench:
     root: Path
-    desk: Desk
+    doubles: ToolDoubles
     configured: dict[str, LspSettings]
     servers: WorkspaceServers
     told: list[ServerStatus]
     forgotten: list[str] = field(default_factory=list)
-    asked: list[Question] = field(default_factory=list)
+    asked: list[RequiredPermission] = field(default_factory=list)
     news: asyncio.Event = field(default_factory=asyncio.Event)
     calls: int = 0
     wait_seconds: float = 60.0  # for servers that answer; the others name a time
@@ -46,7 +46,7 @@ class Bench:
     @property
     def languages(self) -> WorkspaceLanguages:
         return WorkspaceLanguages(
-            self.servers, wait_seconds=self.wait_seconds, impatient_seconds=0.05
+            self.servers, wait_seconds=self.wait_seconds, short_wait_seconds=0.05
         )
 
     def write(self, name: str, text: str) -> Path:
@@ -55,15 +55,15 @@ class Bench:
         return path
 
     def mark_read(self, path: Path) -> None:
-        self.desk.files.marks[str(path)] = text_file.mark(path)
+        self.doubles.files.marks[str(path)] = text_file.mark(path)
 
     async def call(self, name: str, /, **arguments: Any) -> ToolOutcome:
         """Parsed, asked for (which is allowed) and run, as a run does it."""
         self.calls += 1
-        context = replace(self.desk.context, call_id=str(self.calls))
+        context = replace(self.doubles.context, call_id=str(self.calls))
         tool = tools_of(self.servers)[name]
         args = tool.parse(arguments)
-        question = await tool.question(args, context)
+        question = await tool.required_permission(args, context)
         if question is not None:
             self.asked.append(question)
         return await tool.run(args, context)
@@ -98,7 +98,7 @@ async def make_bench(tmp_path: Path) -> AsyncIterator[MakeBench]:
     def make(*settings: LspSettings, pause: float = 0.02, wait_seconds: float = 60.0) -> Bench:
         root = (tmp_path / f"project-{len(made)}").resolve()
         root.mkdir()
-        desk = make_desk(root)
+        doubles = make_tool_doubles(root)
         env = {"PATH": os.environ["PATH"], "HOME": str(root)}
         configured = {one.name: one for one in settings}
 
@@ -111,9 +111,9 @@ async def make_bench(tmp_path: Path) -> AsyncIterator[MakeBench]:
             bench.news.set()
 
         servers = WorkspaceServers(
-            plan, tell=tell, forget=lambda n: bench.forgotten.append(n), first_pause_seconds=pause
+            plan, notify=tell, forget=lambda n: bench.forgotten.append(n), first_pause_seconds=pause
         )
-        bench = Bench(root, desk, configured, servers, [], wait_seconds=wait_seconds)
+        bench = Bench(root, doubles, configured, servers, [], wait_seconds=wait_seconds)
         made.append(bench)
         return bench
 

@@ -32,7 +32,7 @@ async def test_one_that_fails_at_once_is_tried_a_few_times_and_left_alone(
         return
     await bench.until(*[LanguageServerStatus.STARTING, LanguageServerStatus.ERROR] * 5)
     last = bench.told[-1]
-    assert last.error.endswith("It is not tried again by itself.")
+    assert last.error.endswith("It is not restarted automatically; lsp_restart starts it again.")
     assert "Welcome" not in last.error
     assert last.pid == 0
     count = len(bench.told)
@@ -76,9 +76,9 @@ async def test_one_that_lies_is_not_believed(make_bench: MakeBench) -> None:
         ("lsp_definition", {}),
         ("lsp_rename", {"new_name": "other"}),
     ):
-        with pytest.raises(ToolRefusal, match="has not the shape of one"):
+        with pytest.raises(ToolRefusal, match="is malformed"):
             await bench.call(tool, symbol="name", path="a.py", **more)
-    with pytest.raises(ToolRefusal, match="has not the shape of one"):
+    with pytest.raises(ToolRefusal, match="is malformed"):
         await bench.call("lsp_symbols", file_path="a.py")
     assert path.read_text() == "name = 1\n"
 
@@ -87,8 +87,8 @@ async def test_one_that_lies_is_not_believed(make_bench: MakeBench) -> None:
     ("new_name", "sentence"),
     [
         ("outside", "outside of the workspace"),
-        ("overlap", "contradict themselves"),
-        ("delete_files", "wants to move or delete files"),
+        ("overlap", "overlap"),
+        ("delete_files", "would move or delete files"),
     ],
 )
 async def test_evil_edits_change_nothing(
@@ -105,7 +105,7 @@ async def test_evil_edits_change_nothing(
 async def test_edits_for_an_older_text_are_refused(make_bench: MakeBench) -> None:
     bench = make_bench(double("evil-edits"))
     path = bench.write("a.py", "# first\nname = 1\n")
-    with pytest.raises(ToolRefusal, match=r"does not know .* as it is now"):
+    with pytest.raises(ToolRefusal, match=r"has an outdated text of"):
         await bench.call("lsp_rename", symbol="name", new_name="other")
     assert path.read_text() == "# first\nname = 1\n"
 
@@ -231,7 +231,7 @@ async def test_one_that_repeats_its_secrets_is_not_quoted_with_them(
     bench = make_bench(double("tells-secrets", env={"SECRET_TOKEN": "sk-very-secret"}))
     bench.languages.touch(str(bench.write("a.py", "bad\n")))
     told = await bench.until(LanguageServerStatus.STARTING, LanguageServerStatus.ERROR)
-    assert told[-1].error == "The language server refused: the token ******** is wrong"
+    assert told[-1].error == "The language server returned an error: the token ******** is wrong"
     assert "sk-very-secret" not in caplog.text + repr(bench.servers.servers()[0].plan)
 
 

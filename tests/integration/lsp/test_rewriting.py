@@ -31,7 +31,7 @@ async def test_line_ends_and_encodings_survive(bench: Bench) -> None:
     )
     (question,) = bench.asked
     assert question.description == "Rename first to erste in 2 files: a.py, b.py"
-    assert {Path(path).name for path, _, _ in bench.desk.files.versions} == {"a.py", "b.py"}
+    assert {Path(path).name for path, _, _ in bench.doubles.files.versions} == {"a.py", "b.py"}
     bench.mark_read(windows)
     replacement = "def second() -> int:\n    return erste() + 1"
     await bench.call(
@@ -53,10 +53,10 @@ async def test_a_change_after_the_question_is_refused(bench: Bench) -> None:
     path = bench.write("a.py", CODE)
     tool = tools_of(bench.servers)["lsp_rename"]
     args = tool.parse({"symbol": "first", "new_name": "erste"})
-    await tool.question(args, bench.desk.context)
+    await tool.required_permission(args, bench.doubles.context)
     path.write_text(f"{CODE}\n\nthird = first()\n")
-    with pytest.raises(ToolRefusal, match="Since permission for this was judged"):
-        await tool.run(args, bench.desk.context)
+    with pytest.raises(ToolRefusal, match="changed since permission for it was checked"):
+        await tool.run(args, bench.doubles.context)
     assert "erste" not in path.read_text()
 
 
@@ -87,7 +87,7 @@ async def test_names_that_several_symbols_have_must_be_told_apart(bench: Bench) 
     )
     path = bench.write("a.py", text)
     bench.mark_read(path)
-    with pytest.raises(ToolRefusal, match=r"has 2 symbols run: A\.run in line 2; B\.run in"):
+    with pytest.raises(ToolRefusal, match=r"has 2 symbols run: A\.run on line 2; B\.run on"):
         await bench.call("lsp_replace_symbol", symbol="run", file_path="a.py", action="delete")
     done = await bench.call(
         "lsp_replace_symbol", symbol="B.run", file_path="a.py", replacement="x = 1"
@@ -124,7 +124,7 @@ async def test_wrong_arguments_are_named(
 async def test_nothing_is_restarted_that_was_never_started(bench: Bench) -> None:
     with pytest.raises(ToolRefusal, match="No language server has been started yet"):
         await bench.call("lsp_restart")
-    with pytest.raises(ToolRefusal, match="No language server runs yet"):
+    with pytest.raises(ToolRefusal, match="No language server is running yet"):
         await bench.call("lsp_diagnostics")
     await bench.servers.refresh()
     with pytest.raises(ToolRefusal, match="there are: py"):

@@ -13,19 +13,21 @@ import pytest_asyncio
 
 from agents.config.settings import McpSettings
 from agents.tools.mcp.host import McpHost
-from agents.tools.mcp.limits import Patience
+from agents.tools.mcp.limits import McpTimeouts
 from tests.doubles.mcp_backing import MemoryBacking
 
+MakeHost = Callable[..., McpHost]
+
 DOUBLE = str(Path(__file__).parents[2] / "doubles/mcp_server.py")
-QUICK = Patience(
+QUICK = McpTimeouts(
     first_wait_seconds=60,  # a busy machine may take seconds to start Python
     call_seconds=3,
     listing_seconds=0.1,
-    leave_seconds=0.3,
+    exit_seconds=0.3,
     relisten_seconds=0.1,
     first_pause_seconds=0.05,
-    tries=3,
-    again_seconds=0.2,
+    most_failures=3,
+    retry_seconds=0.2,
     probe_seconds=2,
 )
 
@@ -42,7 +44,7 @@ def script(source: str, name: str = "s", **more: Any) -> McpSettings:
 @pytest.fixture(scope="session", autouse=True)
 def loaded() -> None:
     """Imports what takes a second, which is not to be taken from the first test's limits."""
-    importlib.import_module("agents.tools.mcp.session")
+    importlib.import_module("agents.tools.mcp.protocol.session")
 
 
 @pytest.fixture
@@ -51,14 +53,14 @@ def backing(tmp_path: Path) -> MemoryBacking:
 
 
 @pytest_asyncio.fixture
-async def make_host(backing: MemoryBacking) -> AsyncIterator[Callable[..., McpHost]]:
+async def make_host(backing: MemoryBacking) -> AsyncIterator[MakeHost]:
     """Whatever a test does, nothing of a host outlives it."""
     made: list[McpHost] = []
 
-    def make(*servers: McpSettings, patience: Patience = QUICK) -> McpHost:
+    def make(*servers: McpSettings, timeouts: McpTimeouts = QUICK) -> McpHost:
         for settings in servers:
             backing.add(settings)
-        made.append(McpHost(backing, patience))
+        made.append(McpHost(backing, timeouts))
         return made[-1]
 
     yield make

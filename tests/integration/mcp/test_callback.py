@@ -3,7 +3,7 @@
 import aiohttp
 import pytest
 
-from agents.tools.mcp.callback import Callback, listening
+from agents.tools.mcp.browser_login import Callback, callback_server
 from agents.tools.mcp.contract import McpFailed
 
 
@@ -16,14 +16,14 @@ async def visit(callback: Callback, **query: str) -> int:
 
 
 async def test_a_code_comes_with_its_state_and_its_issuer() -> None:
-    async with listening(0) as callback:
+    async with callback_server(0) as callback:
         callback.expect("first")
         assert await visit(callback, code="c1", state="first", iss="https://a.example") == 200
         assert await callback.code() == ("c1", "first", "https://a.example")
 
 
 async def test_a_login_that_needs_a_second_code_waits_for_that_one() -> None:
-    async with listening(0) as callback:
+    async with callback_server(0) as callback:
         callback.expect("first")
         await visit(callback, code="c1", state="first")
         assert await callback.code() == ("c1", "first", None)
@@ -34,7 +34,7 @@ async def test_a_login_that_needs_a_second_code_waits_for_that_one() -> None:
 
 
 async def test_a_refused_login_can_be_followed_by_another_code() -> None:
-    async with listening(0) as callback:
+    async with callback_server(0) as callback:
         callback.expect("first")
         assert await visit(callback, error="access_denied", state="first") == 400
         with pytest.raises(McpFailed, match="access_denied"):

@@ -13,12 +13,12 @@ from agents.config.settings import McpSettings
 from agents.tools.contract import ToolRefusal
 from agents.tools.mcp.contract import McpStatus
 from agents.tools.mcp.host import McpHost
+from agents.tools.mcp.tools import tools_of
 from tests.acceptance.mcp.servers import Distant
 from tests.doubles.mcp_backing import MemoryBacking
-from tests.doubles.tool_context import make_desk
-from tests.integration.mcp.conftest import QUICK, double, script
+from tests.doubles.tool_context import make_tool_doubles
+from tests.integration.mcp.conftest import QUICK, MakeHost, double, script
 
-MakeHost = Callable[..., McpHost]
 ERAS = {"2026-07-28": (), "2025-11-25": ("--handshake",)}
 
 # A server of 2026 that asks before it answers, and leaves out what kind of result its last one is.
@@ -83,6 +83,40 @@ for line in sys.stdin:
             "notifications": {"toolsListChanged": True}})
         if streams == 1: say(id=number, result={"resultType": "complete"})
 """
+# A server of 2026 that answers its first request too late, so it refuses the handshake.
+LATE = """
+import json, sys
+def say(number, **more): print(json.dumps({"jsonrpc": "2.0", "id": number, **more}), flush=True)
+COMPLETE = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
+SUPPORTED = {"requested": "x", "supported": ["2026-07-28"]}
+can_answer = False
+for line in sys.stdin:
+    message = json.loads(line)
+    method, number = message.get("method"), message.get("id")
+    if method == "server/discover" and can_answer:
+        say(number, result={"supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}}, **COMPLETE})
+    elif method == "initialize":
+        can_answer = True
+        say(number, error={"code": -32022, "message": "Unsupported version", "data": SUPPORTED})
+    elif method == "tools/list":
+        say(number, result={"tools": [{"name": "t", "inputSchema": {"type": "object"}}], **COMPLETE})
+"""
+# A server that supports only these versions, and would answer the handshake.
+ONLY = """
+import json, sys
+def say(number, **more): print(json.dumps({"jsonrpc": "2.0", "id": number, **more}), flush=True)
+for line in sys.stdin:
+    message = json.loads(line)
+    method, number = message.get("method"), message.get("id")
+    if method == "server/discover":
+        data = {"requested": "2026-07-28", "supported": %s}
+        say(number, error={"code": -32022, "message": "Unsupported version", "data": data})
+    elif method == "initialize":
+        say(number, result={"protocolVersion": "2025-06-18", "capabilities": {"tools": {}},
+            "serverInfo": {"name": "x", "version": "1"}})
+    elif method == "tools/list":
+        say(number, result={"tools": [{"name": "t", "inputSchema": {"type": "object"}}]})
+"""
 # Servers of 2025 that know no request before the handshake.
 OLD = """
 import json, sys
@@ -131,8 +165,8 @@ def server_of_an_era(
 
 
 async def run(host: McpHost, name: str, tmp_path: Path, **arguments: Any) -> str:
-    tool = (await host.tools("w"))[name]
-    return str((await tool.run(tool.parse(arguments), make_desk(tmp_path).context)).content)
+    tool = (await tools_of(host, "w"))[name]
+    return str((await tool.run(tool.parse(arguments), make_tool_doubles(tmp_path).context)).content)
 
 
 async def until(holds: Callable[[], bool]) -> None:
@@ -216,6 +250,14 @@ async def test_a_question_before_an_answer_is_declined(make_host: MakeHost, tmp_
     assert state == "s1"
 
 
+async def test_a_server_that_never_stops_asking_is_refused(
+    make_host: MakeHost, tmp_path: Path
+) -> None:
+    host = make_host(script(ASKING.replace('and "inputResponses" not in params', "")))
+    with pytest.raises(ToolRefusal, match="more input after each of 10 answers"):
+        await run(host, "mcp_s_t", tmp_path)
+
+
 async def test_a_call_that_lacks_headers_is_sent_again_after_a_look_at_the_list(
     make_host: MakeHost, tmp_path: Path
 ) -> None:
@@ -229,7 +271,7 @@ async def test_a_stream_of_changes_that_ends_is_opened_again_and_the_lists_are_r
     make_host: MakeHost,
 ) -> None:
     host = make_host(script(BREAKING))
-    assert list(await host.tools("w")) == ["mcp_s_t0"]
+    assert list(await tools_of(host, "w")) == ["mcp_s_t0"]
     server = (await host.servers_of("w"))["s"]
     await until(lambda: server.offer.tools[0].name == "t2")
 
@@ -238,8 +280,8 @@ async def test_a_stream_of_changes_that_ends_is_opened_again_and_the_lists_are_r
 async def test_a_distant_server_that_goes_away_is_noticed_without_a_call(
     era: str, start: Callable[..., McpSettings], make_host: MakeHost, backing: MemoryBacking
 ) -> None:
-    host = make_host(start("http", *ERAS[era]), patience=replace(QUICK, ping_seconds=0.1))
-    await host.tools("w")
+    host = make_host(start("http", *ERAS[era]), timeouts=replace(QUICK, ping_seconds=0.1))
+    await tools_of(host, "w")
     await backing.until_state(McpStatus.CONNECTED)
     await asyncio.sleep(0.5)  # several pings: they keep a server that is there
     assert [view.state for _, view in backing.told] == [McpStatus.STARTING, McpStatus.CONNECTED]
@@ -252,5 +294,30 @@ async def test_an_old_server_that_does_not_answer_before_the_handshake_is_connec
     how: str, make_host: MakeHost, backing: MemoryBacking
 ) -> None:
     host = make_host(script(OLD % how))
-    assert list(await host.tools("w")) == ["mcp_s_t"]
+    assert list(await tools_of(host, "w")) == ["mcp_s_t"]
     assert [view.state for _, view in backing.told] == [McpStatus.STARTING, McpStatus.CONNECTED]
+
+
+async def test_a_server_that_refuses_the_handshake_after_a_late_answer_is_connected(
+    make_host: MakeHost, backing: MemoryBacking
+) -> None:
+    host = make_host(script(LATE))
+    assert list(await tools_of(host, "w")) == ["mcp_s_t"]
+    assert [view.state for _, view in backing.told] == [McpStatus.STARTING, McpStatus.CONNECTED]
+
+
+@pytest.mark.parametrize("supported", ['["2025-06-18"]', '["2025-06-18", "2099-01-01"]', '"x"'])
+async def test_the_handshake_follows_unless_the_server_supports_only_newer_versions(
+    supported: str, make_host: MakeHost
+) -> None:
+    host = make_host(script(ONLY % supported))
+    assert list(await tools_of(host, "w")) == ["mcp_s_t"]
+
+
+async def test_a_server_that_supports_only_newer_versions_is_refused(
+    make_host: MakeHost, backing: MemoryBacking
+) -> None:
+    host = make_host(script(ONLY % '["2099-01-01"]'))
+    assert list(await tools_of(host, "w")) == []
+    view = await backing.until_state(McpStatus.ERROR)
+    assert "version of the protocol that this server does not support" in view.error

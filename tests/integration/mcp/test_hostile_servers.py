@@ -1,29 +1,21 @@
-"""Servers that mean ill or are broken: bounded in size and time, and never in anybody's way."""
+"""Servers run as programs that mean ill or are broken: bounded in size and time, and never in the way."""
 
 import asyncio
-import contextlib
-import gzip
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-import pytest_asyncio
-from aiohttp import web
 
-from agents.config.settings import McpSettings
 from agents.tools.contract import ToolRefusal
 from agents.tools.mcp import limits
 from agents.tools.mcp.contract import McpChange, McpFailed, McpStatus
 from agents.tools.mcp.host import McpHost
+from agents.tools.mcp.tools import tools_of
 from tests.doubles.mcp_backing import MemoryBacking
-from tests.doubles.tool_context import make_desk
-from tests.integration.mcp.conftest import QUICK, double, script
-
-MakeHost = Callable[..., McpHost]
-Serve = Callable[[Callable[[web.Request], Awaitable[web.StreamResponse]]], Awaitable[str]]
+from tests.doubles.tool_context import make_tool_doubles
+from tests.integration.mcp.conftest import QUICK, MakeHost, double, script
 
 # Gives every request the same answer.
 STUBBORN = """
@@ -58,29 +50,9 @@ for line in sys.stdin:
 """
 
 
-@pytest_asyncio.fixture
-async def serve() -> AsyncIterator[Serve]:
-    """`await serve(handler)`: the address of a web server that answers everything with it."""
-    runners: list[web.AppRunner] = []
-
-    async def start(handler: Callable[[web.Request], Awaitable[web.StreamResponse]]) -> str:
-        app = web.Application(client_max_size=1 << 30)
-        app.router.add_route("*", "/{tail:.*}", handler)
-        runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
-        runners.append(runner)
-        await runner.setup()
-        site = web.TCPSite(runner, "127.0.0.1", 0)
-        await site.start()
-        return f"http://127.0.0.1:{runner.addresses[0][1]}/mcp"
-
-    yield start
-    for runner in runners:
-        await runner.cleanup()
-
-
 async def run(host: McpHost, name: str, tmp_path: Path, **arguments: Any) -> str:
-    tool = (await host.tools("w"))[name]
-    return str((await tool.run(tool.parse(arguments), make_desk(tmp_path).context)).content)
+    tool = (await tools_of(host, "w"))[name]
+    return str((await tool.run(tool.parse(arguments), make_tool_doubles(tmp_path).context)).content)
 
 
 @pytest.mark.parametrize(
@@ -90,7 +62,7 @@ async def run(host: McpHost, name: str, tmp_path: Path, **arguments: Any) -> str
         ("while True: print('x' * 100000, flush=True)", "did not start within"),
         ("import sys\nwhile True: sys.stdout.write('x' * 1000000)", "more than 16,777,216 bytes"),
         ("import sys\nwhile True: sys.stderr.write('noise ' * 1000)", "did not start within"),
-        ("import os, time\nos.close(1)\ntime.sleep(60)", "stopped talking"),
+        ("import os, time\nos.close(1)\ntime.sleep(60)", "closed its output"),
         ('print(\'{"jsonrpc": "2.0", "id": 0, "result": 3}\', flush=True)', "exit code 0"),
         (STUBBORN % '{"a": 1}', "does not follow the protocol"),
         (STUBBORN % INITIALIZED, "version of the protocol"),
@@ -102,17 +74,17 @@ async def test_a_server_that_cannot_start_says_why_and_is_left_alone_in_the_end(
     host = make_host(
         script(source, timeout_seconds=1.5 if "did not start" in told else 20),
         # Whoever lives on is not waited for long; whoever ends has its time on a slow machine.
-        patience=replace(QUICK, last_words_seconds=0.3) if "stopped" in told else QUICK,
+        timeouts=replace(QUICK, stderr_seconds=0.3) if "stopped" in told else QUICK,
     )
     began = time.monotonic()
-    assert await host.tools("w") == {}
+    assert await tools_of(host, "w") == {}
     view = await backing.until_state(McpStatus.ERROR)
     assert told in view.error
     assert len(view.error) <= limits.MAX_ERROR_CHARS + 10
     assert time.monotonic() - began < 90
     # Nobody waits for it a second time.
     began = time.monotonic()
-    assert await host.tools("w") == {}
+    assert await tools_of(host, "w") == {}
     assert time.monotonic() - began < 10
 
 
@@ -123,7 +95,7 @@ async def test_a_server_left_alone_is_tried_again_when_somebody_could_use_it(
     host = make_host(
         script(f"open({str(tried)!r}, 'a').write('x'); import sys; sys.exit(1)", timeout_seconds=5)
     )
-    await host.tools("w")
+    await tools_of(host, "w")
 
     def tries() -> int:
         return len(tried.read_text())
@@ -141,7 +113,7 @@ async def test_a_server_left_alone_is_tried_again_when_somebody_could_use_it(
             await asyncio.sleep(0.02)
     await asyncio.sleep(0.5)
     assert tries() == 4
-    await host.tools("w")
+    await tools_of(host, "w")
     await until(5)
     with pytest.raises(McpFailed, match="exit code 1"):
         await server.refresh(McpChange.TOOLS)
@@ -182,7 +154,7 @@ def listed(method):
     return [{"name": "r", "uri": f"note://{n}"} for n in range(5000)]
 """
     host = make_host(script(POLITE % body))
-    await host.tools("w")
+    await tools_of(host, "w")
     view = await backing.until_state(McpStatus.CONNECTED)
     counts = (view.tool_count, view.prompt_count, view.resource_count)
     assert counts == (limits.MAX_TOOLS, limits.MAX_PROMPTS, limits.MAX_RESOURCES)
@@ -198,7 +170,7 @@ def more(message):
         say(id=message["id"], error={"code": -32601, "message": "Method not found"})
 """
     host = make_host(script(POLITE % body))
-    assert list(await host.tools("w")) == ["mcp_s_t"]
+    assert list(await tools_of(host, "w")) == ["mcp_s_t"]
     assert (await backing.until_state(McpStatus.CONNECTED)).prompt_count == 0
 
 
@@ -213,11 +185,11 @@ def more(message):
     if message.get("method") == "tools/call": open({str(first)!r}, "w").close(); os._exit(1)
 """
     host = make_host(script(POLITE % body))
-    assert list(await host.tools("w")) == ["mcp_s_t"]
+    assert list(await tools_of(host, "w")) == ["mcp_s_t"]
     with pytest.raises(ToolRefusal, match="exit code 1"):
         await run(host, "mcp_s_t", tmp_path)
     async with asyncio.timeout(60):
-        while await host.tools("w"):
+        while await tools_of(host, "w"):
             await asyncio.sleep(0.02)
     assert "never again" in (await host.servers_of("w"))["s"].view.error
 
@@ -232,7 +204,7 @@ def more(message):
         say(id=message["id"], result={"tools": [TOOL], "nextCursor": "again"})
 """
     host = make_host(script(POLITE % body))
-    await host.tools("w")
+    await tools_of(host, "w")
     view = await backing.until_state(McpStatus.CONNECTED)
     assert view.tool_count == limits.MAX_PAGES
 
@@ -248,7 +220,7 @@ def more(message):
     for _ in range(50): say(method="notifications/tools/list_changed")
 """
     host = make_host(script(POLITE % body))
-    await host.tools("w")
+    await tools_of(host, "w")
     await backing.until_state(McpStatus.CONNECTED)
     began = time.monotonic()
     await asyncio.sleep(1)
@@ -274,7 +246,7 @@ def more(message):
         open({str(answers)!r}, "a").write(json.dumps(message) + "\\n")
 """
     host = make_host(script(POLITE % body))
-    await host.tools("w")
+    await tools_of(host, "w")
     await backing.until_state(McpStatus.CONNECTED)
     async with asyncio.timeout(60):
         while not answers.exists() or answers.read_text().count("\n") < 3:
@@ -302,99 +274,3 @@ async def test_closing_in_the_middle_of_a_start_and_of_a_call_ends_both(
     assert host.hosted() == frozenset()
     assert backing.dropped == [None]
     await host.close("w")
-
-
-@pytest.mark.parametrize(
-    ("kind", "content_type", "first", "told"),
-    [
-        (
-            "http",
-            "application/json",
-            b"",
-            "The server sent a message of more than 16,777,216 bytes.",
-        ),
-        (
-            "http",
-            "text/event-stream",
-            b"data: ",
-            "The server sent a message of more than 16,777,216 bytes.",
-        ),
-        (
-            "sse",
-            "text/event-stream",
-            b"event: endpoint\ndata: /x\n\ndata: ",
-            "The server sent an event that is too long, or is none.",
-        ),
-    ],
-)
-async def test_a_distant_server_that_sends_without_an_end_is_cut_off(
-    kind: str,
-    content_type: str,
-    first: bytes,
-    told: str,
-    serve: Serve,
-    make_host: MakeHost,
-    backing: MemoryBacking,
-) -> None:
-    async def endless(request: web.Request) -> web.StreamResponse:
-        response = web.StreamResponse(headers={"Content-Type": content_type})
-        await response.prepare(request)
-        with contextlib.suppress(ConnectionError):
-            await response.write(first)
-            while True:
-                await response.write(b" " * 1_000_000)
-        return response
-
-    host = make_host(McpSettings("s", kind, url=await serve(endless), timeout_seconds=20))
-    await host.open("w")
-    view = await backing.until_state(McpStatus.ERROR)
-    assert view.error == told
-
-
-@pytest.mark.parametrize("kind", ["http", "sse"])
-@pytest.mark.parametrize(
-    ("answer", "told"),
-    [
-        (lambda: web.Response(status=500), "status 500"),
-        (lambda: web.Response(status=404), "status 404"),
-        (lambda: web.Response(status=302, headers={"Location": "http://127.0.0.1:1/"}), "302"),
-        (
-            lambda: web.Response(
-                body=gzip.compress(b"{}"),
-                headers={"Content-Encoding": "gzip", "Content-Type": "application/json"},
-            ),
-            "compresses its answers",
-        ),
-    ],
-)
-async def test_a_distant_server_that_answers_nonsense_says_so(
-    kind: str,
-    answer: Callable[[], web.Response],
-    told: str,
-    serve: Serve,
-    make_host: MakeHost,
-    backing: MemoryBacking,
-) -> None:
-    async def nonsense(request: web.Request) -> web.StreamResponse:
-        return answer()
-
-    url = await serve(nonsense)
-    host = make_host(McpSettings("s", kind, url=f"{url}?key=s3cret-in-the-url", timeout_seconds=60))
-    await host.tools("w")
-    view = await backing.until_state(McpStatus.ERROR)
-    assert told in view.error
-    assert "s3cret" not in view.error
-
-
-async def test_a_distant_server_that_never_answers_is_given_up_in_time(
-    serve: Serve, make_host: MakeHost, backing: MemoryBacking
-) -> None:
-    async def silent(request: web.Request) -> web.StreamResponse:
-        await asyncio.sleep(30)
-        return web.Response()
-
-    host = make_host(McpSettings("s", "http", url=await serve(silent), timeout_seconds=1))
-    began = time.monotonic()
-    assert await host.tools("w") == {}
-    assert time.monotonic() - began < 25
-    assert "did not start within 1 seconds" in (await backing.until_state(McpStatus.ERROR)).error

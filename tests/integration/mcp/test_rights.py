@@ -8,16 +8,15 @@ import pytest
 
 from agents.config.settings import McpSettings
 from agents.tools.mcp.contract import McpFailed, McpStatus
-from agents.tools.mcp.host import McpHost
 from agents.tools.mcp.server import McpServerClient
 from tests.acceptance.harness.environment import ROOT
 from tests.acceptance.mcp.servers import Distant
 from tests.doubles.mcp_backing import MemoryBacking
 from tests.doubles.mcp_person import Person
+from tests.integration.mcp.conftest import MakeHost
 
-MakeHost = Callable[..., McpHost]
 SCRIPT = str(ROOT / "tests/doubles/mcp_oauth.py")
-MORE = "The server asks for more rights: log in to it again."
+MORE = "The server requires more rights: log in to it again."
 
 
 @pytest.fixture

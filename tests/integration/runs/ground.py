@@ -8,13 +8,17 @@ from typing import Any, TypeVar
 
 import orjson
 
+from agents.llm.contract import Usage
+from agents.llm.usage import RequestUsage
 from agents.models import Run, RunKind
 from agents.runs.accept import Prompt, accept_prompt
-from agents.runs.claim import claim_runs
 from agents.runs.lease import Lease
 from agents.runs.rows import Claimed
 from agents.runs.steps import ReplyStart, ReplyWrite, Step, Written, begin_run, write_step
-from agents.turn.effects import End, Outcome
+from agents.runs.transitions import claim_runs
+from agents.states import RunOutcome
+from agents.turn.effects import End
+from workspaces.access import Actor
 from workspaces.actions.sessions import create_session
 from workspaces.actions.workspaces import Opening, open_workspace
 from workspaces.log.commits import run_alone
@@ -49,11 +53,14 @@ class Ground:
         session_id: str = "",
         kind: RunKind = RunKind.PROMPT,
         client_id: str = "",
+        actor: Actor | None = None,
         **more: Any,
     ) -> int:
         prompt = Prompt(session_id or self.session_id, text, **more)
         return write(
-            lambda tx: accept_prompt(tx, self.workspace_id, prompt, kind=kind, client_id=client_id)
+            lambda tx: accept_prompt(
+                tx, self.workspace_id, prompt, kind=kind, client_id=client_id, actor=actor
+            )
         )
 
     def start(self, text: str = "go", **more: Any) -> Lease:
@@ -102,11 +109,15 @@ def say(held: Lease, words: str = "", calls: Sequence[str] = ()) -> str:
     return message.pk
 
 
+def used(prompt: int = 0, completion: int = 0, cost: float = 0.0) -> RequestUsage:
+    return RequestUsage("provider", "model", Usage(prompt, completion), cost)
+
+
 def result(call_id: str, content: str = "done") -> ToolResult:
     return ToolResult(call_id, "bash", content)
 
 
-def end(held: Lease, outcome: Outcome = Outcome.COMPLETED) -> Written:
+def end(held: Lease, outcome: RunOutcome = RunOutcome.COMPLETED) -> Written:
     return step(held, end=End(outcome))
 
 

@@ -7,16 +7,17 @@ from dataclasses import replace
 import pytest
 
 from agents.models import Run
-from agents.runs.accept import Prompt, PromptAttachment, accept_prompt, accept_summary
+from agents.runs.accept import ParentCall, Prompt, PromptAttachment, accept_prompt, accept_summary
 from agents.runs.cancel import cancel_session, clear_queued, mark_deleted
-from agents.runs.claim import (
+from agents.runs.queries import (
     busy_sessions,
     cancelled_running,
     has_waiting_prompts,
     queued_prompts,
 )
 from agents.runs.steps import begin_run
-from agents.turn.effects import End, Outcome
+from agents.states import RunOutcome
+from agents.turn.effects import End
 from tests.integration.runs.ground import (
     Ground,
     claim,
@@ -102,7 +103,7 @@ def test_a_prompt_into_a_session_that_is_being_deleted_is_refused(ground: Ground
         ground.accept("too late")
 
     assert Run.objects.count() == 1
-    step(held, end=End(Outcome.CANCELLED))
+    step(held, end=End(RunOutcome.CANCELLED))
     assert not Session.objects.filter(pk=ground.session_id).exists()
 
 
@@ -117,11 +118,12 @@ def test_a_prompt_into_a_session_of_another_workspace_is_refused(ground: Ground)
 def test_a_prompt_into_a_closed_workspace_is_refused_but_a_child_run_is_not(
     ground: Ground,
 ) -> None:
+    waiting = ground.start()
     Workspace.objects.filter(pk=ground.workspace_id).update(is_open=False)
     with pytest.raises(WorkspaceUnknown):
         ground.accept()
-    child = Prompt(ground.session_id, "go")
-    assert write(lambda tx: accept_prompt(tx, ground.workspace_id, child, needs_open=False))
+    child, call = Prompt(ground.session_id, "go"), ParentCall(waiting.key, "c", "", "", None)
+    assert write(lambda tx: accept_prompt(tx, ground.workspace_id, child, delegated_by=call))
 
 
 def test_an_accepted_prompt_makes_its_session_busy_and_is_told(ground: Ground) -> None:
@@ -205,7 +207,7 @@ def test_a_cancel_of_a_run_that_a_worker_holds_is_left_to_its_worker(ground: Gro
     assert cancelled_running("worker") == [(held.key, held.fence)]
     assert cancelled_running("another") == []
 
-    step(held, end=End(Outcome.CANCELLED))
+    step(held, end=End(RunOutcome.CANCELLED))
 
     assert run_of(behind).outcome == "cancelled"
     assert not Session.objects.get(pk=ground.session_id).is_busy

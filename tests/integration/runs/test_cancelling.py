@@ -6,10 +6,10 @@ import pytest
 
 from agents.models import Run
 from agents.runs.cancel import cancel_session, clear_queued
-from agents.runs.claim import cancelled_running
 from agents.runs.lease import Lease
+from agents.runs.queries import cancelled_running
 from agents.runs.teardown import retire_everywhere
-from agents.turn.effects import Outcome
+from agents.states import RunOutcome
 from agents.turn.notes import CANCELLED_NOTE, CANCELLED_RESULT
 from tests.integration.runs.ground import (
     Ground,
@@ -170,7 +170,7 @@ def test_a_client_that_leaves_ends_its_runs_in_every_session_and_workspace(
 
 def test_a_client_that_leaves_ends_nothing_twice(ground: Ground) -> None:
     held = ground.start(run_id="r", client_id="c")
-    end(held, Outcome.COMPLETED)
+    end(held, RunOutcome.COMPLETED)
     assert write(lambda tx: retire_everywhere(tx, "c")) == []
     assert run_of(held.key).outcome == "completed"
     assert not run_of(held.key).is_withdrawn

@@ -13,15 +13,15 @@ from django.db import connection
 
 from agents.runs import nudges
 from agents.runs.cancel import cancel, mark_deleted
-from agents.runs.claim import cancelled_running
 from agents.runs.lease import Lease
+from agents.runs.queries import cancelled_running
 from tests.integration.databases import SQLITE, Databases
+from tests.integration.log.writing import appending, in_thread
 from tests.integration.runs.ground import Ground, open_ground
-from tests.integration.storage.writing import appending, in_thread
+from workspaces.log.deadlines import wait_at_most
 from workspaces.log.errors import SessionUnknown
 from workspaces.log.outage import outage
 from workspaces.log.reader import stop_reading
-from workspaces.log.retries import patience
 from workspaces.log.transaction import Transaction
 from workspaces.log.writer import writer
 from workspaces.models import Session
@@ -69,7 +69,7 @@ async def limit(*, free_pages: int | None) -> None:
 async def fill(ground: Ground) -> asyncio.Task[int]:
     """A worker's write that waits for room: what comes behind it waits as well."""
     await limit(free_pages=20)
-    with patience(None):
+    with wait_at_most(None):
         write = writer.write(ground.workspace_id, appending(ground.workspace_id, LARGE))
         waiting = asyncio.create_task(write)
     await asyncio.sleep(0)  # it is in the writer's queue now
@@ -88,7 +88,7 @@ def cancels() -> list[asyncio.Task[Any]]:
 
 
 async def cancel_impatiently(ground: Ground, session_id: str = "") -> None:
-    with patience(0.01):
+    with wait_at_most(0.01):
         await cancel(ground.workspace_id, session_id or ground.session_id)
 
 
@@ -148,7 +148,7 @@ async def test_a_cancel_whose_session_goes_meanwhile_is_forgotten(
     ground: Ground, held: Lease, heard: list[Any]
 ) -> None:
     waiting = await fill(ground)
-    with patience(None):
+    with wait_at_most(None):
         deletion = asyncio.create_task(
             writer.write(
                 ground.workspace_id,

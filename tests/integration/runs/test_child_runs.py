@@ -6,12 +6,13 @@ import pytest
 
 from agents.models import Run
 from agents.runs.cancel import cancel_session
-from agents.runs.children.delegations import TooDeep, begin_errand, errand_of
+from agents.runs.children.delegations import TooDeep, begin_delegation, delegation_result
+from agents.runs.finish import rescue_run
 from agents.runs.lease import Lease
-from agents.runs.rescue import rescue_run
 from agents.runs.steps import ReplyStart, ReplyWrite, Written
-from agents.tools.contract import ChildEnded, ChildTask
-from agents.turn.effects import End, Outcome
+from agents.states import RunOutcome
+from agents.tools.contract import ChildResult, ChildTask
+from agents.turn.effects import End
 from tests.integration.runs.ground import (
     Ground,
     begin,
@@ -21,6 +22,7 @@ from tests.integration.runs.ground import (
     run_of,
     say,
     step,
+    used,
     write,
 )
 from workspaces.log.parts import FinishReason, Text
@@ -33,7 +35,7 @@ TASK = ChildTask("agent", "the child", "do it")
 def send(held: Lease, call_id: str = "c") -> int:
     """Sends for a child run; its key."""
     message_id = Message.objects.filter(run_key=held.key, role="assistant").latest("position").pk
-    write(lambda tx: begin_errand(tx, held, TASK, message_id=message_id, call_id=call_id))
+    write(lambda tx: begin_delegation(tx, held, TASK, message_id=message_id, call_id=call_id))
     return Run.objects.get(parent_id=held.key, parent_call_id=call_id).pk
 
 
@@ -55,8 +57,8 @@ def test_a_child_run_has_a_session_below_its_parents(ground: Ground, parent: Lea
     session = Session.objects.get(pk=child.session_id)
     assert session.parent_session_id == ground.session_id
     assert (session.title, child.prompt, child.kind) == ("the child", "do it", "agent")
-    assert write(lambda tx: errand_of(tx, parent, "c")) == (True, None)
-    assert write(lambda tx: errand_of(tx, parent, "another")) == (False, None)
+    assert write(lambda tx: delegation_result(tx, parent, "c")) == (True, None)
+    assert write(lambda tx: delegation_result(tx, parent, "another")) == (False, None)
 
 
 def test_the_parent_goes_on_when_its_child_has_ended_and_pays_for_it(
@@ -67,15 +69,13 @@ def test_the_parent_goes_on_when_its_child_has_ended_and_pays_for_it(
     child = begin(held_by(key, *claim()))
     step(child, start=ReplyStart("m", "p"))
     message = Message.objects.get(run_key=key, role="assistant")
-    reply = ReplyWrite(
-        message.pk, (Text("the answer"),), FinishReason.END_TURN, prompt_tokens=3, cost=0.5
-    )
-    step(child, reply=reply, end=End(Outcome.COMPLETED))
+    reply = ReplyWrite(message.pk, (Text("the answer"),), FinishReason.END_TURN, used(3, cost=0.5))
+    step(child, reply=reply, end=End(RunOutcome.COMPLETED))
 
     assert run_of(parent.key).state == "ready"
     assert Session.objects.get(pk=ground.session_id).cost == 0.5
-    ended = write(lambda tx: errand_of(tx, parent, "c"))
-    assert ended == (True, ChildEnded("completed", "the answer", ""))
+    ended = write(lambda tx: delegation_result(tx, parent, "c"))
+    assert ended == (True, ChildResult("completed", "the answer", ""))
 
 
 def test_a_child_that_ends_before_its_parent_parks_is_found_then(parent: Lease) -> None:
@@ -96,13 +96,13 @@ def test_a_child_that_runs_is_left_to_its_worker_when_its_parent_ends(
     child = begin(held_by(key, *claim("the child's worker")))
     say(child, calls=["x"])
     write(lambda tx: cancel_session(tx, ground.workspace_id, ground.session_id))
-    step(parent, end=End(Outcome.CANCELLED))
+    step(parent, end=End(RunOutcome.CANCELLED))
 
     row = run_of(key)
     assert (row.state, row.worker) == ("running", "the child's worker")
     assert step(child, begins=["x"]) == Written(is_cancelled=True)
 
-    step(child, refusals={"x": "cancelled"}, end=End(Outcome.CANCELLED))
+    step(child, refusals={"x": "cancelled"}, end=End(RunOutcome.CANCELLED))
     assert run_of(key).outcome == "cancelled"
 
 
@@ -115,7 +115,7 @@ def test_a_child_that_nobody_runs_ends_with_its_parent(parent: Lease, state: str
         step(child, parks=True)
     assert run_of(key).state == state
 
-    step(parent, end=End(Outcome.FAILED, error="no"))
+    step(parent, end=End(RunOutcome.FAILED, error="no"))
 
     assert run_of(key).outcome == "cancelled"
     assert not Session.objects.get(pk=run_of(key).session_id).is_busy
@@ -130,9 +130,9 @@ def test_the_end_of_a_child_whose_worker_died_lets_its_parent_go_on(parent: Leas
     assert write(lambda tx: rescue_run(tx, key, expired_before=FAR)) == "interrupted"
 
     assert run_of(parent.key).state == "ready"
-    sent, ended = write(lambda tx: errand_of(tx, parent, "c"))
+    sent, ended = write(lambda tx: delegation_result(tx, parent, "c"))
     assert sent
-    assert isinstance(ended, ChildEnded)
+    assert isinstance(ended, ChildResult)
     assert ended.outcome == "interrupted"
 
 

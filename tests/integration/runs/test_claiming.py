@@ -10,11 +10,11 @@ import pytest
 from django.db import connection, transaction
 
 from agents.models import RunKind
-from agents.runs.claim import claim_runs, expired_runs, is_held, renew_leases
+from agents.runs.finish import rescue_run
 from agents.runs.lease import Lease, LeaseLost, require_lease
-from agents.runs.rescue import rescue_run
-from agents.runs.resume import mark_ready
+from agents.runs.queries import expired_runs, is_held
 from agents.runs.rows import Claimed
+from agents.runs.transitions import claim_runs, mark_ready, renew_leases
 from tests.integration.runs.ground import (
     LEASE_MS,
     Ground,
@@ -142,7 +142,10 @@ def test_a_claim_names_its_worker_and_what_the_run_needs(ground: Ground) -> None
         title="The first",
         context_tokens=0,
         parent=None,
-        errand="{}",
+        working_dir="",
+        role="",
+        hook_decisions={},
+        author=None,
     )
 
 

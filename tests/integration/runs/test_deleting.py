@@ -6,13 +6,13 @@ import pytest
 
 from agents.models import Run, SubAgent
 from agents.runs.cancel import mark_deleted
-from agents.runs.children.delegations import begin_errand
-from agents.runs.children.rows import begin_sub_agent
-from agents.runs.finish import erase_if_marked
+from agents.runs.children.delegations import begin_delegation, begin_sub_agent
+from agents.runs.finish import delete_if_marked
 from agents.runs.lease import Lease
 from agents.runs.steps import ReplyStart
+from agents.states import RunOutcome
 from agents.tools.contract import ChildTask
-from agents.turn.effects import End, Outcome
+from agents.turn.effects import End
 from permissions.models import Grant
 from tests.integration.runs.ground import (
     Ground,
@@ -40,7 +40,7 @@ def with_child(ground: Ground, session_id: str) -> tuple[Lease, Lease]:
     parent = ground.start(session_id=session_id)
     message_id = say(parent, calls=["c"])
     task = ChildTask("fleet", "child", "do it", role="reader")
-    write(lambda tx: begin_errand(tx, parent, task, message_id=message_id, call_id="c"))
+    write(lambda tx: begin_delegation(tx, parent, task, message_id=message_id, call_id="c"))
     key = Run.objects.get(parent_id=parent.key).pk
     child = begin(held_by(key, *claim()))
     write(lambda tx: begin_sub_agent(tx, child, role="reader"))
@@ -61,7 +61,12 @@ def test_a_session_goes_with_its_rows_and_those_of_its_children(ground: Ground) 
     assert SubAgent.objects.get(run_id=other_child.key).state == "starting"
     for session_id in (ground.session_id, other_parent.session_id):
         Grant.objects.create(
-            session_id=session_id, tool_name="t", action="a", path="/p", granted_at=1
+            workspace_id=ground.workspace_id,
+            session_id=session_id,
+            tool_name="t",
+            action="a",
+            path="/p",
+            granted_at=1,
         )
 
     assert delete(ground) is None
@@ -99,7 +104,7 @@ def test_a_child_that_still_runs_goes_when_its_worker_has_ended_it(ground: Groun
     ):
         with pytest.raises(SessionUnknown):
             late()
-    step(child, end=End(Outcome.CANCELLED))
+    step(child, end=End(RunOutcome.CANCELLED))
     assert not Session.objects.exists()
     assert not Run.objects.exists()
 
@@ -107,7 +112,7 @@ def test_a_child_that_still_runs_goes_when_its_worker_has_ended_it(ground: Groun
 def test_a_run_that_waits_for_a_child_whose_session_is_deleted_goes_on(ground: Ground) -> None:
     parent, child = with_child(ground, ground.session_id)
     assert delete(ground, child.session_id) == 1
-    step(child, end=End(Outcome.CANCELLED))
+    step(child, end=End(RunOutcome.CANCELLED))
     assert run_of(parent.key).state == "ready"
     assert Session.objects.get().pk == ground.session_id
 
@@ -161,10 +166,10 @@ def test_a_session_that_is_being_deleted_is_unknown_and_waits_for_its_own_end(
         delete(ground, busy)
     assert delete(ground) is None
     assert Session.objects.get().pk == busy
-    step(held, end=End(Outcome.CANCELLED))
+    step(held, end=End(RunOutcome.CANCELLED))
     assert not Session.objects.exists()
 
 
 def test_only_a_deleted_session_is_erased(ground: Ground) -> None:
-    write(lambda tx: erase_if_marked(tx, ground.workspace_id, ground.session_id))
+    write(lambda tx: delete_if_marked(tx, ground.workspace_id, ground.session_id))
     assert Session.objects.get().pk == ground.session_id

@@ -6,14 +6,19 @@ from dataclasses import replace
 
 import pytest
 
-from agents.runs.calls.permission_check import judge_call
-from agents.runs.children.delegations import begin_errand
-from agents.runs.children.rows import begin_sub_agent, end_sub_agent, take_prompts
+from agents.runs.calls.permission_check import check_call
+from agents.runs.children.delegations import (
+    begin_delegation,
+    begin_sub_agent,
+    end_sub_agent,
+    take_prompts,
+)
+from agents.runs.finish import rescue_run
 from agents.runs.lease import Lease, LeaseLost, require_lease
-from agents.runs.rescue import rescue_run
 from agents.runs.steps import ReplyStart, Step, begin_run, write_step
-from agents.tools.contract import ChildTask, Question
-from agents.turn.effects import End, Outcome
+from agents.states import RunOutcome
+from agents.tools.contract import ChildTask, RequiredPermission
+from agents.turn.effects import End
 from tests.integration.runs.ground import Ground, claim, end, result, run_of, say, step, write
 from workspaces.log.timestamps import now_ms
 from workspaces.log.transaction import Transaction
@@ -23,12 +28,14 @@ FAR = 10**15
 
 
 def ask(tx: Transaction, held: Lease) -> object:
-    question = Question("bash", "execute", "/project", "Execute command: ls", {"command": "ls"})
-    return judge_call(tx, held, question, call_id="c", allowed_tools=frozenset())
+    question = RequiredPermission(
+        "bash", "execute", "/project", "Execute command: ls", {"command": "ls"}
+    )
+    return check_call(tx, held, question, call_id="c", allowed_tools=frozenset())
 
 
 def finish_child(tx: Transaction, held: Lease) -> object:
-    step = Step(end=End(Outcome.COMPLETED))
+    step = Step(end=End(RunOutcome.COMPLETED))
     return end_sub_agent(tx, held, step, ending="completed", answer="x", events=1)
 
 
@@ -40,10 +47,10 @@ WRITES = {
     "begin a tool": lambda tx, held: write_step(tx, held, Step(begins=["c"])),
     "park": lambda tx, held: write_step(tx, held, Step(parks=True)),
     "hand over": lambda tx, held: write_step(tx, held, Step(releases=True)),
-    "end": lambda tx, held: write_step(tx, held, Step(end=End(Outcome.COMPLETED))),
-    "end as cancelled": lambda tx, held: write_step(tx, held, Step(end=End(Outcome.CANCELLED))),
+    "end": lambda tx, held: write_step(tx, held, Step(end=End(RunOutcome.COMPLETED))),
+    "end as cancelled": lambda tx, held: write_step(tx, held, Step(end=End(RunOutcome.CANCELLED))),
     "judge a call": ask,
-    "begin a child run": lambda tx, held: begin_errand(
+    "begin a child run": lambda tx, held: begin_delegation(
         tx, held, ChildTask("agent", "t", "do"), message_id="m", call_id="c"
     ),
     "begin a sub-agent": lambda tx, held: begin_sub_agent(tx, held, role="r"),

@@ -12,14 +12,14 @@ import pytest_asyncio
 
 from agents.runs import accept, answer, cancel, nudges, teardown
 from agents.runs.accept import Prompt
-from agents.runs.calls.permission_check import judge_call
-from agents.runs.children.delegations import begin_errand
+from agents.runs.calls.permission_check import check_call
+from agents.runs.children.delegations import begin_delegation
 from agents.runs.lease import Lease
 from agents.runs.teardown import cancel_and_wait
-from agents.tools.contract import Question, QuestionsAsked
+from agents.tools.contract import RequiredPermission, UserQuestions
 from permissions.models import PermissionRequest, QuestionBatch
+from tests.integration.log.writing import in_thread
 from tests.integration.runs.ground import Ground, end, run_of, say, write
-from tests.integration.storage.writing import in_thread
 from workspaces.log.errors import ShuttingDown
 from workspaces.log.reader import stop_reading
 from workspaces.log.writer import writer
@@ -33,10 +33,12 @@ def held(ground: Ground) -> Lease:
     """A run that waits for a permission and for an answer."""
     held = ground.start("go", run_id="r", client_id="c")
     say(held, calls=["c", "d"])
-    question = Question("bash", "execute", "/project", "Execute command: x", {"command": "x"})
-    write(lambda tx: judge_call(tx, held, question, call_id="c", allowed_tools=frozenset()))
-    asked = QuestionsAsked(({"id": "q", "type": "text", "text": "?"},))
-    write(lambda tx: begin_errand(tx, held, asked, message_id="m", call_id="d"))
+    question = RequiredPermission(
+        "bash", "execute", "/project", "Execute command: x", {"command": "x"}
+    )
+    write(lambda tx: check_call(tx, held, question, call_id="c", allowed_tools=frozenset()))
+    asked = UserQuestions(({"id": "q", "type": "free_text", "question": "?"},))
+    write(lambda tx: begin_delegation(tx, held, asked, message_id="m", call_id="d"))
     return held
 
 
@@ -71,9 +73,9 @@ async def test_a_summary_wakes_a_worker_if_there_is_something_to_summarise(
 
 async def test_an_answer_wakes_a_worker_once(ground: Ground, held: Lease, heard: list[Any]) -> None:
     given = {"request_id": "", "tool_call_id": "c", "answer": answer.Answer.ALLOW}
-    assert await answer.answer(ground.workspace_id, **given)
+    assert (await answer.answer(ground.workspace_id, **given)).is_first
     assert heard == [ACCEPTED]
-    assert not await answer.answer(ground.workspace_id, **given)
+    assert not (await answer.answer(ground.workspace_id, **given)).is_first
     assert heard == [ACCEPTED]
     assert await in_thread(PermissionRequest.objects.filter(state="allowed").exists)
 
@@ -88,9 +90,9 @@ async def test_answered_questions_wake_a_worker_once(
         if is_dismissed
         else partial(answer.answer_questions, ground.workspace_id, "", responses)
     )
-    assert await give()
+    assert (await give()).is_first
     assert heard == [ACCEPTED]
-    assert not await give()
+    assert not (await give()).is_first
     assert heard == [ACCEPTED]
     assert not await in_thread(QuestionBatch.objects.filter(state="pending").exists)
 
@@ -168,8 +170,8 @@ async def test_an_answer_about_a_folders_trust_makes_its_configuration_count(
     ids = {"request_id": request.pk, "tool_call_id": f"trust-{request.pk}"}
     named = {"request_id": "", by: ids[by]}
 
-    assert await answer.answer(ground.workspace_id, answer=given, **named)
-    assert not await answer.answer(ground.workspace_id, answer=given, **named)
+    assert (await answer.answer(ground.workspace_id, answer=given, **named)).is_first
+    assert not (await answer.answer(ground.workspace_id, answer=given, **named)).is_first
 
     is_allowed = given is not answer.Answer.DENY
     answered = (await in_thread(TrustRequest.objects.get)).state

@@ -7,13 +7,14 @@ from typing import Any
 import orjson
 import pytest
 
-from agents.models import Run, RunKind
-from agents.runs.calls.hooked_calls import HOOKS, keep_hooked
+from agents.models import RunKind
+from agents.runs.calls.permission_check import keep_hooked
+from agents.runs.finish import rescue_run
 from agents.runs.lease import Lease
 from agents.runs.reply import Checkpoint, Retry, restart_reply, save_checkpoints
-from agents.runs.rescue import rescue_run
 from agents.runs.steps import ReplyStart, ReplyWrite
-from agents.turn.effects import End, Outcome
+from agents.states import RunOutcome
+from agents.turn.effects import End
 from tests.integration.runs.ground import (
     Ground,
     begin,
@@ -25,6 +26,7 @@ from tests.integration.runs.ground import (
     run_of,
     say,
     step,
+    used,
     write,
 )
 from workspaces.log.parts import FinishReason, Text, ToolCall
@@ -118,12 +120,12 @@ def test_what_hooks_said_is_kept_with_the_run_and_a_rewritten_call_is_shown(
         )
     )
 
-    assert orjson.loads(run_of(held.key).errand)[HOOKS] == {"b": {"decision": "allow"}}
+    assert orjson.loads(run_of(held.key).hook_decisions) == {"b": {"decision": "allow"}}
     calls = orjson.loads(Message.objects.get(pk=message_id).parts)
     inputs = {p["data"]["id"]: p["data"]["input"] for p in calls if p["type"] == "tool_call"}
     assert inputs == {"a": "{}", "b": '{"command": "safe"}'}
     write(lambda tx: keep_hooked(tx, held, {"a": {}}, message_id=message_id, rewritten=None))
-    assert orjson.loads(run_of(held.key).errand)[HOOKS] == {"a": {}}
+    assert orjson.loads(run_of(held.key).hook_decisions) == {"a": {}}
 
 
 def test_queued_prompts_without_a_run_id_are_folded_into_the_next_step(ground: Ground) -> None:
@@ -176,12 +178,10 @@ def test_usage_context_and_cost_of_a_reply_are_its_sessions(ground: Ground) -> N
         message.pk,
         (Text("x"),),
         FinishReason.END_TURN,
-        prompt_tokens=10,
-        completion_tokens=3,
-        cost=0.25,
+        used(10, 3, 0.25),
         context_tokens=13,
     )
-    step(held, reply=reply, end=End(Outcome.COMPLETED))
+    step(held, reply=reply, end=End(RunOutcome.COMPLETED))
     session = Session.objects.get(pk=ground.session_id)
     assert (session.prompt_tokens, session.completion_tokens) == (10, 3)
     assert (session.cost, session.context_tokens) == (0.25, 13)
@@ -191,7 +191,7 @@ def test_a_cut_reply_does_not_tell_how_long_the_conversation_is(ground: Ground) 
     held = ground.start()
     message = open_reply(held)
     reply = ReplyWrite(message.pk, (), FinishReason.ERROR, context_tokens=99)
-    step(held, reply=reply, end=End(Outcome.FAILED, FinishReason.ERROR, "no", "no"))
+    step(held, reply=reply, end=End(RunOutcome.FAILED, FinishReason.ERROR, "no", "no"))
     assert Session.objects.get(pk=ground.session_id).context_tokens == 0
 
 
@@ -208,10 +208,10 @@ def test_a_summary_is_the_sessions_new_start(ground: Ground) -> None:
         message.pk,
         (Text("the summary"),),
         FinishReason.END_TURN,
-        completion_tokens=5,
+        used(0, 5),
         is_summary=True,
     )
-    step(held, reply=reply, end=End(Outcome.COMPLETED))
+    step(held, reply=reply, end=End(RunOutcome.COMPLETED))
 
     session = Session.objects.get(pk=ground.session_id)
     assert (session.summary_message_id, session.context_tokens) == (message.pk, 5)
@@ -224,22 +224,20 @@ def test_calls_that_a_cut_reply_holds_get_results_that_say_so(ground: Ground) ->
     message = open_reply(held)
     calls = (ToolCall("a", "bash", "{}", finished=True),)
     reply = ReplyWrite(message.pk, calls, FinishReason.ERROR)
-    step(held, reply=reply, end=End(Outcome.FAILED, FinishReason.ERROR, "cut", "the line broke"))
+    step(held, reply=reply, end=End(RunOutcome.FAILED, FinishReason.ERROR, "cut", "the line broke"))
     (stored,) = Message.objects.filter(run_key=held.key, role="tool")
     assert "the line broke" in stored.parts
 
 
-@pytest.mark.parametrize(
-    "given", [{"prompt_tokens": 7}, {"completion_tokens": 7}, {"cost": 0.5}, {}]
-)
+@pytest.mark.parametrize("given", [{"prompt": 7}, {"completion": 7}, {"cost": 0.5}, {}])
 def test_each_part_of_a_replys_usage_counts_alone(ground: Ground, given: dict[str, Any]) -> None:
     held = ground.start()
     message = open_reply(held)
-    step(held, reply=ReplyWrite(message.pk, (Text("x"),), FinishReason.END_TURN, **given))
+    step(held, reply=ReplyWrite(message.pk, (Text("x"),), FinishReason.END_TURN, used(**given)))
     session = Session.objects.get(pk=ground.session_id)
-    assert session.total_prompt_tokens == session.prompt_tokens == given.get("prompt_tokens", 0)
-    assert session.total_completion_tokens == given.get("completion_tokens", 0)
-    assert session.completion_tokens == given.get("completion_tokens", 0)
+    assert session.total_prompt_tokens == session.prompt_tokens == given.get("prompt", 0)
+    assert session.total_completion_tokens == given.get("completion", 0)
+    assert session.completion_tokens == given.get("completion", 0)
     assert session.cost == given.get("cost", 0.0)
     assert session.context_tokens == 0
 
@@ -251,9 +249,7 @@ def test_a_request_that_reports_nothing_leaves_the_figures_of_the_last_one(
     for tokens, cost in ((7, 0.5), (0, 0.25)):
         message = open_reply(held)
         calls = (ToolCall(message.pk, "bash", "{}", finished=True),)
-        reply = ReplyWrite(
-            message.pk, calls, FinishReason.TOOL_USE, prompt_tokens=tokens, cost=cost
-        )
+        reply = ReplyWrite(message.pk, calls, FinishReason.TOOL_USE, used(tokens, cost=cost))
         step(held, reply=reply)
         step(held, results=[result(message.pk)])
     session = Session.objects.get(pk=ground.session_id)
@@ -263,7 +259,7 @@ def test_a_request_that_reports_nothing_leaves_the_figures_of_the_last_one(
 def test_a_run_that_ends_before_its_reply_was_begun_finishes_no_message(ground: Ground) -> None:
     held = ground.start()
     reply = ReplyWrite("", (), FinishReason.CANCELED)
-    step(held, reply=reply, end=End(Outcome.CANCELLED, FinishReason.CANCELED))
+    step(held, reply=reply, end=End(RunOutcome.CANCELLED, FinishReason.CANCELED))
     assert ground.events("message.finished") == []
     (created,) = Message.objects.filter(run_key=held.key, role="assistant")
     assert run_of(held.key).message_id == created.pk
@@ -278,16 +274,8 @@ def test_what_hooks_said_of_one_run_is_not_another_ones(ground: Ground) -> None:
     given: dict[str, Any] = {"message_id": message_id, "rewritten": rewritten}
     write(lambda tx: keep_hooked(tx, held, {"a": {"decision": "deny"}}, **given))
 
-    assert orjson.loads(run_of(other.key).errand)[HOOKS] == {"a": {}}
+    assert orjson.loads(run_of(other.key).hook_decisions) == {"a": {}}
     assert "safe" not in Message.objects.get(pk=others_id).parts
     assert "safe" in Message.objects.get(pk=message_id).parts
     (updated,) = ground.events("message.updated")
     assert updated["message"]["id"] == message_id
-
-
-def test_what_hooks_said_leaves_the_rest_of_a_runs_errand(ground: Ground) -> None:
-    held = ground.start()
-    message_id = say(held, calls=["a"])
-    Run.objects.filter(pk=held.key).update(errand='{"role":"reader"}')
-    write(lambda tx: keep_hooked(tx, held, {"a": {}}, message_id=message_id, rewritten=None))
-    assert orjson.loads(run_of(held.key).errand) == {"role": "reader", HOOKS: {"a": {}}}

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from agents.runs.answer import dismiss_open_batch, resolve_batch
-from agents.runs.children.delegations import begin_errand, errand_of
+from agents.runs.children.delegations import begin_delegation, delegation_result
 from agents.runs.lease import Lease
-from agents.tools.contract import QuestionsAnswered, QuestionsAsked
+from agents.tools.contract import UserAnswers, UserQuestions
 from permissions.models import QuestionBatch
 from tests.integration.runs.ground import Ground, end, open_ground, run_of, say, step, write
 from workspaces.log.errors import BadField
@@ -18,21 +18,21 @@ CHOICES = [{"id": "a", "label": "A"}, {"id": "b", "label": "B"}]
 
 
 def question(name: str, kind: str = "single_choice") -> dict[str, Any]:
-    return {"id": name, "type": kind, "text": "which?", "choices": CHOICES}
+    return {"id": name, "type": kind, "question": "which?", "choices": CHOICES}
 
 
 def ask(held: Lease, *questions: dict[str, Any], call_id: str = "c") -> str:
-    asked = QuestionsAsked(tuple(questions), confirm_title="t\x00", confirm_description="d")
-    write(lambda tx: begin_errand(tx, held, asked, message_id="m", call_id=call_id))
+    asked = UserQuestions(tuple(questions), confirm_title="t\x00", confirm_description="d")
+    write(lambda tx: begin_delegation(tx, held, asked, message_id="m", call_id=call_id))
     return QuestionBatch.objects.get(tool_call_id=call_id).pk
 
 
 def answer(ground: Ground, batch_id: str, *responses: dict[str, Any]) -> bool:
-    return write(lambda tx: resolve_batch(tx, ground.workspace_id, batch_id, responses))
+    return write(lambda tx: resolve_batch(tx, ground.workspace_id, batch_id, responses)).is_first
 
 
 def dismiss(ground: Ground, batch_id: str = "") -> bool:
-    return write(lambda tx: dismiss_open_batch(tx, ground.workspace_id, batch_id))
+    return write(lambda tx: dismiss_open_batch(tx, ground.workspace_id, batch_id)).is_first
 
 
 def response(name: str, *selected: str) -> dict[str, Any]:
@@ -54,14 +54,14 @@ def test_a_batch_is_shown_and_waited_for(ground: Ground, held: Lease) -> None:
     assert asked["batch"]["id"] == batch_id
     assert asked["batch"]["confirm_title"] == "t\ufffd"
     assert asked["batch"]["confirm_description"] == "d"
-    assert write(lambda tx: errand_of(tx, held, "c")) == (True, None)
+    assert write(lambda tx: delegation_result(tx, held, "c")) == (True, None)
 
     assert answer(ground, batch_id, response("q", "a"))
 
     assert run_of(held.key).state == "ready"
-    sent, ended = write(lambda tx: errand_of(tx, held, "c"))
+    sent, ended = write(lambda tx: delegation_result(tx, held, "c"))
     assert sent
-    assert isinstance(ended, QuestionsAnswered)
+    assert isinstance(ended, UserAnswers)
     assert ended.responses == (response("q", "a"),)
     assert not ended.is_dismissed
     (resolved,) = ground.events("question.resolved")
@@ -81,8 +81,8 @@ def test_a_dismissed_batch_lets_its_run_go_on(ground: Ground, held: Lease) -> No
     step(held, parks=True)
     assert dismiss(ground)
     assert run_of(held.key).state == "ready"
-    ended = write(lambda tx: errand_of(tx, held, "c"))[1]
-    assert isinstance(ended, QuestionsAnswered)
+    ended = write(lambda tx: delegation_result(tx, held, "c"))[1]
+    assert isinstance(ended, UserAnswers)
     assert ended.is_dismissed
     assert not dismiss(ground)
 
@@ -135,7 +135,7 @@ def test_a_response_that_does_not_fit_changes_nothing(
         ("multi_choice", response("q", "a", "b")),
         ("single_choice", response("q", "b")),
         ("single_choice", response("q")),
-        ("text", {"request_id": "q", "text": "words"}),
+        ("free_text", {"request_id": "q", "text": "words"}),
     ],
 )
 def test_a_response_that_fits_is_taken(

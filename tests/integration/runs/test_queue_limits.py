@@ -8,10 +8,10 @@ from agents.models import Run
 from agents.runs.accept import (
     Prompt,
     PromptAttachment,
-    QueueLimits,
     accept_prompt,
     accept_summary,
 )
+from agents.runs.prompting.queue import QueueLimits
 from agents.runs.steps import begin_run
 from tests.integration.runs.ground import Ground, claim, held_by, run_of, say, write
 from workspaces.log.errors import QueueFull

@@ -7,7 +7,7 @@ import pytest
 from agents.models import RunKind
 from agents.runs.accept import Prompt, accept_prompt, accept_summary
 from agents.runs.cancel import cancel_session, withdraw_runs
-from agents.runs.claim import (
+from agents.runs.queries import (
     busy_sessions,
     cancelled_running,
     expired_runs,
@@ -15,7 +15,7 @@ from agents.runs.claim import (
     is_held,
     queued_prompts,
 )
-from agents.turn.effects import Outcome
+from agents.states import RunOutcome
 from tests.integration.runs.ground import (
     Ground,
     begin,
@@ -150,7 +150,7 @@ def test_a_run_of_a_client_that_left_is_cancelled_with_its_worker_until_it_ends(
     assert write(lambda tx: withdraw_runs(tx, "c")) == [held.key]
     assert cancelled_running("worker") == [(held.key, held.fence)]
 
-    end(held, Outcome.CANCELLED)
+    end(held, RunOutcome.CANCELLED)
 
     assert cancelled_running("worker") == []
 

@@ -6,10 +6,11 @@ import orjson
 import pytest
 
 from agents.runs.cancel import cancel_session
-from agents.runs.claim import expired_runs, renew_leases
+from agents.runs.finish import rescue_run
+from agents.runs.queries import expired_runs
 from agents.runs.reply import Checkpoint, save_checkpoints
-from agents.runs.rescue import expire_all_leases, rescue_run
 from agents.runs.steps import ReplyStart
+from agents.runs.transitions import expire_all_leases, renew_leases
 from tests.integration.runs.ground import (
     LEASE_MS,
     Ground,

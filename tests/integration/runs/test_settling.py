@@ -9,11 +9,11 @@ import pytest
 
 from agents.models import RunKind
 from agents.runs.cancel import cancel_session
-from agents.runs.finish import INTERRUPTED, close_session_work, settle_failed
+from agents.runs.finish import INTERRUPTED, close_session_work, rescue_run, settle_failed
 from agents.runs.lease import Lease, require_lease
-from agents.runs.rescue import rescue_run
 from agents.runs.steps import ReplyStart
-from agents.turn.effects import End, Outcome
+from agents.states import RunOutcome
+from agents.turn.effects import End
 from agents.turn.notes import CANCELLED_NOTE, CANCELLED_RESULT
 from tests.integration.runs.ground import (
     Ground,
@@ -176,8 +176,8 @@ def test_a_failed_reply_that_had_its_finish_gets_the_new_one(ground: Ground) -> 
     assert [part["type"] for part in parts] == ["text", "tool_call", "finish"]
 
 
-@pytest.mark.parametrize("outcome", [Outcome.COMPLETED, Outcome.CANCELLED])
-def test_only_a_run_that_failed_is_told_as_failed(ground: Ground, outcome: Outcome) -> None:
+@pytest.mark.parametrize("outcome", [RunOutcome.COMPLETED, RunOutcome.CANCELLED])
+def test_only_a_run_that_failed_is_told_as_failed(ground: Ground, outcome: RunOutcome) -> None:
     held = ground.start()
     end(held, outcome)
     assert ground.events("agent.failed") == []
@@ -185,7 +185,7 @@ def test_only_a_run_that_failed_is_told_as_failed(ground: Ground, outcome: Outco
 
 def test_the_failure_of_a_run_without_a_run_id_names_none(ground: Ground) -> None:
     held = ground.start()
-    step(held, end=End(Outcome.FAILED, FinishReason.ERROR, "no", "no"))
+    step(held, end=End(RunOutcome.FAILED, FinishReason.ERROR, "no", "no"))
     (failed,) = ground.events("agent.failed")
     assert failed["run_id"] == ""
     assert "kind" not in failed

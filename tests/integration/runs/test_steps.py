@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from agents.runs.cancel import cancel_session
-from agents.runs.rescue import rescue_run
+from agents.runs.finish import rescue_run
 from agents.runs.steps import ReplyStart, ReplyWrite, Written
-from agents.turn.effects import End, Outcome
+from agents.states import RunOutcome
+from agents.turn.effects import End
 from tests.integration.runs.ground import (
     Ground,
     claim,
@@ -34,11 +35,11 @@ EFFECTS: dict[str, dict[str, Any]] = {
     "start a reply": {"start": ReplyStart("m", "p")},
     "park": {"parks": True},
     "hand over": {"releases": True},
-    "complete": {"end": End(Outcome.COMPLETED)},
-    "fail": {"end": End(Outcome.FAILED, error="no")},
+    "complete": {"end": End(RunOutcome.COMPLETED)},
+    "fail": {"end": End(RunOutcome.FAILED, error="no")},
     "complete with a reply": {
         "reply": ReplyWrite("id", (Text("words"),), FinishReason.END_TURN),
-        "end": End(Outcome.COMPLETED),
+        "end": End(RunOutcome.COMPLETED),
     },
 }
 
@@ -67,7 +68,7 @@ def test_a_cancelled_run_ends_as_cancelled(ground: Ground) -> None:
     say(held, calls=["a"])
     cancel(ground)
 
-    written = step(held, refusals={"a": "cancelled"}, end=End(Outcome.CANCELLED))
+    written = step(held, refusals={"a": "cancelled"}, end=End(RunOutcome.CANCELLED))
 
     assert not written.is_cancelled
     assert run_of(held.key).outcome == "cancelled"
@@ -78,7 +79,7 @@ def test_a_cancel_concerns_nothing_that_is_accepted_after_it(ground: Ground) -> 
     first = ground.start()
     cancel(ground)
     second = ground.accept("after it", run_id="r")
-    step(first, end=End(Outcome.CANCELLED))
+    step(first, end=End(RunOutcome.CANCELLED))
 
     (claimed,) = claim()
 
@@ -178,7 +179,7 @@ def test_a_run_ends_once_with_its_last_message(ground: Ground) -> None:
 
 def test_a_run_without_a_reply_gets_one_that_holds_its_end(ground: Ground) -> None:
     held = ground.start()
-    step(held, end=End(Outcome.FAILED, FinishReason.ERROR, "no model", "no model"), model="m")
+    step(held, end=End(RunOutcome.FAILED, FinishReason.ERROR, "no model", "no model"), model="m")
 
     (reply,) = Message.objects.filter(run_key=held.key, role="assistant")
     assert '"error"' in reply.parts

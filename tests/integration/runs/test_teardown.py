@@ -16,7 +16,8 @@ from agents.runs.teardown import (
     start_alone,
     sweep_lapsed,
 )
-from agents.turn.effects import End, Outcome
+from agents.states import RunOutcome
+from agents.turn.effects import End
 from tests.integration.runs.ground import (
     Ground,
     claim,
@@ -186,7 +187,7 @@ def test_a_deleted_session_goes_with_those_below_it_when_its_last_run_has_ended(
     assert write(lambda tx: mark_deleted(tx, ground.workspace_id, ground.session_id)) == 1
     assert Session.objects.count() == 3
 
-    step(held, end=End(Outcome.CANCELLED))
+    step(held, end=End(RunOutcome.CANCELLED))
 
     assert Session.objects.get().pk == other
     deleted = [event["session"]["id"] for event in ground.events("session.deleted")]

@@ -9,11 +9,12 @@ import pytest
 
 from agents.models import RunKind
 from agents.runs.answer import Answer, resolve
-from agents.runs.calls.permission_check import judge_call
+from agents.runs.calls.permission_check import check_call
 from agents.runs.cancel import cancel_session
 from agents.runs.steps import ReplyStart, ReplyWrite, Written
-from agents.tools.contract import FileMark, Question
-from agents.turn.effects import End, Outcome
+from agents.states import RunOutcome
+from agents.tools.contract import FileMark, RequiredPermission
+from agents.turn.effects import End
 from agents.turn.notes import CANCELLED_RESULT
 from tests.integration.runs.ground import (
     Ground,
@@ -27,6 +28,7 @@ from tests.integration.runs.ground import (
     run_of,
     say,
     step,
+    used,
     write,
 )
 from workspaces.log.parts import FinishReason, Text, ToolCall
@@ -103,7 +105,7 @@ def test_a_reply_tells_what_its_session_used_so_far(ground: Ground) -> None:
     assert (written.folded, written.is_cancelled, written.answered) == (False, False, ())
     before = len(ground.events("session.updated"))
     calls = (ToolCall("a", "bash", "{}", finished=True),)
-    reply = ReplyWrite(written.message["id"], calls, FinishReason.TOOL_USE, prompt_tokens=7)
+    reply = ReplyWrite(written.message["id"], calls, FinishReason.TOOL_USE, used(7))
     step(held, reply=reply)
     told = ground.events("session.updated")
     assert len(told) == before + 1
@@ -136,10 +138,8 @@ def test_a_summary_that_was_cut_replaces_nothing(ground: Ground, reason: FinishR
     held = begin(held_by(ground.accept("", kind=RunKind.SUMMARY), *claim()))
     written = step(held, start=ReplyStart("m", "p", is_summary=True))
     assert written.message is not None
-    reply = ReplyWrite(
-        written.message["id"], (Text("half"),), reason, completion_tokens=5, is_summary=True
-    )
-    step(held, reply=reply, end=End(Outcome.CANCELLED, reason))
+    reply = ReplyWrite(written.message["id"], (Text("half"),), reason, used(0, 5), is_summary=True)
+    step(held, reply=reply, end=End(RunOutcome.CANCELLED, reason))
 
     session = Session.objects.get(pk=ground.session_id)
     assert (session.summary_message_id, session.context_tokens) == ("", 0)
@@ -153,7 +153,7 @@ def test_a_summary_that_was_cut_replaces_nothing(ground: Ground, reason: FinishR
 def test_a_turn_that_ends_with_its_reply_leaves_the_reply_as_it_is(ground: Ground) -> None:
     held = ground.start()
     message_id = say(held, "words")
-    step(held, end=End(Outcome.COMPLETED, FinishReason.END_TURN))
+    step(held, end=End(RunOutcome.COMPLETED, FinishReason.END_TURN))
     assert ground.events("message.updated") == []
     assert roles(held.key) == ["user", "assistant"]
     assert run_of(held.key).message_id == message_id
@@ -163,7 +163,7 @@ def test_a_turn_that_ends_with_its_reply_leaves_the_reply_as_it_is(ground: Groun
 def test_a_turn_that_stops_behind_its_reply_says_why_in_it(ground: Ground) -> None:
     held = ground.start()
     message_id = say(held, calls=["a"])
-    stopped = End(Outcome.COMPLETED, FinishReason.END_TURN, note="Stopped: enough.")
+    stopped = End(RunOutcome.COMPLETED, FinishReason.END_TURN, note="Stopped: enough.")
     step(held, refusals={"a": "no"}, end=stopped)
     assert [one["message"]["id"] for one in ground.events("message.updated")] == [message_id]
     finish = finish_of(message_id)
@@ -174,7 +174,7 @@ def test_a_turn_that_stops_behind_its_reply_says_why_in_it(ground: Ground) -> No
 def test_a_turn_that_ends_without_any_reply_gets_an_empty_one(ground: Ground) -> None:
     held = ground.start()
     before = now_ms()
-    step(held, end=End(Outcome.COMPLETED), model="m", provider="p")
+    step(held, end=End(RunOutcome.COMPLETED), model="m", provider="p")
     message = Message.objects.get(run_key=held.key, role="assistant")
     assert (message.model, message.provider, message.is_finished) == ("m", "p", True)
     finish = finish_of(message.pk)
@@ -190,7 +190,7 @@ def test_a_reply_and_its_end_are_one_message_with_the_ends_reason(ground: Ground
     message_id = written.message["id"]
     reply = ReplyWrite(message_id, (Text("half"),), FinishReason.UNKNOWN)
     before = len(ground.events("session.updated"))
-    step(held, reply=reply, end=End(Outcome.FAILED, FinishReason.ERROR, "cut: try again", "n"))
+    step(held, reply=reply, end=End(RunOutcome.FAILED, FinishReason.ERROR, "cut: try again", "n"))
     assert len(ground.events("message.finished")) == 1
     assert ground.events("message.updated") == []
     assert len(ground.events("session.updated")) == before + 1
@@ -205,7 +205,7 @@ def test_a_run_that_is_cancelled_before_its_next_reply_closes_the_calls_of_the_l
     held = ground.start()
     say(held, calls=["a"])
     reply = ReplyWrite("", (), FinishReason.CANCELED)
-    step(held, reply=reply, end=End(Outcome.CANCELLED, FinishReason.CANCELED))
+    step(held, reply=reply, end=End(RunOutcome.CANCELLED, FinishReason.CANCELED))
     assert results_of(held) == {"a": (CANCELLED_RESULT, True)}
 
 
@@ -223,7 +223,7 @@ def test_results_that_end_a_turn_are_stored_once(ground: Ground) -> None:
     held = ground.start()
     say(held, calls=["a", "b"])
     step(held, begins=["a"])
-    step(held, results=[result("a")], refusals={"b": "no"}, end=End(Outcome.COMPLETED))
+    step(held, results=[result("a")], refusals={"b": "no"}, end=End(RunOutcome.COMPLETED))
     assert results_of(held) == {"a": ("done", False), "b": ("no", True)}
 
 
@@ -232,15 +232,17 @@ def test_a_call_that_was_allowed_and_has_begun_does_not_keep_a_run_from_parking(
 ) -> None:
     held = ground.start()
     say(held, calls=["a", "b"])
-    question = Question("bash", "execute", "/project", "Execute command: ls", {"command": "ls"})
+    question = RequiredPermission(
+        "bash", "execute", "/project", "Execute command: ls", {"command": "ls"}
+    )
     for call_id in ("a", "b"):
         write(
-            lambda tx, call_id=call_id: judge_call(
+            lambda tx, call_id=call_id: check_call(
                 tx, held, question, call_id=call_id, allowed_tools=frozenset()
             )
         )
     given = {"request_id": "", "tool_call_id": "a", "answer": Answer.ALLOW}
-    assert write(lambda tx: resolve(tx, ground.workspace_id, **given))
+    assert write(lambda tx: resolve(tx, ground.workspace_id, **given)).is_first
     step(held, begins=["a"])
     assert step(held, parks=True) == Written()
     assert run_of(held.key).state == "parked"
@@ -267,8 +269,8 @@ def test_runs_of_other_sessions_have_their_own_replies_and_results(ground: Groun
     for one in (held, other):
         say(one, calls=["a"])
     step(other, results=[result("a")])
-    end(held, Outcome.CANCELLED)
-    step(other, end=End(Outcome.CANCELLED, FinishReason.CANCELED))
+    end(held, RunOutcome.CANCELLED)
+    step(other, end=End(RunOutcome.CANCELLED, FinishReason.CANCELED))
     assert results_of(other) == {"a": ("done", False)}
     assert roles(held.key)[-1] == "assistant"
     assert run_of(held.key).message_id != run_of(other.key).message_id
@@ -279,7 +281,7 @@ def test_two_runs_of_one_session_have_their_own_replies(ground: Ground) -> None:
     first_id = say(first, "words")
     end(first)
     second = ground.start("again")
-    step(second, end=End(Outcome.FAILED, FinishReason.ERROR, "no", "no"))
+    step(second, end=End(RunOutcome.FAILED, FinishReason.ERROR, "no", "no"))
     assert run_of(second.key).message_id != first_id
     assert finish_of(first_id)["reason"] == "end_turn"
     assert finish_of(run_of(second.key).message_id)["reason"] == "error"
@@ -324,7 +326,7 @@ def test_what_waits_is_taken_in_only_where_the_step_says_so_and_only_prompts(
 
 def test_a_step_that_begins_no_reply_says_nothing_of_one(ground: Ground) -> None:
     held = ground.start()
-    nothing = Written(False, 0, None, False, ())
+    nothing = Written(is_cancelled=False)
     assert step(held, results=[]) == nothing
     assert end(held) == nothing
 

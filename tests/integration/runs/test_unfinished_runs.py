@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from agents.models import RunKind
-from agents.runs.rows import read_unfinished_runs
+from agents.runs.queries import read_unfinished_runs
 from tests.integration.runs.ground import Ground, end, open_ground, run_of, say, step
 
 

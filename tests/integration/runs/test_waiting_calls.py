@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-import orjson
 import pytest
 
 from agents.models import Run
 from agents.runs.answer import Answer, dismiss_open_batch, resolve
-from agents.runs.calls.permission_check import CallVerdict, judge_call
-from agents.runs.children.delegations import begin_errand, errand_of
-from agents.runs.claim import cancelled_running
+from agents.runs.calls.permission_check import CallVerdict, check_call
+from agents.runs.children.delegations import begin_delegation, delegation_result
 from agents.runs.lease import Lease
+from agents.runs.queries import cancelled_running
 from agents.runs.steps import ReplyStart, ReplyWrite, Written
-from agents.tools.contract import ChildEnded, ChildTask, Errand, Question, QuestionsAsked
-from agents.turn.effects import End, Outcome
+from agents.states import RunOutcome
+from agents.tools.contract import (
+    ChildResult,
+    ChildTask,
+    Delegation,
+    RequiredPermission,
+    UserQuestions,
+)
+from agents.turn.effects import End
+from permissions.actions.requests import AnswerOptions
 from permissions.models import Grant, PermissionRequest, QuestionBatch
 from tests.integration.runs.ground import (
     Ground,
@@ -25,14 +32,17 @@ from tests.integration.runs.ground import (
     run_of,
     say,
     step,
+    used,
     write,
 )
 from workspaces.log.parts import FinishReason, Text
 from workspaces.models import Message
 
-QUESTION = Question("bash", "execute", "/project", "Execute command: ls", {"command": "ls"})
+QUESTION = RequiredPermission(
+    "bash", "execute", "/project", "Execute command: ls", {"command": "ls"}
+)
 TASK = ChildTask("agent", "child", "do it", working_dir="/project/sub", role="reader")
-ASKED = QuestionsAsked(({"id": "q", "type": "text", "text": "?"},))
+ASKED = UserQuestions(({"id": "q", "type": "free_text", "question": "?"},))
 
 
 def waiting(ground: Ground, *calls: str) -> Lease:
@@ -41,26 +51,27 @@ def waiting(ground: Ground, *calls: str) -> Lease:
     return held
 
 
-def ask(held: Lease, call_id: str = "c", question: Question = QUESTION) -> CallVerdict:
+def ask(held: Lease, call_id: str = "c", question: RequiredPermission = QUESTION) -> CallVerdict:
     return write(
-        lambda tx: judge_call(tx, held, question, call_id=call_id, allowed_tools=frozenset())
-    )
+        lambda tx: check_call(tx, held, question, call_id=call_id, allowed_tools=frozenset())
+    ).verdict
 
 
-def send(held: Lease, errand: Errand, call_id: str = "c") -> None:
+def send(held: Lease, delegation: Delegation, call_id: str = "c") -> None:
     message = Message.objects.filter(run_key=held.key, role="assistant").latest("position")
-    write(lambda tx: begin_errand(tx, held, errand, message_id=message.pk, call_id=call_id))
+    write(lambda tx: begin_delegation(tx, held, delegation, message_id=message.pk, call_id=call_id))
 
 
 def answer(
     ground: Ground, held: Lease, call_id: str = "c", given: Answer = Answer.ALLOW, folder: str = ""
 ) -> bool:
     pk = PermissionRequest.objects.get(run_key=held.key, tool_call_id=call_id).pk
+    options = AnswerOptions(folder=folder)
     return write(
         lambda tx: resolve(
-            tx, ground.workspace_id, request_id=pk, tool_call_id="", answer=given, folder=folder
+            tx, ground.workspace_id, request_id=pk, tool_call_id="", answer=given, options=options
         )
-    )
+    ).is_first
 
 
 def park(held: Lease) -> Written:
@@ -102,9 +113,9 @@ def test_a_child_of_another_run_lets_nothing_go_on(ground: Ground) -> None:
     end(done)
     assert park(held) == Written()
     assert park(other) == Written(answered=("c",))
-    assert write(lambda tx: errand_of(tx, held, "c")) == (True, None)
-    ended = write(lambda tx: errand_of(tx, other, "c"))
-    assert ended == (True, ChildEnded("completed", "words", ""))
+    assert write(lambda tx: delegation_result(tx, held, "c")) == (True, None)
+    ended = write(lambda tx: delegation_result(tx, other, "c"))
+    assert ended == (True, ChildResult("completed", "words", ""))
     end(other)
     assert run_of(child).outcome == "completed"
     ends = [event["run"]["key"] for event in ground.events("run.finished")]
@@ -127,8 +138,8 @@ def test_the_cost_of_a_child_is_shown_in_its_parents_session(ground: Ground) -> 
     child = begin(held_by(Run.objects.get(parent_id=held.key).pk, *claim()))
     written = step(child, start=ReplyStart("m", "p"))
     assert written.message is not None
-    reply = ReplyWrite(written.message["id"], (Text("x"),), FinishReason.END_TURN, cost=0.5)
-    step(child, reply=reply, end=End(Outcome.COMPLETED))
+    reply = ReplyWrite(written.message["id"], (Text("x"),), FinishReason.END_TURN, used(cost=0.5))
+    step(child, reply=reply, end=End(RunOutcome.COMPLETED))
     told = [event["session"] for event in ground.events("session.updated")]
     assert [one.get("cost") for one in told if one["id"] == held.session_id][-1] == 0.5
 
@@ -166,10 +177,12 @@ def test_an_answer_for_the_session_is_one_for_later_calls_like_it(ground: Ground
     ask(held, "c")
     answer(ground, held, "c", Answer.ALLOW_SESSION)
     assert ask(held, "d") is CallVerdict.ALLOWED
-    other = Question("bash", "execute", "/elsewhere", "Execute command: ls", {"command": "ls"})
-    assert ask(held, "e", other) is CallVerdict.ASKED
+    other = RequiredPermission(
+        "bash", "execute", "/elsewhere", "Execute command: ls", {"command": "ls"}
+    )
+    assert ask(held, "e", other) is CallVerdict.NEEDS_ANSWER
     stranger = waiting(ground, "c")
-    assert ask(stranger) is CallVerdict.ASKED
+    assert ask(stranger) is CallVerdict.NEEDS_ANSWER
 
 
 @pytest.mark.parametrize("given", [Answer.ALLOW, Answer.DENY])
@@ -178,15 +191,15 @@ def test_an_answer_for_one_call_is_none_for_later_ones(ground: Ground, given: An
     ask(held, "c")
     answer(ground, held, "c", given)
     assert not Grant.objects.exists()
-    assert ask(held, "d") is CallVerdict.ASKED
+    assert ask(held, "d") is CallVerdict.NEEDS_ANSWER
 
 
 def test_an_answer_may_be_for_a_folder(ground: Ground) -> None:
     held = waiting(ground, "c", "d")
 
-    def edit(name: str) -> Question:
+    def edit(name: str) -> RequiredPermission:
         path = f"/project/{name}"
-        return Question("edit", "write", path, "Edit", {"file_path": path}, files=(path,))
+        return RequiredPermission("edit", "write", path, "Edit", {"file_path": path}, files=(path,))
 
     ask(held, "c", edit("a"))
     answer(ground, held, "c", Answer.ALLOW_SESSION, "/project")
@@ -210,11 +223,12 @@ def test_a_child_run_knows_its_folder_and_role_and_no_other_run_is_changed(
     held = waiting(ground, "c")
     send(held, TASK)
     child = Run.objects.get(parent_id=held.key)
-    assert orjson.loads(child.errand) == {"working_dir": "/project/sub", "role": "reader"}
+    assert (child.working_dir, child.role) == ("/project/sub", "reader")
     assert (child.parent_call_id, child.client_id) == ("c", "")
     for key in (bystander.key, held.key):
         row = run_of(key)
-        assert (row.parent_id, row.parent_call_id, row.errand) == (None, "", "{}")
+        assert (row.parent_id, row.parent_call_id) == (None, "")
+        assert (row.working_dir, row.role) == ("", "")
 
 
 def test_the_result_of_each_child_is_that_of_its_own_call(ground: Ground) -> None:
@@ -227,8 +241,8 @@ def test_the_result_of_each_child_is_that_of_its_own_call(ground: Ground) -> Non
         say(child, f"the words for {call_id}", [])
         end(child)
     for call_id in ("a", "b"):
-        ended = write(lambda tx, call_id=call_id: errand_of(tx, held, call_id))
-        assert ended == (True, ChildEnded("completed", f"the words for {call_id}", ""))
+        ended = write(lambda tx, call_id=call_id: delegation_result(tx, held, call_id))
+        assert ended == (True, ChildResult("completed", f"the words for {call_id}", ""))
 
 
 def test_a_child_whose_last_message_is_gone_has_no_words(ground: Ground) -> None:
@@ -239,12 +253,15 @@ def test_a_child_whose_last_message_is_gone_has_no_words(ground: Ground) -> None
     step(child, results=[result("x")])
     end(child)
     Message.objects.filter(session_id=child.session_id).delete()
-    assert write(lambda tx: errand_of(tx, held, "c")) == (True, ChildEnded("completed", "", ""))
+    assert write(lambda tx: delegation_result(tx, held, "c")) == (
+        True,
+        ChildResult("completed", "", ""),
+    )
 
 
 def test_the_questions_of_another_run_are_not_this_ones(ground: Ground) -> None:
     held, other = waiting(ground, "c"), waiting(ground, "c")
     send(other, ASKED)
-    assert write(lambda tx: errand_of(tx, held, "c")) == (False, None)
-    assert write(lambda tx: errand_of(tx, other, "c")) == (True, None)
-    assert write(lambda tx: errand_of(tx, other, "d")) == (False, None)
+    assert write(lambda tx: delegation_result(tx, held, "c")) == (False, None)
+    assert write(lambda tx: delegation_result(tx, other, "c")) == (True, None)
+    assert write(lambda tx: delegation_result(tx, other, "d")) == (False, None)

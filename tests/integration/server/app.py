@@ -4,7 +4,7 @@ import asyncio
 from typing import Any
 
 from tests.integration.server.started import MEGABYTE
-from workspaces.delivery.pushing import push_of
+from workspaces.delivery.push import push_of
 
 
 class App:
@@ -17,10 +17,11 @@ class App:
         self.seen: list[str] = []
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        self.scope = scope
+        self.push = push_of(scope)
         if scope["type"] == "websocket":
             await self._socket(scope["path"], receive, send)
             return
-        self.push = push_of(scope)
         size = 0
         while True:
             message = await receive()
@@ -122,11 +123,16 @@ class App:
 
     async def _socket(self, path: str, receive: Any, send: Any) -> None:
         await receive()
+        if path == "/pushed":
+            await self._pushed_socket(send)
+            return
         await send({"type": "websocket.accept"})
         while path == "/flood" and self.sent < 400 * MEGABYTE:
             await send({"type": "websocket.send", "text": "x" * 65_536})
             self.sent += 65_536
             await asyncio.sleep(0)
+        while path == "/push_flood" and self.push(b"x" * 65_536):
+            self.sent += 65_536
         while path == "/deaf":
             self.is_waiting.set()
             await asyncio.sleep(0.5)
@@ -135,3 +141,12 @@ class App:
             self.seen.append(message["text"])
             await send({"type": "websocket.send", "text": message["text"]})
         self.was_left.set()
+
+    async def _pushed_socket(self, send: Any) -> None:
+        self.seen.append(f"before it is accepted: {self.push(b'lost')}")
+        await send({"type": "websocket.accept"})
+        await send({"type": "websocket.send", "text": "sent"})
+        self.seen.append(f"open: {self.push('pushéd'.encode())}")
+        self.seen.append(f"too large: {self.push(b'x' * MEGABYTE)}")
+        await send({"type": "websocket.close", "code": 4401})
+        self.seen.append(f"closed: {self.push(b'lost')}")

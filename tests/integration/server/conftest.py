@@ -30,8 +30,8 @@ async def app() -> App:
 async def start(app: App) -> AsyncIterator[Start]:
     servers: list[AsgiServer] = []
 
-    async def begin(*endpoints: str, **options: Any) -> AsgiServer:
-        server = AsgiServer(app, endpoints=endpoints or ["tcp://127.0.0.1:0"], **options)
+    async def begin(endpoint: str = "tcp://127.0.0.1:0", **options: Any) -> AsgiServer:
+        server = AsgiServer(app, endpoint=endpoint, **options)
         await server.start()
         servers.append(server)
         return server

@@ -10,9 +10,8 @@ MEGABYTE = 1024 * 1024
 
 
 def port_of(server: AsgiServer) -> int:
-    (endpoint,) = server.endpoints_open
-    assert isinstance(endpoint, TcpEndpoint)
-    return endpoint.port
+    assert isinstance(server.endpoint, TcpEndpoint)
+    return server.endpoint.port
 
 
 def url_of(server: AsgiServer, path: str = "/size") -> str:

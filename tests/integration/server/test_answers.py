@@ -126,3 +126,20 @@ async def test_what_is_pushed_goes_out_between_what_is_sent(
     async with session.get(url_of(server, "/pushed")) as answer:
         assert await answer.read() == b"sent pushed sent "
     assert app.seen == ["before its head: False", "begun: True", "ended: False"]
+
+
+async def test_messages_are_pushed_to_an_open_socket_only(
+    start: Start, session: aiohttp.ClientSession, app: App
+) -> None:
+    server = await start()
+    async with session.ws_connect(url_of(server, "/pushed")) as socket:
+        assert await socket.receive_str() == "sent"
+        assert await socket.receive_str() == "pushéd"
+        assert (await socket.receive()).type is aiohttp.WSMsgType.CLOSE
+        assert socket.close_code == 4401
+    assert app.seen == [
+        "before it is accepted: False",
+        "open: True",
+        "too large: False",
+        "closed: False",
+    ]

@@ -1,5 +1,6 @@
 """The server itself: where it listens, and where it refuses to."""
 
+import asyncio
 import socket
 import stat
 from pathlib import Path
@@ -8,6 +9,7 @@ import aiohttp
 import pytest
 
 from crushsite.endpoints import EndpointError, TcpEndpoint, UnixEndpoint, parse_endpoint
+from tests.integration.server.app import App
 from tests.integration.server.started import Start, port_of, url_of
 
 
@@ -56,6 +58,26 @@ async def test_it_says_its_real_port(start: Start, session: aiohttp.ClientSessio
         assert answer.headers["server"] == "crush"
 
 
+@pytest.mark.parametrize("sent", [b"", b"GET /size HT", b"GET /size HTTP/1.1\r\nHost: x\r\n\r\n"])
+async def test_an_idle_connection_is_closed(start: Start, sent: bytes) -> None:
+    server = await start(idle_seconds=1, write_timeout_seconds=1)
+    reader, writer = await asyncio.open_connection("127.0.0.1", port_of(server))
+    writer.write(sent)
+    async with asyncio.timeout(60):
+        await reader.read()
+    writer.close()
+
+
+async def test_a_connection_with_a_request_at_work_is_not_idle(start: Start, app: App) -> None:
+    server = await start(idle_seconds=0, write_timeout_seconds=0.1)
+    reader, writer = await asyncio.open_connection("127.0.0.1", port_of(server))
+    writer.write(b"GET /hang HTTP/1.1\r\nHost: x\r\n\r\n")
+    await app.is_waiting.wait()
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(reader.read(), 2.5)
+    writer.close()
+
+
 async def test_it_listens_on_ipv6(start: Start, session: aiohttp.ClientSession) -> None:
     if not socket.has_ipv6:
         pytest.skip("no IPv6 here")
@@ -68,14 +90,6 @@ async def test_an_address_in_use_is_told(start: Start) -> None:
     server = await start()
     with pytest.raises(EndpointError, match="in use"):
         await start(f"tcp://127.0.0.1:{port_of(server)}")
-
-
-async def test_it_listens_everywhere_or_nowhere(start: Start, tmp_path: Path) -> None:
-    server = await start()
-    path = tmp_path / "s"
-    with pytest.raises(EndpointError, match="in use"):
-        await start(f"unix://{path}", f"tcp://127.0.0.1:{port_of(server)}")
-    assert not path.exists()
 
 
 async def test_a_socket_file_is_ours_alone_and_is_removed(start: Start, tmp_path: Path) -> None:

@@ -52,7 +52,10 @@ async def test_a_huge_announced_body_is_refused_before_it_comes(start: Start) ->
         b"GET /size HTTP/1.1\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n",
         b"POST /size HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
         b"GET /\xff HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n",
+        b"GET /size?a=\xff HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n",
         b"GET /size HTTP/1.1\r\nH\xc3: x\r\nConnection: close\r\n\r\n",
+        b"GET /size HTTP/1.1\r\nA: b\x0bc\r\nConnection: close\r\n\r\n",
+        b"GET /size HTTP/1.1\r\nA: b\x85c\r\nConnection: close\r\n\r\n",
         b"GET /size HTTP/1.1\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n",
         b"GET /size HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
         b"Sec-WebSocket-Version: 99\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n",
@@ -72,6 +75,27 @@ async def test_a_malformed_request_gets_a_sentence_and_is_no_error_of_ours(
     writer.close()
 
 
+@pytest.mark.parametrize("version", ["1.0", "1.1"])
+async def test_an_application_gets_what_was_sent(start: Start, app: App, version: str) -> None:
+    server = await start()
+    reader, writer = await asyncio.open_connection("127.0.0.1", port_of(server))
+    head = f"POST /si%7Ae?a=%C3%A9&b HTTP/{version}\r\nConnection: close\r\nContent-Length: 4\r\n"
+    more = "X-Two: 1\r\nX-Two: 2\r\nX_Two: 3\r\nDaphne-Root-Path: /x\r\n\r\nbody"
+    writer.write((head + more).encode())
+    assert (await asyncio.wait_for(reader.read(), 60)).endswith(b"\r\n\r\n4")
+    writer.close()
+
+    scope = app.scope
+    headers = [value for name, value in scope["headers"] if name == b"x-two"]
+    assert headers == [b"1", b"2"]
+    assert not [name for name, _ in scope["headers"] if b"_" in name or name != name.lower()]
+    assert (scope["http_version"], scope["method"], scope["scheme"]) == (version, "POST", "http")
+    assert (scope["path"], scope["raw_path"], scope["root_path"]) == ("/size", b"/si%7Ae", "")
+    assert scope["query_string"] == b"a=%C3%A9&b"
+    assert scope["client"] == list(writer.get_extra_info("sockname"))
+    assert scope["server"] == ["127.0.0.1", port_of(server)]
+
+
 async def test_large_bodies_beyond_the_limit_over_all_connections_are_refused_for_now(
     start: Start, session: aiohttp.ClientSession, app: App
 ) -> None:
@@ -89,7 +113,7 @@ async def test_large_bodies_beyond_the_limit_over_all_connections_are_refused_fo
     assert (await first).status == 200
     async with session.post(url, data=_chunks(300_000)) as answer:
         assert answer.status == 200
-    assert server.bodies.held == 0
+    assert server.body_bytes == 0
 
 
 async def test_a_body_whose_client_leaves_gives_its_room_back(start: Start, app: App) -> None:
@@ -99,7 +123,7 @@ async def test_a_body_whose_client_leaves_gives_its_room_back(start: Start, app:
         _, writer = await asyncio.open_connection("127.0.0.1", port_of(server))
         writer.write(head + b"x" * sent)
         async with asyncio.timeout(60):
-            while server.bodies.held < sent:
+            while server.body_bytes < sent:
                 await asyncio.sleep(0.01)
         if sent == 200_000:
             await app.is_waiting.wait()
@@ -107,7 +131,7 @@ async def test_a_body_whose_client_leaves_gives_its_room_back(start: Start, app:
         if sent == 200_000:
             await server.stop(grace_seconds=0.1)  # its application never ends by itself
         async with asyncio.timeout(60):
-            while server.bodies.held:
+            while server.body_bytes:
                 await asyncio.sleep(0.01)
 
 

@@ -1,4 +1,4 @@
-"""The server itself: who reads slowly costs no memory and has its patience."""
+"""The server itself: a slow reader costs no memory, and a stuck one is disconnected."""
 
 import asyncio
 import gc
@@ -9,9 +9,9 @@ import aiohttp
 import psutil
 import pytest
 
+from tests.integration.delivery.reading import narrow_socket, read_all
 from tests.integration.server.app import App
 from tests.integration.server.started import MEGABYTE, Start, port_of, url_of
-from tests.integration.streams.reading import narrow_socket, read_all
 
 
 async def test_a_socket_is_not_read_faster_than_its_application(
@@ -84,10 +84,10 @@ async def test_a_reader_that_does_not_read_costs_no_memory(
 
 
 @pytest.mark.parametrize("path", ["http:/flood", "ws:/flood"])
-async def test_a_reader_that_takes_nothing_for_the_patience_is_cut_off(
+async def test_a_reader_that_takes_nothing_for_the_timeout_is_cut_off(
     start: Start, app: App, path: str
 ) -> None:
-    server = await start(patience_seconds=0.6)
+    server = await start(write_timeout_seconds=0.6)
     with narrow_socket(port_of(server)) as client:
         await asyncio.get_running_loop().sock_sendall(client, stalled(path))
         await settled(app)
@@ -99,7 +99,7 @@ async def test_a_reader_that_takes_nothing_for_the_patience_is_cut_off(
 async def test_a_stream_delimited_by_its_close_is_cut_off_without_a_reset(
     start: Start, app: App
 ) -> None:
-    server = await start(patience_seconds=0.6)
+    server = await start(write_timeout_seconds=0.6)
     with narrow_socket(port_of(server)) as client:
         await asyncio.get_running_loop().sock_sendall(client, stalled("http:/closing_flood"))
         await settled(app)
@@ -112,7 +112,7 @@ async def test_a_stream_delimited_by_its_close_is_cut_off_without_a_reset(
 async def test_a_reader_that_takes_a_little_each_time_is_not_cut_off(
     start: Start, app: App
 ) -> None:
-    server = await start(patience_seconds=4)
+    server = await start(write_timeout_seconds=4)
     loop = asyncio.get_running_loop()
     with narrow_socket(port_of(server)) as client:
         await loop.sock_sendall(client, stalled("http:/flood"))
@@ -135,3 +135,18 @@ async def test_no_more_is_pushed_than_a_reader_takes(start: Start, app: App) -> 
         assert memory() - before < 60 * MEGABYTE
     await asyncio.wait_for(app.was_left.wait(), 60)
     assert app.seen == ["full", "left: False"]
+
+
+async def test_no_more_is_pushed_to_a_socket_than_its_peer_reads(
+    start: Start, session: aiohttp.ClientSession, app: App
+) -> None:
+    server = await start()
+    before = memory()
+    async with session.ws_connect(url_of(server, "/push_flood"), max_msg_size=0) as socket:
+        await socket.send_str("it answers when its flood has ended")
+        async with asyncio.timeout(60):
+            got = 0
+            while (text := await socket.receive_str()).startswith("x"):
+                got += len(text)
+        assert 0 < got == app.sent
+        assert memory() - before < 60 * MEGABYTE

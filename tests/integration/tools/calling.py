@@ -1,23 +1,27 @@
-"""Calls a tool as a run does: parsed, asked about, carried out."""
+"""Calls a tool as a run does: parses its arguments, requests permission, runs it."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from agents.tools.contract import Question, ToolOutcome
+from agents.tools.contract import RequiredPermission, ToolOutcome
 from agents.tools.files.view import View
-from tests.doubles.tool_context import Desk
+from tests.doubles.tool_context import ToolDoubles
 
 
-async def call(tool: Any, desk: Desk, **given: Any) -> ToolOutcome:
-    outcome: ToolOutcome = await tool.run(tool.parse(given), desk.context)
+async def call(tool: Any, doubles: ToolDoubles, **given: Any) -> ToolOutcome:
+    outcome: ToolOutcome = await tool.run(tool.parse(given), doubles.context)
     return outcome
 
 
-async def view(desk: Desk, path: object) -> None:
-    await call(View(), desk, file_path=str(path))
+async def view(doubles: ToolDoubles, path: object) -> None:
+    await call(View(), doubles, file_path=str(path))
 
 
-async def ask(tool: Any, desk: Desk, **given: Any) -> Question | None:
-    question: Question | None = await tool.question(tool.parse(given), desk.context)
-    return question
+async def required_permission(
+    tool: Any, doubles: ToolDoubles, **given: Any
+) -> RequiredPermission | None:
+    required: RequiredPermission | None = await tool.required_permission(
+        tool.parse(given), doubles.context
+    )
+    return required

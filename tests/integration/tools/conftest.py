@@ -1,10 +1,10 @@
-"""A project's folder, and a desk that works in it."""
+"""A project's folder, and the doubles of a tool's context."""
 
 from pathlib import Path
 
 import pytest
 
-from tests.doubles.tool_context import Desk, make_desk
+from tests.doubles.tool_context import ToolDoubles, make_tool_doubles
 
 
 @pytest.fixture
@@ -15,5 +15,5 @@ def root(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def desk(root: Path) -> Desk:
-    return make_desk(root)
+def doubles(root: Path) -> ToolDoubles:
+    return make_tool_doubles(root)

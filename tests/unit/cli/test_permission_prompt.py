@@ -10,10 +10,10 @@ from io import StringIO
 import pytest
 from django.core.management.base import OutputWrapper
 
-from agents.runs.answer import Answer
-from crushsite.cli.permission_prompt import Everybody, LeftOpen, Nobody, PermissionAnswer, Person
+from agents.states import Answer
 from crushsite.cli.request_text import PermissionQuestion
 from crushsite.cli.terminal_output import CommandOutput
+from crushsite.cli.user_answers import AllowAll, LeftOpen, Nobody, PermissionAnswer, Person
 from tests.doubles.seat import Seat
 
 QUESTION = PermissionQuestion(
@@ -34,7 +34,7 @@ async def test_nobody_denies_and_says_what_to_do() -> None:
 
 async def test_yolo_allows_and_says_so() -> None:
     noted: list[str] = []
-    assert await Everybody(noted.append, None).ask(QUESTION) == PermissionAnswer(Answer.ALLOW)
+    assert await AllowAll(noted.append, None).ask(QUESTION) == PermissionAnswer(Answer.ALLOW)
     assert "allowed: bash" in noted[0]
 
 
@@ -95,8 +95,8 @@ async def test_nothing_can_be_approved_before_the_last_page() -> None:
     async with asked(command(text), rows=20) as (seat, answering):
         first = await seat.answer("more lines", "y\n")
         assert "echo 0" in first
-        assert "Only after the last line" in await seat.answer("more lines", "s\n")
-        assert "Only after the last line" in await seat.answer("more lines", "\n")
+        assert "answer after the last line" in await seat.answer("more lines", "s\n")
+        assert "answer after the last line" in await seat.answer("more lines", "\n")
         assert "echo 16" in await seat.answer("more lines", "\n")
         assert "echo 49" in await seat.answer("allow?", "y\n")
         assert await answering == PermissionAnswer(Answer.ALLOW)
@@ -203,7 +203,7 @@ async def test_rules_leave_to_a_person_what_is_not_about_this_prompt(
 ) -> None:
     noted: list[str] = []
     nobody = Nobody(noted.append)
-    for asker in (nobody, Everybody(noted.append, None)):
+    for asker in (nobody, AllowAll(noted.append, None)):
         with pytest.raises(LeftOpen):
             await asker.ask(question)
     assert len(noted) == 2
@@ -212,7 +212,7 @@ async def test_rules_leave_to_a_person_what_is_not_about_this_prompt(
 
 async def test_yolo_asks_a_person_about_trust() -> None:
     with Seat() as seat:
-        yolo = Everybody(lambda _: None, Person(seat.terminal, nullcontext))
+        yolo = AllowAll(lambda _: None, Person(seat.terminal, nullcontext))
         answering = asyncio.create_task(yolo.ask(TRUST))
         assert (
             "│ It would start: x\n  allow?" in f"{await seat.answer('allow?', 'n' + chr(10))}allow?"

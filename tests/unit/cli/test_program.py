@@ -3,14 +3,11 @@
 import re
 
 import pytest
-from django.core.management import get_commands
 
-from crushsite.cli.program import CHECKOUT_ONLY, OWN_APPS, Program
+from crushsite.cli.program import Program, own_commands
 from crushsite.program_name import command_line
 
-OWN = sorted(
-    name for name, app in get_commands().items() if app in OWN_APPS and name not in CHECKOUT_ONLY
-)
+OWN = sorted(name.replace("_", "-") for name in own_commands())
 
 
 def listed(text: str) -> list[str]:

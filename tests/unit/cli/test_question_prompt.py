@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from crushsite.cli.question_prompt import NobodyToAsk, PersonToAsk, answer_of
 from crushsite.cli.terminal_output import Survey
+from crushsite.cli.user_answers import NobodyToAsk, PersonToAsk, answer_of
 from tests.doubles.seat import Seat
 
 CHOICES = [{"id": "a", "label": "Apples"}, {"id": "b", "label": "Pears", "description": "ripe"}]
@@ -49,7 +49,7 @@ async def survey(*lines: str) -> tuple[Sequence[dict[str, Any]] | None, str]:
     with Seat() as seat:
         asking = asyncio.create_task(PersonToAsk(seat.terminal, nullcontext).survey(SURVEY))
         for line in lines:
-            await seat.wait_for("skip it: ", "words of your own: ", "answer: ")
+            await seat.wait_for("skip it: ", "answer of your own: ", "answer: ")
             seat.type(line)
         return await asyncio.wait_for(asking, 60), seat.shown
 

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crushsite.cli.safe_text import is_seen, visible, visible_lines, wrapped
-from crushsite.cli.tables import width_of
+from crushsite.cli.terminal import is_seen, visible, visible_lines, width_of, wrapped
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 """Columns stand under their headings, and nothing in a cell steers the terminal."""
 
-from crushsite.cli.tables import aligned, cut, width_of
+from crushsite.cli.terminal import aligned, cut, width_of
 
 
 def test_columns_are_aligned_and_numbers_stand_right() -> None:

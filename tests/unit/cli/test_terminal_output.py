@@ -25,7 +25,9 @@ class Screen:
     def __init__(self) -> None:
         self.said = ""
         self.noted = ""
-        self.telling = TerminalOutput(session_id=SESSION, run_id=RUN, say=self.say, note=self.note)
+        self.transcript = TerminalOutput(
+            session_id=SESSION, run_id=RUN, say=self.say, note=self.note
+        )
         self.number = 10
 
     def say(self, text: str) -> None:
@@ -36,10 +38,12 @@ class Screen:
 
     def event(self, kind: str, **data: Any) -> Any:
         self.number += 1
-        return self.telling.take({"number": self.number, "type": kind, "data": data})
+        return self.transcript.take({"number": self.number, "type": kind, "data": data})
 
     def begin(self) -> None:
-        assert self.telling.take({"type": "stream.opened", "data": {"number": 10}}) == FeedOpened()
+        assert (
+            self.transcript.take({"type": "stream.opened", "data": {"number": 10}}) == FeedOpened()
+        )
         self.event("run.started", run={"session_id": SESSION, "run_id": RUN})
 
     def message(self, kind: str, *parts: Any, role: str = "assistant", session: str = SESSION):
@@ -65,9 +69,9 @@ def screen() -> Screen:
 def test_words_are_said_as_they_come(screen: Screen) -> None:
     screen.message("started")
     number = screen.number
-    screen.telling.take([number, 0, 0, "Good", "text"])
+    screen.transcript.take([number, 0, 0, "Good", "text"])
     assert screen.said == "Good"
-    screen.telling.take([number, 0, 4, "bye"])
+    screen.transcript.take([number, 0, 4, "bye"])
     screen.message("finished", known("text", 7))
     assert screen.said == "Goodbye\n"
 
@@ -83,9 +87,9 @@ def test_a_retry_is_noted_with_its_pause_and_reason(screen: Screen) -> None:
 def test_words_that_came_before_are_not_said_again(screen: Screen) -> None:
     screen.message("started")
     number = screen.number
-    screen.telling.take([number, 0, 0, "Hello", "text"])
-    screen.telling.take({"type": "message.progress", "data": progress(number, "Hello wor")})
-    screen.telling.take([number, 0, 3, "lo world"])
+    screen.transcript.take([number, 0, 0, "Hello", "text"])
+    screen.transcript.take({"type": "message.progress", "data": progress(number, "Hello wor")})
+    screen.transcript.take([number, 0, 3, "lo world"])
     screen.message("finished", text("Hello world"))
     assert screen.said == "Hello world\n"
 
@@ -97,8 +101,8 @@ def progress(number: int, words: str) -> dict[str, Any]:
 
 def test_thoughts_are_not_the_answer(screen: Screen) -> None:
     screen.message("started")
-    screen.telling.take([screen.number, 0, 0, "Hmm", "reasoning"])
-    screen.telling.take([screen.number, 1, 0, "Yes", "text"])
+    screen.transcript.take([screen.number, 0, 0, "Hmm", "reasoning"])
+    screen.transcript.take([screen.number, 1, 0, "Yes", "text"])
     screen.message("finished", known("reasoning", 3), known("text", 3))
     assert screen.said == "Yes\n"
 
@@ -106,8 +110,8 @@ def test_thoughts_are_not_the_answer(screen: Screen) -> None:
 def test_a_call_is_noted_with_what_it_is_about(screen: Screen) -> None:
     screen.message("started")
     header = {"type": "tool_call", "id": "c", "name": "bash"}
-    screen.telling.take([screen.number, 0, 0, '{"command":', header])
-    screen.telling.take([screen.number, 0, 11, '"ls -l"}'])
+    screen.transcript.take([screen.number, 0, 0, '{"command":', header])
+    screen.transcript.take([screen.number, 0, 11, '"ls -l"}'])
     screen.message("finished", known("tool_call", 19, id="c", name="bash"))
     assert screen.noted == "→ bash ls -l\n"
     assert screen.said == ""
@@ -126,20 +130,20 @@ def test_it_accepts_every_item_without_a_number(screen: Screen, kind: StreamOnly
     data = {"session_id": SESSION, "message_id": "m", "tool_call_id": "c", "text": "output"}
     if kind in {StreamOnly.PROGRESS, StreamOnly.OPENED}:
         data |= {"number": 10, "message": {"id": "m", "role": "assistant", "parts": []}}
-    screen.telling.take({"type": str(kind), "data": data})
-    assert screen.telling.cursor == screen.number
+    screen.transcript.take({"type": str(kind), "data": data})
+    assert screen.transcript.cursor == screen.number
     assert (screen.said, screen.noted) == ("", "")
 
 
 def test_nothing_of_other_runs_and_sessions_is_said() -> None:
     screen = Screen()
-    screen.telling.take({"type": "stream.opened", "data": {"number": 10}})
+    screen.transcript.take({"type": "stream.opened", "data": {"number": 10}})
     screen.message("started")  # another run of the session is still busy
-    screen.telling.take([screen.number, 0, 0, "other", "text"])
+    screen.transcript.take([screen.number, 0, 0, "other", "text"])
     assert screen.event("run.finished", run=ended("completed", run_id="r-0")) is None
     screen.event("run.started", run={"session_id": SESSION, "run_id": RUN})
     screen.message("started", session="s-2")
-    screen.telling.take([screen.number, 0, 0, "elsewhere", "text"])
+    screen.transcript.take([screen.number, 0, 0, "elsewhere", "text"])
     assert screen.said == screen.noted == ""
 
 
@@ -173,12 +177,12 @@ def test_a_question_and_its_answer_are_news(screen: Screen) -> None:
 
 def test_an_answer_that_begins_anew_says_so(screen: Screen) -> None:
     screen.message("started")
-    screen.telling.take([screen.number, 0, 0, "Half", "text"])
+    screen.transcript.take([screen.number, 0, 0, "Half", "text"])
     screen.message("restarted")
-    screen.telling.take([screen.number, 0, 0, "Whole", "text"])
+    screen.transcript.take([screen.number, 0, 0, "Whole", "text"])
     screen.message("finished", known("text", 5))
     assert screen.said == "Half\nWhole\n"
-    assert "begins again" in screen.noted
+    assert "starts again" in screen.noted
 
 
 def test_a_repeated_event_is_told_once(screen: Screen) -> None:
@@ -190,8 +194,8 @@ def test_a_repeated_event_is_told_once(screen: Screen) -> None:
 
 def test_a_feed_that_was_too_slow_goes_on_from_the_cursor(screen: Screen) -> None:
     screen.message("created", text("Done"))
-    assert screen.telling.take({"type": "stream.resume", "data": {"after": 12}}) == FeedTooSlow()
-    assert screen.telling.cursor == screen.number
+    assert screen.transcript.take({"type": "stream.resume", "data": {"after": 12}}) == FeedTooSlow()
+    assert screen.transcript.cursor == screen.number
 
 
 def test_escapes_do_not_reach_a_terminal() -> None:

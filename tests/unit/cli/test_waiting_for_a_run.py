@@ -6,13 +6,12 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Any
 
-from agents.runs.answer import Answer
-from crushsite.cli.permission_prompt import PermissionAnswer
+from agents.states import Answer
 from crushsite.cli.prompt_run import PromptRun
-from crushsite.cli.question_prompt import NobodyToAsk
 from crushsite.cli.request_text import PermissionQuestion
 from crushsite.cli.session import FeedBroken, Item, Pending, PromptRefused, ServerAway
 from crushsite.cli.terminal_output import RunEnded, TerminalOutput
+from crushsite.cli.user_answers import NobodyToAsk, PermissionAnswer
 
 SESSION, RUN = "s-1", "r-1"
 
@@ -127,12 +126,12 @@ async def sent() -> None:
 
 
 def waiting_in(folder: Folder, asker: Asks, notes: list[str]) -> PromptRun:
-    telling = TerminalOutput(
+    transcript = TerminalOutput(
         session_id=SESSION, run_id=RUN, say=lambda _: None, note=lambda _: None
     )
     return PromptRun(
         folder,
-        telling,
+        transcript,
         asker,
         NobodyToAsk(notes.append),
         send=sent,

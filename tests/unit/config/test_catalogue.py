@@ -6,7 +6,7 @@ import pytest
 
 import agents.config
 from agents.config.providers.catalogue import known_providers
-from agents.config.providers.ollama import ollama_address
+from agents.config.providers.discovery import ollama_address
 
 FOLDER = Path(agents.config.__file__).parent
 

@@ -14,7 +14,7 @@ CUSTOM = {
 
 
 def chosen(tree: dict[str, Any], **env: str) -> ChosenModels:
-    discovery = Discovery(env.get, asks_ollama=False)
+    discovery = Discovery(env.get, uses_ollama=False)
     return choose(tree, order=tuple(tree.get("providers") or {}), discovery=discovery)
 
 
@@ -231,15 +231,15 @@ def test_nothing_is_wrong_where_nothing_is_configured_or_what_is_chosen_works(
 
 def test_a_file_that_cannot_be_read_may_have_chosen_a_model():
     broken = [Problem("/p/crush.json", 2, 66, "it is not JSON")]
-    nothing = choose({}, order=(), discovery=Discovery({}.get, asks_ollama=False), broken=broken)
+    nothing = choose({}, order=(), discovery=Discovery({}.get, uses_ollama=False), broken=broken)
     assert "/p/crush.json:2:66: it is not JSON" in nothing.large.fault
-    discovery = Discovery({"ANTHROPIC_API_KEY": "k"}.get, asks_ollama=False)
+    discovery = Discovery({"ANTHROPIC_API_KEY": "k"}.get, uses_ollama=False)
     assert choose({}, order=(), discovery=discovery, broken=broken).large.fault == ""
 
 
 def test_a_provider_that_is_left_out_says_why():
     why = {"mine": "is left out until this folder is trusted: answer the request"}
-    discovery = Discovery({}.get, asks_ollama=False)
+    discovery = Discovery({}.get, uses_ollama=False)
     named = choose(CHOICE, order=(), discovery=discovery, left_out=why)
     assert "providers.mine is left out until this folder is trusted" in named.large.fault
     unnamed = choose({}, order=(), discovery=discovery, left_out=why)

@@ -14,7 +14,7 @@ MODELS = {"models": [{"id": "m"}]}
 
 def chosen(tree: dict[str, Any], *, local: str = "", **env: str) -> ChosenModels:
     discovery = Discovery(
-        env.get, asks_ollama=False, has_local=bool(local), prefers_local=local == "preferred"
+        env.get, uses_ollama=False, has_local=bool(local), prefers_local=local == "preferred"
     )
     return choose(tree, order=tuple(tree.get("providers", {})), discovery=discovery)
 

@@ -8,10 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.fleet.wire import (
+from agents.fleet.wire.codec import (
+    BadFrame,
+    read_child_frame,
+    read_parent_frame,
+    write_event,
+    write_frame,
+)
+from agents.fleet.wire.frames import (
     ApprovalReply,
     ApprovalRequest,
-    BadFrame,
     Cancel,
     EventBatch,
     EventFrame,
@@ -20,10 +26,6 @@ from agents.fleet.wire import (
     RunFrame,
     Status,
     Terminal,
-    read_child_frame,
-    read_parent_frame,
-    write_event,
-    write_frame,
 )
 
 ID = "sa-673764ab-1c06-4819-8b7a-25e84dfc9d11"

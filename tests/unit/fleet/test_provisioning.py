@@ -5,21 +5,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.fleet.provisioning import (
+from agents.fleet.provisioning.codec import read_spec, write_spec
+from agents.fleet.provisioning.spec import (
     MOST_BYTES,
     BadSpec,
     Bus,
     Capabilities,
+    ChildIdentity,
     Credential,
-    Identity,
     Limits,
     Placement,
     ProvisionSpec,
     Secrets,
     SpecExecutor,
     SpecModelChoice,
-    read_spec,
-    write_spec,
 )
 
 FULL = (
@@ -59,7 +58,7 @@ def test_it_writes_what_the_other_side_writes_byte_for_byte(captured):
 
 def test_it_writes_a_default_document_from_values():
     spec = ProvisionSpec(
-        identity=Identity("c-one", parent_id="p1", role="researcher", depth=1),
+        identity=ChildIdentity("c-one", parent_id="p1", role="researcher", depth=1),
         executor=SpecExecutor("echo"),
         fabric_dir="/srv/f",
         limits=Limits(idle_timeout_secs=2),
@@ -70,7 +69,7 @@ def test_it_writes_a_default_document_from_values():
 def test_only_four_fields_are_needed():
     spec = read_spec(orjson.dumps(LEAST))
     assert spec.version == 7
-    assert spec.identity == Identity("c")
+    assert spec.identity == ChildIdentity("c")
     assert (spec.model, spec.reusable, spec.placement.kind) == (None, False, "local")
 
 
@@ -204,7 +203,7 @@ _COUNTS = st.none() | st.integers(0, 2**32 - 1)
 _SPECS = st.builds(
     ProvisionSpec,
     identity=st.builds(
-        Identity,
+        ChildIdentity,
         child_id=_NAMES,
         parent_id=st.none() | _TEXT,
         project_key=st.none() | _TEXT,

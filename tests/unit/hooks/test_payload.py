@@ -6,7 +6,7 @@ import orjson
 import pytest
 
 from agents.config.settings import HookSettings
-from agents.hooks.payload import ToolUse, Unshowable, matching
+from agents.hooks.protocol import CannotShowCall, ToolUse, matching
 
 
 def use(**tool_input: Any) -> ToolUse:
@@ -45,17 +45,17 @@ def test_only_texts_become_variables() -> None:
 @pytest.mark.parametrize(
     ("tool_input", "why"),
     [
-        ({"command": "a\0b"}, "command holds a NUL character"),
-        ({"file_path": "\ud800"}, "file_path holds characters that are not Unicode text"),
+        ({"command": "a\0b"}, "command contains a NUL character"),
+        ({"file_path": "\ud800"}, "file_path contains characters that are not valid Unicode"),
         ({"command": "é" * 60_000}, "command is longer than 100,000 bytes"),
         ({"other": "\ud800"}, "its arguments cannot be written as JSON"),
         ({"other": 1 << 70}, "its arguments cannot be written as JSON"),
     ],
 )
 def test_what_cannot_be_shown_is_said(tool_input: dict[str, Any], why: str) -> None:
-    with pytest.raises(Unshowable) as unshowable:
+    with pytest.raises(CannotShowCall) as refused:
         use(**tool_input).as_json()
-    assert str(unshowable.value) == why
+    assert str(refused.value) == why
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from typing import Any
 import orjson
 import pytest
 
-from agents.hooks.verdict import HookAnswer, HookDecision, HookVerdict, answer_of, verdict_of
+from agents.hooks.protocol import HookAnswer, HookDecision, HookVerdict, answer_of, verdict_of
 
 INPUT = {"command": "ls", "description": "look"}
 

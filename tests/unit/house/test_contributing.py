@@ -12,6 +12,7 @@ MOST_FILES = 6
 CHANGES = {
     "Add a tool",
     "Add an endpoint",
+    "Add a native resource",
     "Add an event type",
     "Add a provider",
     "Add a command",

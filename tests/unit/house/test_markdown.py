@@ -9,7 +9,16 @@ import pytest
 
 ROOT = Path(__file__).parents[3]
 WIDTH = 120
-READMES = ("agents", "crushsite", "permissions", "tests", "workspaces")
+READMES = (
+    "agents",
+    "crushclient",
+    "crushsite",
+    "notifications",
+    "people",
+    "permissions",
+    "tests",
+    "workspaces",
+)
 PAGES = sorted(
     {*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")}
     | {path for folder in READMES for path in (ROOT / folder).rglob("README.md")}

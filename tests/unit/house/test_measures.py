@@ -88,9 +88,9 @@ def test_a_name_of_a_package_is_an_import_of_the_package() -> None:
 def test_a_lone_importer_counts_only_in_the_same_folder() -> None:
     use = "from app.deep.one import x\n"
     beside = [module("app/deep/one.py"), module("app/deep/user.py", use)]
-    assert measures.lone_imports(beside) == [(beside[0], beside[1])]
-    assert measures.lone_imports([*beside, module("app/second.py", use)]) == []
-    assert measures.lone_imports([beside[0], module("app/user.py", use)]) == []
+    assert measures.single_importers(beside) == [(beside[0], beside[1])]
+    assert measures.single_importers([*beside, module("app/second.py", use)]) == []
+    assert measures.single_importers([beside[0], module("app/user.py", use)]) == []
 
 
 def test_a_class_name_counts_once_for_all_its_classes() -> None:

@@ -8,7 +8,15 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[3]
-APPS = ("agents", "crushsite", "permissions", "workspaces")
+APPS = (
+    "agents",
+    "crushclient",
+    "crushsite",
+    "notifications",
+    "people",
+    "permissions",
+    "workspaces",
+)
 READMES = sorted(path for app in APPS for path in (ROOT / app).rglob("README.md"))
 LIMIT = 20
 # Rooms that have more modules than the limit. They may only shrink.

@@ -6,11 +6,10 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[3]
-PACKAGES = ("agents", "crushsite", "permissions", "workspaces")
+PACKAGES = ("agents", "crushsite", "notifications", "people", "permissions", "workspaces")
 REGISTRATIONS = (
     r"\bwriter\.start\(",
     r"\blisten_to_output\(",
-    r"\blet_readers_set_the_pace\(",
     r"\bclose_streams_by\(",
     r"\blisten_here\(",
     r"\.on_unannounced = ",

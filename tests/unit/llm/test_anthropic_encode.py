@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agents.config.settings import ModelInfo
-from agents.llm.wires.anthropic_encode import encode
+from agents.llm.wires.anthropic import encode
 from agents.turn.transcript import TurnMessage
 from tests.doubles.conversation import assistant, request, tool, user
 from tests.unit.llm.test_history import MESSAGES

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from agents.config.settings import ModelInfo
 from agents.llm.contract import ModelRequest
 from agents.llm.json_text import Encoded, dump
-from agents.llm.wires import anthropic_encode, gemini, openai, responses
+from agents.llm.wires import anthropic, gemini, openai, responses
 from agents.llm.wires.openai import Dialect
 from agents.turn.transcript import TurnMessage
 from workspaces.log.parts import Part, Reasoning, Role, Text, ToolCall, ToolResult
@@ -26,7 +26,7 @@ ENCODERS: dict[str, Encode] = {
     "openrouter": lambda request: openai.encode(
         request, dialect=Dialect(cache_marks=True, returns_details=True)
     ),
-    "anthropic": anthropic_encode.encode,
+    "anthropic": anthropic.encode,
     "responses": responses.encode,
     "gemini": gemini.encode,
 }

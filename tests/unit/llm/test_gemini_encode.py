@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from agents.config.settings import ModelInfo
-from agents.llm.addresses import gemini_url
+from agents.llm.http_request import gemini_url
 from agents.llm.reasoning_signatures import GEMINI, sealed
 from agents.llm.wires.gemini import ON_CALL, UNSIGNED, encode
 from tests.doubles.conversation import BLIND, MODEL, assistant, request, tool, user

@@ -97,7 +97,7 @@ async def test_a_result_of_an_earlier_prompt_is_not_taken_for_this_ones() -> Non
             user("ls", id="u1"),
             called("c", "ls"),
             tool(ToolResult("c", "ls", "a")),
-            assistant("This is there"),
+            assistant("It contains"),
             user("ls", id="u2"),
         )
     )
@@ -146,7 +146,7 @@ async def test_it_pauses_before_each_word() -> None:
     async def sleep(seconds: float) -> None:
         slept.append(seconds)
 
-    model = OfflineModel(pace_seconds=0.5, sleep=sleep)
+    model = OfflineModel(word_seconds=0.5, sleep=sleep)
     words = [batch async for batch in model.stream(request(user("a b c"), tools=()))]
     assert slept == [0.5] * 3
     assert words[:3] == [[TextDelta("a ")], [TextDelta("b ")], [TextDelta("c")]]

@@ -5,7 +5,7 @@ import pytest
 
 from agents.config.settings import ProviderSettings
 from agents.llm.errors import BrokenStream
-from agents.llm.reasoning_signatures import DETAILS, sealed
+from agents.llm.reasoning_signatures import DETAILS, LIMIT, Details, details_of, sealed
 from agents.llm.wires.openai import (
     GROQ,
     NATIVE,
@@ -16,7 +16,6 @@ from agents.llm.wires.openai import (
     dialect_of,
     encode,
 )
-from agents.llm.wires.reasoning_details import LIMIT, Details, details_of
 from tests.doubles.conversation import MODEL, assistant, request, tool, user
 from workspaces.log.parts import Reasoning, Text, ToolCall, ToolResult
 

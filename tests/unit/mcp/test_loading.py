@@ -7,7 +7,7 @@ LATE = {"mcp", "mcp_types", "httpx2", "jsonschema", "opentelemetry", "starlette"
 
 
 def test_a_process_without_servers_does_not_load_the_protocols_package() -> None:
-    code = f"import sys, agents.tools.mcp.host; print(sorted({LATE!r} & set(sys.modules)))"
+    code = f"import sys, agents.tools.mcp.tools; print(sorted({LATE!r} & set(sys.modules)))"
     ended = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False
     )

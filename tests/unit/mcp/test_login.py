@@ -3,8 +3,8 @@
 import pytest
 
 from agents.config.settings import McpSettings
-from agents.tools.mcp.limits import Patience
-from agents.tools.mcp.login import Login
+from agents.tools.mcp.limits import McpTimeouts
+from agents.tools.mcp.protocol.login import Login
 from tests.doubles.mcp_backing import MemoryBacking
 
 DOCUMENT = "https://example.org/client.json"
@@ -12,7 +12,7 @@ DOCUMENT = "https://example.org/client.json"
 
 def login_of(**more: str) -> Login:
     settings = McpSettings("s", "http", url="https://example.org/mcp", **more)
-    return Login(settings, MemoryBacking("/", {}), Patience())
+    return Login(settings, MemoryBacking("/", {}), McpTimeouts())
 
 
 async def test_a_client_id_that_is_an_address_describes_the_client_there() -> None:

@@ -6,7 +6,7 @@ from itertools import permutations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.tools.mcp.host import tool_names
+from agents.tools.mcp.tools import tool_names
 
 FITS = re.compile(r"[A-Za-z0-9_-]{1,64}")
 

@@ -51,7 +51,7 @@ def test_a_mutant_meets_the_tests_of_its_lines_the_quickest_first() -> None:
 def test_postgresql_is_tried_last_and_only_where_databases_differ() -> None:
     unit, plain, postgres = "tests/unit/b.py::t", "tests/i.py::t", "tests/i.py::t[postgresql]"
     lines = {"2": [postgres, plain, unit]}
-    queue = "agents/runs/claim.py"
+    queue = "agents/runs/queries.py"
     record = Record({}, {"agents/turn/m.py": lines, queue: lines})
     assert stages_for(mutant((2, 2)), record) == [[unit], [plain], [], []]
     assert stages_for(mutant((2, 2), queue), record) == [[unit], [plain], [postgres], []]

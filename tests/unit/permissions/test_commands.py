@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from permissions.policy.commands import is_read_only, judge
+from permissions.policy.commands import check_command, is_read_only
 from permissions.policy.prefixes import is_known_locale
 from tests.unit.permissions.command_table import ASKED, READ_ONLY
 
@@ -16,13 +16,13 @@ WRITES = [command for group in ASKED.values() for command in group]
 
 @pytest.mark.parametrize("command", READS)
 def test_it_lets_a_command_pass_that_only_reads(command):
-    verdict = judge(command)
+    verdict = check_command(command)
     assert (verdict.read_only, verdict.reason) == (True, "Everything that it runs only reads.")
 
 
 @pytest.mark.parametrize("command", WRITES)
 def test_it_asks_about_a_command_that_may_do_more(command):
-    verdict = judge(command)
+    verdict = check_command(command)
     assert not verdict.read_only
     assert verdict.reason.startswith("It ") or verdict.reason.startswith(("Its ", "A "))
     assert verdict.reason.endswith(".")
@@ -57,7 +57,7 @@ def test_a_write_behind_any_read_is_asked_about(read, joint, write):
 @settings(max_examples=300, deadline=None)
 @given(st.text(max_size=60) | st.text(alphabet="ls rm$(){}[]<>|&;'\"`\\\n#!=*-", max_size=60))
 def test_it_never_raises(garbage):
-    verdict = judge(garbage)
+    verdict = check_command(garbage)
     assert verdict.reason
 
 
@@ -66,13 +66,18 @@ def test_it_never_raises_on_lone_surrogates():
 
 
 def test_it_is_quick_to_give_up_on_a_long_line():
-    assert judge("ls;" * 5_000).reason == "It is longer than 4,000 characters."
+    assert check_command("ls;" * 5_000).reason == "It is longer than 4,000 characters."
 
 
 def test_it_says_which_programs_run():
-    assert judge("git log | xargs -n 1 /usr/bin/wc; cd x").programs == set()
-    assert judge("ls | xargs -n 1 /usr/bin/wc; cd x").programs == {"ls", "xargs", "wc", "cd"}
-    assert judge("$(git diff)").programs == set()
+    assert check_command("git log | xargs -n 1 /usr/bin/wc; cd x").programs == set()
+    assert check_command("ls | xargs -n 1 /usr/bin/wc; cd x").programs == {
+        "ls",
+        "xargs",
+        "wc",
+        "cd",
+    }
+    assert check_command("$(git diff)").programs == set()
 
 
 @pytest.mark.parametrize(
@@ -93,18 +98,23 @@ def test_it_says_which_programs_run():
     ],
 )  # fmt: skip
 def test_it_says_what_it_asks_about(command, reason):
-    assert judge(command).reason == reason
+    assert check_command(command).reason == reason
 
 
 def test_it_cuts_long_names_in_what_it_says():
     name = "x" * 150
-    assert judge(f"find . -{name}{name}").reason == f"It is given -{name}{name}"[:200]
-    assert judge(f"sort --{name}{name}").reason == f"It is given --{name}{name}"[:200]
-    assert judge(f"sort -o{name}{name}").reason == f"It is given -o{name}{name}"[:200]
-    assert judge(name).reason == f"It runs '{name[:60]}', which is not known to only read."
-    assert judge(f"X{name}= ls").reason == f"It sets X{name[:59]}, which may change what runs."
-    assert judge(f"for X{name} in a; do ls; done").reason == judge(f"X{name}= ls").reason
-    long_option = judge(f"ls | xargs -{name}")
+    assert check_command(f"find . -{name}{name}").reason == f"It is given -{name}{name}"[:200]
+    assert check_command(f"sort --{name}{name}").reason == f"It is given --{name}{name}"[:200]
+    assert check_command(f"sort -o{name}{name}").reason == f"It is given -o{name}{name}"[:200]
+    assert check_command(name).reason == f"It runs '{name[:60]}', which is not known to only read."
+    assert (
+        check_command(f"X{name}= ls").reason == f"It sets X{name[:59]}, which may change what runs."
+    )
+    assert (
+        check_command(f"for X{name} in a; do ls; done").reason
+        == check_command(f"X{name}= ls").reason
+    )
+    long_option = check_command(f"ls | xargs -{name}")
     assert long_option.reason == f"It is given -{name[:59]}, which is not known to be harmless."
 
 
@@ -129,5 +139,8 @@ def test_only_locales_whose_text_is_read_as_judged_are_known(env, known):
 
 
 def test_it_names_what_it_does_not_know():
-    assert judge("frobnicate -x").reason == "It runs 'frobnicate', which is not known to only read."
-    assert "--output" in judge("git diff --output=f").reason
+    assert (
+        check_command("frobnicate -x").reason
+        == "It runs 'frobnicate', which is not known to only read."
+    )
+    assert "--output" in check_command("git diff --output=f").reason

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from permissions.policy.decide import Decision, PolicyOutcome, PolicyRequest, StandingGrant, decide
+from permissions.policy.decide import Decision, PolicyOutcome, PolicyRequest, SessionGrant, decide
 
 QUESTION = PolicyRequest(session_id="s1", tool_name="edit", action="write", path="/home/a/x.py")
-GRANT = StandingGrant(session_id="s1", tool_name="edit", action="write", path="/home/a/x.py")
+GRANT = SessionGrant(session_id="s1", tool_name="edit", action="write", path="/home/a/x.py")
 
 
 def outcome(question=QUESTION, *, skip=False, allowed=(), grants=()):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from permissions.policy.commands import judge
+from permissions.policy.commands import check_command
 
 NOT_UNDERSTOOD = "It is not understood."
 TWO_LINES = "It breaks a word over two lines."
-UNJUDGED = "It uses a part of the shell that is not judged."
+UNCHECKED = "It uses a part of the shell that is not checked."
 CALCULATES = "It may calculate, which can run code."
 
 
@@ -19,13 +19,13 @@ CALCULATES = "It may calculate, which can run code."
         ("for f in a; do ls", NOT_UNDERSTOOD), ("ls \\\n", NOT_UNDERSTOOD), ("{ls;}", NOT_UNDERSTOOD), ("3<<<abc cat", NOT_UNDERSTOOD), ("for f do ls; done", NOT_UNDERSTOOD),
         ("ls -a 2>/dev/null -l", NOT_UNDERSTOOD), ("cat 0<<< abc", NOT_UNDERSTOOD),
         ("\\\nls", TWO_LINES), ("\\\n\nls", TWO_LINES), ("ls;\\\nls", TWO_LINES), ("ls -\\\nl", TWO_LINES), ("ls |\\\nwc", TWO_LINES), ('echo "a\\\nb"', TWO_LINES),
-        ("ls ;; ls", UNJUDGED), ("x=1 y=2", UNJUDGED), ("case x in x) ls;; esac", UNJUDGED), ("declare x", UNJUDGED),
+        ("ls ;; ls", UNCHECKED), ("x=1 y=2", UNCHECKED), ("case x in x) ls;; esac", UNCHECKED), ("declare x", UNCHECKED),
         ("((1))", CALCULATES), ("cat <((ls) )", CALCULATES),
         ("(ls)# x", "It holds a comment that is not understood."), ("echo `ls \\\\ `", "It holds a substitution that is not understood."),
         ("$(ls)", "It runs a program whose name is computed."), ("echo >(ls)", "It writes into another command."), ("f() { ls; }", "It defines a function."),
-        ("ls & ls", "It leaves a command running in the background."), ("x+=1", "It sets a variable in a way that is not judged."), ("x[0]=1", "It sets a variable in a way that is not judged."),
-        ("select x in a; do ls; done", "It uses a kind of loop that is not judged."), ("((i=1))", CALCULATES), ("ls; ((1))", CALCULATES), ("for f in {1..3}; do ls; done", "It uses a kind of loop that is not judged."), ("test a =~ b", UNJUDGED),
-        ("for f in a # x\ndo ls; done", "It uses a kind of loop that is not judged."), ("for ((;;)); do ls; done", UNJUDGED), ("for 1 in a; do ls; done", "It sets 1, which may change what runs."), ("[[ a == [b]]]", NOT_UNDERSTOOD),
+        ("ls & ls", "It leaves a command running in the background."), ("x+=1", "It sets a variable in a way that is not checked."), ("x[0]=1", "It sets a variable in a way that is not checked."),
+        ("select x in a; do ls; done", "It uses a kind of loop that is not checked."), ("((i=1))", CALCULATES), ("ls; ((1))", CALCULATES), ("for f in {1..3}; do ls; done", "It uses a kind of loop that is not checked."), ("test a =~ b", UNCHECKED),
+        ("for f in a # x\ndo ls; done", "It uses a kind of loop that is not checked."), ("for ((;;)); do ls; done", UNCHECKED), ("for 1 in a; do ls; done", "It sets 1, which may change what runs."), ("[[ a == [b]]]", NOT_UNDERSTOOD),
         ("do `` do", "It holds a substitution that is not understood."), ("cat <<E\nx\nE", "It holds a here-document."), ("( " * 25 + "ls" + " )" * 25, "It is nested too deeply."),
         ("(ls); " * 10 + "( " * 25 + "ls" + " )" * 25, "It is nested too deeply."),
         ("ls " + "a" * 3998, "It is longer than 4,000 characters."), ("ls\u00a0x", "It holds characters that cannot be seen."), ("ls\x1b", "It holds characters that cannot be seen."),
@@ -35,17 +35,17 @@ CALCULATES = "It may calculate, which can run code."
     ],
 )  # fmt: skip
 def test_what_is_not_understood_says_why(command, reason):
-    assert judge(command).reason == reason
+    assert check_command(command).reason == reason
 
 
 def test_a_line_of_the_greatest_length_is_judged():
-    assert judge("ls " + "a" * 3997).read_only
+    assert check_command("ls " + "a" * 3997).read_only
 
 
 def test_a_command_runs_all_that_it_is_made_of():
     line = "ls; (pwd) && { id; } || ! cat $(seq 1 `nproc`) | wc <(tac a)\nif rev a; then nl a; else od a; fi"
-    assert judge(line).programs == {
+    assert check_command(line).programs == {
         "ls", "pwd", "id", "cat", "seq", "nproc", "wc", "tac", "rev", "nl", "od",
     }  # fmt: skip
-    assert judge("for f in $(ls); do wc; done; while id; do pwd; done").programs == {"ls", "wc", "id", "pwd"}  # fmt: skip
-    assert judge('x=$(pwd); [ a = b ] || [[ -f "$(ls)" ]]').programs == {"pwd", "[", "ls"}
+    assert check_command("for f in $(ls); do wc; done; while id; do pwd; done").programs == {"ls", "wc", "id", "pwd"}  # fmt: skip
+    assert check_command('x=$(pwd); [ a = b ] || [[ -f "$(ls)" ]]').programs == {"pwd", "[", "ls"}

@@ -8,17 +8,20 @@ import pytest
 
 from agents.config.context_files import ContextFile
 from agents.config.settings import Attribution
-from agents.prompts import template as templates
+from agents.prompts import render as templates
 from agents.prompts.facts import GitFacts, PromptFacts
-from agents.prompts.main import (
+from agents.prompts.render import (
     SKILLS_LIMIT,
     agent_prompt,
     attribution_section,
     fetch_prompt,
+    filled,
+    init_prompt,
     main_prompt,
     skills_section,
+    summary_prompt,
+    title_prompt,
 )
-from agents.prompts.template import filled, init_prompt, summary_prompt, title_prompt
 from agents.skills.skill import Skill, SkillLocation, SkillSource
 from agents.tools.contract import Todo
 

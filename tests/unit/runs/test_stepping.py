@@ -8,15 +8,15 @@ import pytest
 
 from agents.config.settings import ModelChoice
 from agents.runs.steps import ReplyStart, ReplyWrite, Step, step_of
+from agents.states import RunOutcome
 from agents.tools.contract import FileMark
 from agents.turn.effects import (
     AbortWork,
     CallModel,
+    CheckCall,
     Effect,
     End,
     GiveResult,
-    Judge,
-    Outcome,
     Park,
     Release,
     RunTool,
@@ -51,7 +51,9 @@ def step(**fields: Any) -> Step:
     return Step(**named)
 
 
-@pytest.mark.parametrize("effects", [(), (Judge("a"),), (AbortWork(),), (Judge("a"), Judge("b"))])
+@pytest.mark.parametrize(
+    "effects", [(), (CheckCall("a"),), (AbortWork(),), (CheckCall("a"), CheckCall("b"))]
+)
 def test_what_is_not_durable_writes_nothing(effects: tuple[Effect, ...]) -> None:
     assert written(*effects) is None
 
@@ -82,7 +84,7 @@ def test_a_call_that_did_not_run_is_refused_in_words() -> None:
 
 def test_a_result_that_came_just_before_a_cancel_is_kept() -> None:
     result = ToolResult("a", "bash", "done")
-    end = End(Outcome.CANCELLED, FinishReason.CANCELED, "note")
+    end = End(RunOutcome.CANCELLED, FinishReason.CANCELED, "note")
 
     told = written(
         AbortWork(),
@@ -165,7 +167,7 @@ def test_a_run_is_given_up_with_what_it_saved() -> None:
 
 
 def test_an_end_names_the_model_for_a_reply_that_only_holds_it() -> None:
-    end = End(Outcome.FAILED, FinishReason.ERROR, "no key", "no key")
+    end = End(RunOutcome.FAILED, FinishReason.ERROR, "no key", "no key")
 
     assert written(end) == step(end=end)
     assert written(end, choice=None) == step(end=end, model="", provider="")

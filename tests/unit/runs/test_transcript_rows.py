@@ -9,14 +9,14 @@ import orjson
 import pytest
 
 from agents.llm.contract import ModelRequest
-from agents.llm.wires import anthropic_encode, gemini, openai, responses
+from agents.llm.wires import anthropic, gemini, openai, responses
 from agents.runs.conversation import CANCELLED_NOTE, FAILED_NOTE, with_note
 from tests.doubles.conversation import assistant, request, user
 from workspaces.log.parts import Finish, FinishReason, Part, Reasoning, Text, ToolCall
 
 ENCODERS: dict[str, Callable[[ModelRequest], dict[str, Any]]] = {
     "openai": openai.encode,
-    "anthropic": anthropic_encode.encode,
+    "anthropic": anthropic.encode,
     "responses": responses.encode,
     "gemini": gemini.encode,
 }

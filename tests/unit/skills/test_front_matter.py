@@ -1,5 +1,7 @@
 """Front matter as people write it, and as they break it."""
 
+from itertools import pairwise
+
 import pytest
 
 from agents.skills.front_matter import BrokenFrontMatter, read_entries, split
@@ -25,11 +27,14 @@ def test_it_splits_the_front_matter_from_the_instructions() -> None:
         ("'it''s'", "it's"),
         ('"\\ud800"', "\ufffd"),
         ('"two\n  lines"', "two lines"),
-        ("two\n  lines\n\n  more", "two lines more"),
+        ("two\n  lines\n\n  more", "two lines\nmore"),
         (">\n  one\n  two\n\n  three", "one two\nthree"),
         (">-\n  one\n  two", "one two"),
         ("|\n  one\n    two", "one\n  two"),
         ("|2-\n    one", "  one"),
+        ("yes", "yes"),
+        ("1.0", "1.0"),
+        ("Use when: it's broken # really", "Use when: it's broken"),
         ("", ""),
         ("# only a comment", ""),
     ],
@@ -51,7 +56,7 @@ def test_it_reads_names_below_a_name() -> None:
     "written",
     [
         "[a, b]",
-        "{a: b}",
+        "{a: [b]}",
         "[a,\n  b]",
         "\n  - a\n  - b",
         "\n- a\n- b",
@@ -67,20 +72,33 @@ def test_what_is_deeper_is_passed_over(written: str) -> None:
     ("text", "sentence"),
     [
         ("just words", "line 2: is not 'name: value'"),
-        ("name: a\n\n- x", "line 4: is not 'name: value'"),
+        ("name: a\n\n- x", "line 4: expected <block end>, but found '-'"),
         ("name:value", "line 2: is not 'name: value'"),
         ("name: a\nname: b", "line 3: repeats name"),
-        ('name: "open', "line 2: does not end with its closing quote"),
-        ("name: 'a' b", "line 2: does not end with its closing quote"),
-        ("name: &anchor a", "line 2: begins with &: put the text in quotes"),
-        ("a:\n\tb: c", "line 3: is indented with a tab: use spaces"),
-        ("  name: a", "line 2: is not 'name: value'"),
+        ('name: "open', "line 2: found unexpected end of stream"),
+        ("name: 'a' b", "line 2: expected <block end>, but found '<scalar>'"),
+        ("name: &anchor a", "line 2: has an anchor or alias: put the text in quotes"),
+        ("name: a\nkey: *a", "line 3: has an anchor or alias: put the text in quotes"),
+        ("name: !!python/object/apply:os.abort []", "line 2: has a tag: put the text in quotes"),
+        ("- a", "line 2: is not 'name: value'"),
+        ("? [a]\n: b", "line 2: is not 'name: value'"),
+        ("name: a\x07", "the front matter contains a control character"),
+        (f"name: {'[' * 16_000}", "line 2: is nested more than 10 levels deep"),
+        (f"name: x\n{'? ' * 8_000}", "line 3: is nested more than 10 levels deep"),
+        ("a:\n\tb: c", "line 3: found character '\\t' that cannot start any token"),
     ],
 )
 def test_it_names_the_line_that_is_broken(text: str, sentence: str) -> None:
     with pytest.raises(BrokenFrontMatter) as broken:
         entries(text)
     assert str(broken.value) == sentence
+
+
+def test_no_alias_is_expanded() -> None:
+    bomb = ["a: &a [x, x, x, x, x, x, x, x, x]"]
+    bomb += [f"{b}: &{b} [{', '.join([f'*{a}'] * 9)}]" for a, b in pairwise("abcdefgh")]
+    with pytest.raises(BrokenFrontMatter, match="line 2: has an anchor or alias"):
+        read_entries(bomb)
 
 
 @pytest.mark.parametrize("text", ["", "name: a", " ---\nname: a\n---", "---\nname: a\n"])

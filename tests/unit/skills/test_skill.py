@@ -73,7 +73,7 @@ def test_one_of_ours_has_an_id_without_a_path() -> None:
         ("description: d", "name is missing"),
         ("name: ''\ndescription: d", "name is missing"),
         ("name: mend-it", "description is missing"),
-        ("name: mend-it\ndescription: [d]", "description: must be a text"),
+        ("name: mend-it\ndescription: [d]", "description: must be a string"),
         ("name: other\ndescription: d", "name: 'other' differs from the folder's name 'mend-it'"),
         (f"name: {'a' * 65}\ndescription: d", "name: must have at most 64 characters"),
         (
@@ -105,6 +105,10 @@ def test_a_name_is_lower_case_with_single_hyphens(name: str) -> None:
 
 def test_a_front_matter_has_a_bounded_number_of_lines() -> None:
     assert "more than 500 lines" in refused("name: mend-it\n" * 501)
+
+
+def test_a_front_matter_has_a_bounded_number_of_characters() -> None:
+    assert "more than 16384 characters" in refused(f"name: mend-it\nlicense: {'x' * 16_384}")
 
 
 def test_the_files_of_a_skill_are_those_in_its_folder() -> None:

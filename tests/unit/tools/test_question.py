@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agents.tools.contract import QuestionsAnswered
+from agents.tools.contract import UserAnswers
 from agents.tools.question import QuestionArgs, QuestionTool
 
 ARGS = QuestionArgs((), "", "")
@@ -15,7 +15,7 @@ ARGS = QuestionArgs((), "", "")
 def settled(question: dict[str, Any], response: dict[str, Any] | None) -> str:
     asked = {"id": "q", "type": "free_text", "question": "Which?", **question}
     responses = () if response is None else ({"request_id": "q", **response},)
-    return QuestionTool().settle(ARGS, QuestionsAnswered((asked,), responses)).content
+    return QuestionTool().settle(ARGS, UserAnswers((asked,), responses)).content
 
 
 @pytest.mark.parametrize(
@@ -43,6 +43,6 @@ def test_neither_question_nor_answer_can_begin_another_block() -> None:
 
 
 def test_dismissed_questions_are_a_warning() -> None:
-    outcome = QuestionTool().settle(ARGS, QuestionsAnswered((), is_dismissed=True))
+    outcome = QuestionTool().settle(ARGS, UserAnswers((), is_dismissed=True))
     assert outcome.is_error
     assert outcome.content.startswith("User cancelled")

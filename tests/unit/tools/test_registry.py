@@ -1,3 +1,4 @@
+import ast
 import re
 from pathlib import Path
 
@@ -5,6 +6,7 @@ import pytest
 
 from agents.tools import limits, registry
 
+ROOT = Path(__file__).parents[3]
 README = (Path(registry.__file__).with_name("README.md")).read_text()
 
 
@@ -29,6 +31,22 @@ def test_the_tools_are_those_of_the_wire() -> None:
 def test_a_disabled_tool_is_left_out() -> None:
     left = registry.available(frozenset({"bash", "unknown"}))
     assert set(registry.TOOLS) - set(left) == {"bash"}
+
+
+def test_tools_that_only_read_are_listed_in_one_table() -> None:
+    lists = [
+        f"{path.relative_to(ROOT)}:{node.lineno}"
+        for package in ("agents", "crushsite", "permissions")
+        for path in (ROOT / package).rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Tuple | ast.List | ast.Set)
+        and len(_texts(node) & {*registry.READ_ONLY, *registry.WEB_RESEARCH}) > 2
+    ]
+    assert {place.partition(":")[0] for place in lists} == {"agents/tools/registry.py"}, lists
+
+
+def _texts(node: ast.Tuple | ast.List | ast.Set) -> set[str]:
+    return {e.value for e in node.elts if isinstance(e, ast.Constant) and isinstance(e.value, str)}
 
 
 def test_the_readme_states_the_limits() -> None:

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from typing import Literal, TypeAlias
 
+from agents.states import RunOutcome
 from agents.turn.effects import (
     AbortWork,
     CallModel,
+    CheckCall,
     Effect,
     End,
     GiveResult,
-    Judge,
-    Outcome,
     Park,
     Release,
     RunTool,
@@ -83,7 +83,7 @@ class CheckedRun:
             if isinstance(effect, AbortWork):
                 self.forget_work()
         self.wanted += [
-            e for e in effects if isinstance(e, CallModel | Summarise | Judge | RunTool)
+            e for e in effects if isinstance(e, CallModel | Summarise | CheckCall | RunTool)
         ]
         if isinstance(effects[-1] if effects else None, End):
             assert not self.store.missing(), "the turn ended with a call that has no result"
@@ -144,13 +144,13 @@ class CheckedRun:
                 assert call_id in self.may_run, "a call runs that nobody allowed"
                 assert call_id in self.store.missing()
                 self.check_neighbours(call_id)
-            case Judge(call_id):
+            case CheckCall(call_id):
                 assert call_id in self.store.missing()
                 assert call_id not in self.judging
                 assert not self.was_denied
             case Park():
-                assert calls(self.turn, Progress.ASKED), "parked with nothing asked"
-                assert not calls(self.turn, Progress.RUNNING, Progress.JUDGED)
+                assert calls(self.turn, Progress.NEEDS_ANSWER), "parked with nothing asked"
+                assert not calls(self.turn, Progress.RUNNING, Progress.CHECKING)
                 assert not self.running
                 assert not self.streams
             case Release():
@@ -159,7 +159,7 @@ class CheckedRun:
             case End(outcome, _, note):
                 if note == REPEATED_NOTE:
                     assert self.store.repeats(self.known_from) >= LOOP_REPEATS
-                assert self.was_cancelled is (outcome is Outcome.CANCELLED)
+                assert self.was_cancelled is (outcome is RunOutcome.CANCELLED)
 
     def check_asking(self) -> None:
         assert not self.was_denied, "the model is asked after a denial"

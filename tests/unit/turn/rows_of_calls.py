@@ -5,8 +5,8 @@ from __future__ import annotations
 from agents.turn.effects import (
     AbortWork,
     CallModel,
+    CheckCall,
     GiveResult,
-    Judge,
     Park,
     Release,
     RunTool,
@@ -43,14 +43,14 @@ CALLS: dict[str, Row] = {
     "waiting, begun": (
         tools(("a", W), ("b", W)),
         Begun(),
-        (Judge("a"),),
+        (CheckCall("a"),),
         Phase.TOOLS,
         {"a": J, "b": W},
     ),
     "one done, begun": (
         tools(("a", D), ("b", W)),
         Begun(),
-        (Judge("b"),),
+        (CheckCall("b"),),
         Phase.TOOLS,
         {"a": D, "b": J},
     ),
@@ -113,7 +113,7 @@ CALLS: dict[str, Row] = {
     "judged, could not run": (
         tools(("a", J), ("b", W)),
         ToolEnded("a", "bad arguments"),
-        (SaveResult("a"), Judge("b")),
+        (SaveResult("a"), CheckCall("b")),
         Phase.TOOLS,
         {"a": D, "b": J},
     ),
@@ -194,7 +194,7 @@ CALLS: dict[str, Row] = {
     "running, ended, one left": (
         tools(("a", R), ("b", W)),
         ToolEnded("a", "out"),
-        (SaveResult("a"), Judge("b")),
+        (SaveResult("a"), CheckCall("b")),
         Phase.TOOLS,
         {"a": D, "b": J},
     ),
@@ -215,7 +215,7 @@ CALLS: dict[str, Row] = {
     "running, two parallel behind": (
         tools(("a", R), ("B", W), ("C", W)),
         ToolEnded("a", "out"),
-        (SaveResult("a"), Judge("B"), Judge("C")),
+        (SaveResult("a"), CheckCall("B"), CheckCall("C")),
         Phase.TOOLS,
         {"a": D, "B": J, "C": J},
     ),
@@ -322,7 +322,7 @@ CALLS: dict[str, Row] = {
     "waiting, could not run": (
         tools(("a", W), ("b", W)),
         ToolEnded("a", "gone"),
-        (SaveResult("a"), Judge("b")),
+        (SaveResult("a"), CheckCall("b")),
         Phase.TOOLS,
         {"a": D, "b": J},
     ),
@@ -356,25 +356,25 @@ CALLS: dict[str, Row] = {
     ),
     "an unknown call answered": (tools(("a", A)), Answered("z"), (), Phase.TOOLS, {"a": A}),
     # -- what a call waited for has come
-    "asked, answered": (tools(("a", A)), Answered("a"), (Judge("a"),), Phase.TOOLS, {"a": J}),
+    "asked, answered": (tools(("a", A)), Answered("a"), (CheckCall("a"),), Phase.TOOLS, {"a": J}),
     "asked, answered, one behind": (
         tools(("a", A), ("b", W)),
         Answered("a"),
-        (Judge("a"),),
+        (CheckCall("a"),),
         Phase.TOOLS,
         {"a": J, "b": W},
     ),
     "asked twice, one answered": (
         tools(("A", A), ("B", A)),
         Answered("B"),
-        (Judge("B"),),
+        (CheckCall("B"),),
         Phase.TOOLS,
         {"A": A, "B": J},
     ),
     "asked beside a running, answered": (
         tools(("A", R), ("B", A)),
         Answered("B"),
-        (Judge("B"),),
+        (CheckCall("B"),),
         Phase.TOOLS,
         {"A": R, "B": J},
     ),

@@ -4,26 +4,19 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from agents.turn.effects import (
-    AbortWork,
-    CallModel,
-    End,
-    Judge,
-    Outcome,
-    Release,
-    SaveReply,
-)
+from agents.states import RunOutcome
+from agents.turn.effects import AbortWork, CallModel, CheckCall, End, Release, SaveReply
 from agents.turn.inputs import (
     Allowed,
     Answered,
     AnswerNeeded,
-    Asked,
     Begun,
     CancelSeen,
     Denied,
     HandOver,
     Replied,
     ReplyFailed,
+    RequestedCall,
     ToolEnded,
 )
 from agents.turn.state import Phase
@@ -56,42 +49,42 @@ SPEAKING: dict[str, Row] = {
     "calling, stopped": (
         CALLING,
         REPLIED_STOP,
-        (SaveReply(FinishReason.END_TURN), End(Outcome.COMPLETED)),
+        (SaveReply(FinishReason.END_TURN), End(RunOutcome.COMPLETED)),
         Phase.ENDED,
         {},
     ),
     "calling, out of tokens": (
         CALLING,
         Replied(FinishReason.MAX_TOKENS),
-        (SaveReply(FinishReason.MAX_TOKENS), End(Outcome.COMPLETED)),
+        (SaveReply(FinishReason.MAX_TOKENS), End(RunOutcome.COMPLETED)),
         Phase.ENDED,
         {},
     ),
     "calling, a tool use without calls": (
         CALLING,
         Replied(FinishReason.TOOL_USE),
-        (SaveReply(FinishReason.END_TURN), End(Outcome.COMPLETED)),
+        (SaveReply(FinishReason.END_TURN), End(RunOutcome.COMPLETED)),
         Phase.ENDED,
         {},
     ),
     "calling, one call": (
         CALLING,
         Replied(FinishReason.TOOL_USE, (one("a"),)),
-        (SaveReply(FinishReason.TOOL_USE), Judge("a")),
+        (SaveReply(FinishReason.TOOL_USE), CheckCall("a")),
         Phase.TOOLS,
         {"a": J},
     ),
     "calling, calls whatever the reason": (
         CALLING,
         Replied(FinishReason.END_TURN, (one("a"),)),
-        (SaveReply(FinishReason.TOOL_USE), Judge("a")),
+        (SaveReply(FinishReason.TOOL_USE), CheckCall("a")),
         Phase.TOOLS,
         {"a": J},
     ),
     "calling, two calls one after the other": (
         CALLING,
         Replied(FinishReason.TOOL_USE, (one("a"), one("b"))),
-        (SaveReply(FinishReason.TOOL_USE), Judge("a")),
+        (SaveReply(FinishReason.TOOL_USE), CheckCall("a")),
         Phase.TOOLS,
         {"a": J, "b": W},
     ),
@@ -100,14 +93,17 @@ SPEAKING: dict[str, Row] = {
         Replied(
             FinishReason.TOOL_USE, (one("A", parallel=True), one("B", parallel=True), one("c"))
         ),
-        (SaveReply(FinishReason.TOOL_USE), Judge("A"), Judge("B")),
+        (SaveReply(FinishReason.TOOL_USE), CheckCall("A"), CheckCall("B")),
         Phase.TOOLS,
         {"A": J, "B": J, "c": W},
     ),
     "calling, two calls of which nothing is said": (
         CALLING,
-        Replied(FinishReason.TOOL_USE, (Asked("a", "view", "{}"), Asked("b", "view", "{}"))),
-        (SaveReply(FinishReason.TOOL_USE), Judge("a")),
+        Replied(
+            FinishReason.TOOL_USE,
+            (RequestedCall("a", "view", "{}"), RequestedCall("b", "view", "{}")),
+        ),
+        (SaveReply(FinishReason.TOOL_USE), CheckCall("a")),
         Phase.TOOLS,
         {"a": J, "b": W},
     ),
@@ -116,14 +112,14 @@ SPEAKING: dict[str, Row] = {
         Replied(
             FinishReason.TOOL_USE, (one("A", parallel=True), one("b"), one("C", parallel=True))
         ),
-        (SaveReply(FinishReason.TOOL_USE), Judge("A")),
+        (SaveReply(FinishReason.TOOL_USE), CheckCall("A")),
         Phase.TOOLS,
         {"A": J, "b": W, "C": W},
     ),
     "calling, a parallel call behind another": (
         CALLING,
         Replied(FinishReason.TOOL_USE, (one("a"), one("B", parallel=True))),
-        (SaveReply(FinishReason.TOOL_USE), Judge("a")),
+        (SaveReply(FinishReason.TOOL_USE), CheckCall("a")),
         Phase.TOOLS,
         {"a": J, "B": W},
     ),
@@ -132,7 +128,7 @@ SPEAKING: dict[str, Row] = {
         ReplyFailed("no key"),
         (
             SaveReply(FinishReason.ERROR),
-            End(Outcome.FAILED, FinishReason.ERROR, "no key", "no key"),
+            End(RunOutcome.FAILED, FinishReason.ERROR, "no key", "no key"),
         ),
         Phase.ENDED,
         {},
@@ -162,7 +158,7 @@ SPEAKING: dict[str, Row] = {
     "calling, handed over, stopped": (
         replace(CALLING, hands_over=True),
         REPLIED_STOP,
-        (SaveReply(FinishReason.END_TURN), End(Outcome.COMPLETED)),
+        (SaveReply(FinishReason.END_TURN), End(RunOutcome.COMPLETED)),
         Phase.ENDED,
         {},
     ),

@@ -4,16 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from agents.turn.effects import (
-    AbortWork,
-    CallModel,
-    End,
-    Outcome,
-    Release,
-    SaveReply,
-    SaveResult,
-    Summarise,
-)
+from agents.states import RunOutcome
+from agents.turn.effects import AbortWork, CallModel, End, Release, SaveReply, SaveResult, Summarise
 from agents.turn.inputs import (
     Allowed,
     Answered,
@@ -49,7 +41,7 @@ BROKEN = SaveReply(FinishReason.ERROR)
 
 
 def failed(error: str) -> End:
-    return End(Outcome.FAILED, FinishReason.ERROR, error, error)
+    return End(RunOutcome.FAILED, FinishReason.ERROR, error, error)
 
 
 SUMMARIES: dict[str, Row] = {
@@ -113,7 +105,7 @@ SUMMARIES: dict[str, Row] = {
     "calling, a full reply that stops": (
         CALLING,
         Replied(FinishReason.END_TURN, is_full=True),
-        (WRITTEN, End(Outcome.COMPLETED)),
+        (WRITTEN, End(RunOutcome.COMPLETED)),
         Phase.ENDED,
         {},
     ),
@@ -207,14 +199,14 @@ SUMMARIES: dict[str, Row] = {
     "summarising alone, replied": (
         ALONE,
         REPLIED_STOP,
-        (WRITTEN, End(Outcome.COMPLETED)),
+        (WRITTEN, End(RunOutcome.COMPLETED)),
         Phase.ENDED,
         {},
     ),
     "summarising alone and handed over, replied": (
         replace(ALONE, hands_over=True),
         REPLIED_STOP,
-        (WRITTEN, End(Outcome.COMPLETED)),
+        (WRITTEN, End(RunOutcome.COMPLETED)),
         Phase.ENDED,
         {},
     ),

@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from agents.turn.effects import End
-from agents.turn.inputs import Asked
+from agents.turn.inputs import RequestedCall
 from agents.turn.rebuilding import rebuild
 from agents.turn.state import LOOP_WINDOW, Call, Progress, Turn
 from workspaces.log.parts import FinishReason
@@ -14,7 +14,7 @@ from workspaces.log.parts import FinishReason
 
 @dataclass
 class Store:
-    steps: list[tuple[Asked, ...]] = field(default_factory=list)
+    steps: list[tuple[RequestedCall, ...]] = field(default_factory=list)
     results: list[tuple[str, str]] = field(default_factory=list)
     finishes: list[FinishReason] = field(default_factory=list)
     ends: list[End] = field(default_factory=list)
@@ -51,7 +51,7 @@ def check_rebuilt(store: Store, turn: Turn) -> None:
     """A worker that takes the run on has the same turn, but for what was summarised."""
     again = store.rebuilt()
     assert again.calls == tuple(
-        call if call.progress is Progress.DONE else Call(call.asked) for call in turn.calls
+        call if call.progress is Progress.DONE else Call(call.request) for call in turn.calls
     )
     assert again.is_denied == turn.is_denied
     assert again.trail == turn.trail[len(turn.trail) - len(again.trail) :]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from agents.turn.effects import CallModel, End, Outcome, SaveResult
-from agents.turn.inputs import Allowed, Asked, Begun, HandOver, Replied, ToolEnded
+from agents.states import RunOutcome
+from agents.turn.effects import CallModel, End, SaveResult
+from agents.turn.inputs import Allowed, Begun, HandOver, Replied, RequestedCall, ToolEnded
 from agents.turn.machine import advance
 from agents.turn.notes import REPEATED_NOTE
 from agents.turn.rebuilding import rebuild
@@ -13,14 +14,14 @@ from agents.turn.state import LOOP_REPEATS, LOOP_WINDOW, Phase
 from tests.unit.turn.turns import FRESH, play_step
 from workspaces.log.parts import FinishReason
 
-REPEATED = End(Outcome.COMPLETED, FinishReason.END_TURN, REPEATED_NOTE)
+REPEATED = End(RunOutcome.COMPLETED, FinishReason.END_TURN, REPEATED_NOTE)
 
 
 def test_the_same_step_five_times_ends_the_turn() -> None:
     turn, effects = advance(FRESH, Begun())
     for round_ in range(1, LOOP_REPEATS + 1):
         assert effects[-1] == CallModel(fold=round_ > 1)
-        turn, effects = play_step(turn, Asked(f"c{round_}", "ls", "{}"), "same")
+        turn, effects = play_step(turn, RequestedCall(f"c{round_}", "ls", "{}"), "same")
 
     assert effects == (SaveResult(f"c{LOOP_REPEATS}"), REPEATED)
     assert turn.phase is Phase.ENDED
@@ -29,10 +30,12 @@ def test_the_same_step_five_times_ends_the_turn() -> None:
 def test_a_loop_is_noticed_behind_steps_that_made_progress() -> None:
     turn, _ = advance(FRESH, Begun())
     for number in range(3):
-        turn, effects = play_step(turn, Asked(f"other{number}", "ls", f'"{number}"'), "same")
+        turn, effects = play_step(
+            turn, RequestedCall(f"other{number}", "ls", f'"{number}"'), "same"
+        )
     for number in range(LOOP_REPEATS):
         assert effects[-1] == CallModel(fold=True)
-        turn, effects = play_step(turn, Asked(f"c{number}", "ls", "{}"), "same")
+        turn, effects = play_step(turn, RequestedCall(f"c{number}", "ls", "{}"), "same")
 
     assert effects[-1] == REPEATED
 
@@ -42,7 +45,7 @@ def test_the_same_step_counts_though_others_lie_between() -> None:
     ended_at = 0
     for number in range(1, 2 * LOOP_WINDOW):
         other = number % 2 == 0
-        call = Asked(f"c{number}", "ls", f'"{number}"' if other else "{}")
+        call = RequestedCall(f"c{number}", "ls", f'"{number}"' if other else "{}")
         turn, effects = play_step(turn, call, "same")
         if effects[-1] == REPEATED:
             ended_at = number
@@ -54,7 +57,7 @@ def test_the_same_step_counts_though_others_lie_between() -> None:
 def test_the_same_step_seldom_enough_goes_on() -> None:
     turn, effects = advance(FRESH, Begun())
     for number in range(4 * LOOP_WINDOW):
-        call = Asked(f"c{number}", "ls", "{}" if number % 3 == 0 else f'"{number}"')
+        call = RequestedCall(f"c{number}", "ls", "{}" if number % 3 == 0 else f'"{number}"')
         turn, effects = play_step(turn, call, "same")
         assert effects[-1] == CallModel(fold=True)
 
@@ -66,7 +69,7 @@ def test_a_step_that_differs_is_progress(what: str) -> None:
     turn, effects = advance(FRESH, Begun())
     for number in range(2 * LOOP_WINDOW):
         changing = str(number)
-        call = Asked(
+        call = RequestedCall(
             changing, changing if what == "name" else "ls", changing if what == "input" else "{}"
         )
         turn, effects = play_step(turn, call, changing if what == "result" else "same")
@@ -77,8 +80,8 @@ def test_a_step_that_differs_is_progress(what: str) -> None:
 def test_a_loop_is_ended_also_while_it_is_handed_over() -> None:
     turn, _ = advance(FRESH, Begun())
     for number in range(LOOP_REPEATS - 1):
-        turn, _ = play_step(turn, Asked(str(number), "ls", "{}"), "same")
-    turn, _ = advance(turn, Replied(FinishReason.TOOL_USE, (Asked("last", "ls", "{}"),)))
+        turn, _ = play_step(turn, RequestedCall(str(number), "ls", "{}"), "same")
+    turn, _ = advance(turn, Replied(FinishReason.TOOL_USE, (RequestedCall("last", "ls", "{}"),)))
     turn, _ = advance(turn, Allowed("last"))
     turn, _ = advance(turn, HandOver())
     turn, effects = advance(turn, ToolEnded("last", "same"))
@@ -87,7 +90,7 @@ def test_a_loop_is_ended_also_while_it_is_handed_over() -> None:
 
 
 def test_the_loop_guard_remembers_over_a_crash() -> None:
-    call = Asked("c", "ls", "{}")
+    call = RequestedCall("c", "ls", "{}")
     done = LOOP_REPEATS - 1
     turn = rebuild([(call,)] * done, [("c", "same")] * done)
     turn, effects = advance(turn, Begun())

@@ -12,13 +12,13 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
+from agents.states import RunOutcome
 from agents.turn.effects import (
     CallModel,
+    CheckCall,
     Effect,
     End,
     GiveResult,
-    Judge,
-    Outcome,
     Release,
     RunTool,
     Summarise,
@@ -27,7 +27,6 @@ from agents.turn.inputs import (
     Allowed,
     Answered,
     AnswerNeeded,
-    Asked,
     Begun,
     CancelSeen,
     Denied,
@@ -35,6 +34,7 @@ from agents.turn.inputs import (
     Input,
     Replied,
     ReplyFailed,
+    RequestedCall,
     ToolEnded,
 )
 from agents.turn.state import Phase, Progress
@@ -78,7 +78,7 @@ class Runner(CheckedRun, RuleBasedStateMachine):
                         *([self.perform] * 3 if self.wanted else ()),
                         *([self.reply] if self.streams else ()),
                         *([self.judge] * 2 if self.judging else ()),
-                        *([self.answer] if calls(self.turn, Progress.ASKED) else ()),
+                        *([self.answer] if calls(self.turn, Progress.NEEDS_ANSWER) else ()),
                         *([self.end_a_tool] if self.running else ()),
                     ]
                 )(random)
@@ -95,7 +95,7 @@ class Runner(CheckedRun, RuleBasedStateMachine):
         match effect:
             case CallModel() | Summarise():
                 self.streams = True
-            case Judge(call_id):
+            case CheckCall(call_id):
                 self.judging.add(call_id)
             case RunTool(call_id):
                 assert call_id not in self.ran, "a tool runs twice"
@@ -116,7 +116,7 @@ class Runner(CheckedRun, RuleBasedStateMachine):
 
     def write_reply(self, random: random.Random, count: int) -> None:
         made = tuple(
-            Asked(
+            RequestedCall(
                 f"call-{self.made + number}",
                 random.choice(["view", "bash"]),
                 random.choice(["{}", '{"a":1}']),
@@ -140,7 +140,7 @@ class Runner(CheckedRun, RuleBasedStateMachine):
 
     def check_behind_summary(self, then: Effect, *, hands_over: bool) -> None:
         if self.is_alone:
-            assert then == End(Outcome.COMPLETED)
+            assert then == End(RunOutcome.COMPLETED)
         elif hands_over:
             assert then == Release()
         else:
@@ -159,7 +159,7 @@ class Runner(CheckedRun, RuleBasedStateMachine):
             assert effects[-1] == Summarise()
             self.is_retrying = True
         else:
-            assert self.store.ends[-1].outcome is Outcome.FAILED
+            assert self.store.ends[-1].outcome is RunOutcome.FAILED
 
     def judge(self, random: random.Random) -> None:
         call_id = random.choice(sorted(self.judging))
@@ -175,7 +175,7 @@ class Runner(CheckedRun, RuleBasedStateMachine):
             self.allow(call_id)
 
     def answer(self, random: random.Random) -> None:
-        call_id = random.choice(calls(self.turn, Progress.ASKED)).asked.id
+        call_id = random.choice(calls(self.turn, Progress.NEEDS_ANSWER)).request.id
         chance = random.randrange(8)
         if chance == 0:
             self.deny(call_id)
@@ -191,7 +191,7 @@ class Runner(CheckedRun, RuleBasedStateMachine):
         if hands_over:
             assert effects in ((), (Release(),))
         else:
-            assert effects == (Judge(call_id),)
+            assert effects == (CheckCall(call_id),)
 
     def end_a_tool(self, random: random.Random) -> None:
         self.end_tool(random.choice(sorted(self.running)), random.choice(["same", "other"]))
@@ -219,7 +219,7 @@ class Runner(CheckedRun, RuleBasedStateMachine):
     @rule(content=st.sampled_from(["same", "other"]), parallel=st.booleans())
     def repeat_a_step(self, content: str, *, parallel: bool) -> None:
         """One and the same step whole, so that loops come about."""
-        call = Asked(f"call-{self.made}", "ls", "{}", parallel)
+        call = RequestedCall(f"call-{self.made}", "ls", "{}", parallel)
         self.made += 1
         self.streams = False
         self.feed(Replied(FinishReason.TOOL_USE, (call,)))
@@ -235,7 +235,7 @@ class Runner(CheckedRun, RuleBasedStateMachine):
     def deny_ahead(self, random: random.Random, *, no: bool) -> None:
         """The answer to a question from before a crash, before the call is judged again."""
         if no:
-            self.deny(random.choice(calls(self.turn, Progress.WAITING)).asked.id)
+            self.deny(random.choice(calls(self.turn, Progress.WAITING)).request.id)
 
     @precondition(lambda self: not self.is_over and self.store.is_held)
     @rule(cancels=seldom)
@@ -244,7 +244,7 @@ class Runner(CheckedRun, RuleBasedStateMachine):
             return
         self.was_cancelled = True
         self.feed(CancelSeen())
-        assert self.store.ends[-1].outcome is Outcome.CANCELLED
+        assert self.store.ends[-1].outcome is RunOutcome.CANCELLED
         assert not self.running
         assert not self.streams
 
@@ -271,7 +271,7 @@ class Runner(CheckedRun, RuleBasedStateMachine):
     def come_late(self, number: int, kind: int) -> None:
         """An input about a call that is long past, or never was."""
         call_id = f"call-{number}"
-        call = next((c for c in self.turn.calls if c.asked.id == call_id), None)
+        call = next((c for c in self.turn.calls if c.request.id == call_id), None)
         if self.is_over or call is None or call.progress is Progress.DONE:
             late: Input = (
                 Allowed(call_id),
@@ -290,7 +290,7 @@ class Runner(CheckedRun, RuleBasedStateMachine):
             )[kind]
         elif call.progress is Progress.WAITING:
             late = (Allowed(call_id), AnswerNeeded(call_id), Answered(call_id))[kind % 3]
-        elif call.progress is Progress.JUDGED:
+        elif call.progress is Progress.CHECKING:
             late = Answered(call_id)
         else:
             return
@@ -334,7 +334,7 @@ class Runner(CheckedRun, RuleBasedStateMachine):
     def a_denied_turn_waits_only_for_what_runs(self) -> None:
         if self.was_denied and not self.is_over and self.is_begun and self.store.is_held:
             assert calls(self.turn, Progress.RUNNING)
-            assert not calls(self.turn, Progress.ASKED, Progress.JUDGED, Progress.WAITING)
+            assert not calls(self.turn, Progress.NEEDS_ANSWER, Progress.CHECKING, Progress.WAITING)
 
     @invariant()
     def it_is_never_stuck(self) -> None:
@@ -344,7 +344,7 @@ class Runner(CheckedRun, RuleBasedStateMachine):
                 or self.streams
                 or self.judging
                 or self.running
-                or calls(self.turn, Progress.ASKED)
+                or calls(self.turn, Progress.NEEDS_ANSWER)
             ), "nothing will ever happen again"
 
     @invariant()
@@ -353,10 +353,10 @@ class Runner(CheckedRun, RuleBasedStateMachine):
         if (
             waits
             and not self.turn.hands_over
-            and not calls(self.turn, Progress.RUNNING, Progress.JUDGED)
+            and not calls(self.turn, Progress.RUNNING, Progress.CHECKING)
         ):
             first = next(c for c in self.turn.calls if c.progress is not Progress.DONE)
-            assert first.progress is Progress.ASKED
+            assert first.progress is Progress.NEEDS_ANSWER
 
 
 Runner.TestCase.settings = settings(max_examples=150, stateful_step_count=25, deadline=None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agents.turn.effects import CallModel, GiveResult
-from agents.turn.inputs import Allowed, Asked, Begun, Denied, Replied
+from agents.turn.inputs import Allowed, Begun, Denied, Replied, RequestedCall
 from agents.turn.machine import advance
 from agents.turn.notes import DENIED_RESULT, EARLIER_DENIED_RESULTS, SKIPPED_RESULT
 from agents.turn.rebuilding import rebuild
@@ -71,7 +71,7 @@ def test_a_denial_whose_results_are_all_stored_never_calls_the_model(result: str
 
 
 def test_a_long_turn_keeps_only_its_last_steps_in_mind() -> None:
-    steps = [(Asked(str(n), "ls", str(n)),) for n in range(3 * LOOP_WINDOW)]
+    steps = [(RequestedCall(str(n), "ls", str(n)),) for n in range(3 * LOOP_WINDOW)]
 
     turn = rebuild(steps, [(str(n), "") for n in range(3 * LOOP_WINDOW)])
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from agents.turn.effects import CallModel, End, Outcome, Release, SaveReply, SaveResult, Summarise
+from agents.states import RunOutcome
+from agents.turn.effects import CallModel, End, Release, SaveReply, SaveResult, Summarise
 from agents.turn.inputs import (
     Allowed,
-    Asked,
     Begun,
     HandOver,
     Replied,
     ReplyFailed,
+    RequestedCall,
     ToolEnded,
 )
 from agents.turn.machine import advance
@@ -23,7 +24,7 @@ EXHAUSTED = ReplyFailed("too long", is_exhausted=True)
 
 def full_step(turn: Turn, number: int) -> Turn:
     """A step with one call, with a reply that leaves the window nearly full."""
-    call = Asked(f"c{number}", "ls", f'"{number}"')
+    call = RequestedCall(f"c{number}", "ls", f'"{number}"')
     turn, _ = advance(turn, Replied(FinishReason.TOOL_USE, (call,), is_full=True))
     turn, _ = advance(turn, Allowed(call.id))
     return advance(turn, ToolEnded(call.id, ""))[0]
@@ -54,14 +55,14 @@ def test_what_does_not_fit_is_summarised_and_asked_for_once_more() -> None:
     assert effects == (SaveReply(FinishReason.END_TURN), CallModel(fold=True))
     turn, effects = advance(turn, EXHAUSTED)
 
-    assert effects[-1] == End(Outcome.FAILED, FinishReason.ERROR, "too long", "too long")
+    assert effects[-1] == End(RunOutcome.FAILED, FinishReason.ERROR, "too long", "too long")
 
 
 def test_a_retry_that_succeeded_allows_for_another_later() -> None:
     turn, _ = advance(FRESH, Begun())
     turn, _ = advance(turn, EXHAUSTED)
     turn, _ = advance(turn, REPLIED_STOP)
-    turn, effects = play_step(turn, Asked("c1", "ls", "{}"), "")
+    turn, effects = play_step(turn, RequestedCall("c1", "ls", "{}"), "")
     assert effects == (SaveResult("c1"), CallModel(fold=True))
 
     turn, effects = advance(turn, EXHAUSTED)
@@ -104,9 +105,9 @@ def test_a_turn_given_up_behind_its_summary_goes_on_from_it() -> None:
 def test_the_loop_guard_looks_behind_a_summary() -> None:
     turn, _ = advance(FRESH, Begun())
     for number in range(LOOP_REPEATS - 1):
-        turn, _ = play_step(turn, Asked(f"c{number}", "ls", "{}"), "same")
+        turn, _ = play_step(turn, RequestedCall(f"c{number}", "ls", "{}"), "same")
     turn, _ = advance(turn, EXHAUSTED)
     turn, _ = advance(turn, REPLIED_STOP)
-    turn, _ = play_step(turn, Asked("last", "ls", "{}"), "same")
+    turn, _ = play_step(turn, RequestedCall("last", "ls", "{}"), "same")
 
     assert turn.phase is Phase.ENDED

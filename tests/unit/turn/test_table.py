@@ -36,7 +36,7 @@ def states_of(turn: Turn, happened: Input) -> set[Phase | Progress]:
     if turn.phase is not Phase.TOOLS:
         return {turn.phase}
     call_id = getattr(happened, "call_id", None)
-    return {call.progress for call in turn.calls if call_id in {None, call.asked.id}}
+    return {call.progress for call in turn.calls if call_id in {None, call.request.id}}
 
 
 STATES = [Phase.FRESH, Phase.CALLING, Phase.SUMMARISING, *Progress]
@@ -65,7 +65,7 @@ def test_it_follows_the_table(name: str) -> None:
 
     assert wanted == effects
     assert after.phase is phase
-    assert {call.asked.id: call.progress for call in after.calls} == progress
+    assert {call.request.id: call.progress for call in after.calls} == progress
 
 
 @pytest.mark.parametrize("name", [name for name, row in TABLE.items() if not row[2]])
@@ -75,7 +75,7 @@ def test_what_wants_nothing_changes_nothing_but_what_it_says(name: str) -> None:
     after, _ = advance(turn, happened)
 
     says_something = isinstance(happened, HandOver) or progress != {
-        call.asked.id: call.progress for call in turn.calls
+        call.request.id: call.progress for call in turn.calls
     }
     assert says_something or after == turn
 

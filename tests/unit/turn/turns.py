@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
-from agents.turn.effects import Effect, End, Outcome
-from agents.turn.inputs import Allowed, Asked, Input, Replied, ToolEnded
+from agents.states import RunOutcome
+from agents.turn.effects import Effect, End
+from agents.turn.inputs import Allowed, Input, Replied, RequestedCall, ToolEnded
 from agents.turn.machine import advance
 from agents.turn.notes import CANCELLED_NOTE
 from agents.turn.state import Call, Phase, Progress, Turn
@@ -13,18 +14,20 @@ from workspaces.log.parts import FinishReason
 
 W, J, A, R, D = (
     Progress.WAITING,
-    Progress.JUDGED,
-    Progress.ASKED,
+    Progress.CHECKING,
+    Progress.NEEDS_ANSWER,
     Progress.RUNNING,
     Progress.DONE,
 )
-CANCELLED = End(Outcome.CANCELLED, FinishReason.CANCELED, CANCELLED_NOTE)
-DENIED_END = End(Outcome.COMPLETED, FinishReason.END_TURN)
+CANCELLED = End(RunOutcome.CANCELLED, FinishReason.CANCELED, CANCELLED_NOTE)
+DENIED_END = End(RunOutcome.COMPLETED, FinishReason.END_TURN)
 REPLIED_STOP = Replied(FinishReason.END_TURN)
 
 
-def one(call_id: str, *, parallel: bool = False) -> Asked:
-    return Asked(call_id, "view" if parallel else "bash", f'{{"of": "{call_id}"}}', parallel)
+def one(call_id: str, *, parallel: bool = False) -> RequestedCall:
+    return RequestedCall(
+        call_id, "view" if parallel else "bash", f'{{"of": "{call_id}"}}', parallel
+    )
 
 
 def tools(*calls: tuple[str, Progress], hands_over: bool = False, is_denied: bool = False) -> Turn:
@@ -47,7 +50,7 @@ ENDED = Turn(phase=Phase.ENDED)
 Row: TypeAlias = tuple[Turn, Input, tuple[Effect, ...], Phase, dict[str, Progress]]
 
 
-def play_step(turn: Turn, call: Asked, content: str) -> tuple[Turn, tuple[Effect, ...]]:
+def play_step(turn: Turn, call: RequestedCall, content: str) -> tuple[Turn, tuple[Effect, ...]]:
     """One reply with one call, allowed and run."""
     turn, _ = advance(turn, Replied(FinishReason.TOOL_USE, (call,)))
     turn, _ = advance(turn, Allowed(call.id))

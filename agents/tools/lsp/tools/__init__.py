@@ -1,4 +1,4 @@
-"""The tools that ask language servers, for one workspace's servers."""
+"""The tools that use the language servers of one workspace."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from agents.tools.lsp.workspace import WorkspaceServers
 
 
 def tools_of(servers: WorkspaceServers) -> Mapping[str, Tool[Any]]:
-    """All eight, in a stable order."""
+    """Returns all eight tools in a stable order."""
     tools: tuple[Tool[Any], ...] = (
         Diagnostics(servers),
         References(servers),

@@ -1,4 +1,4 @@
-"""Tells who calls a function, or what it calls."""
+"""Lists the callers of a function, or the functions that it calls."""
 
 from __future__ import annotations
 
@@ -8,12 +8,17 @@ from typing import Any
 
 from agents.llm.contract import ToolSpec
 from agents.tools import arguments
-from agents.tools.contract import BadArguments, Question, ToolContext, ToolOutcome
-from agents.tools.description import load_description
+from agents.tools.contract import (
+    BadArguments,
+    RequiredPermission,
+    ToolContext,
+    ToolOutcome,
+    load_description,
+)
 from agents.tools.files.paths import shown
-from agents.tools.lsp import locating
-from agents.tools.lsp.answers import CallEnd
-from agents.tools.lsp.locating import Candidate, SymbolArgs, first_answer
+from agents.tools.lsp import symbol_search
+from agents.tools.lsp.responses import CallEnd
+from agents.tools.lsp.symbol_search import Candidate, SymbolArgs, first_answer
 from agents.tools.lsp.workspace import WorkspaceServers
 
 DIRECTIONS = ("incoming", "outgoing")
@@ -35,7 +40,7 @@ class CallHierarchy:
         schema={
             "type": "object",
             "properties": {
-                **locating.PROPERTIES,
+                **symbol_search.PROPERTIES,
                 "direction": {
                     "type": "string",
                     "enum": list(DIRECTIONS),
@@ -50,23 +55,25 @@ class CallHierarchy:
         self._servers = servers
 
     def parse(self, given: Mapping[str, Any]) -> CallsArgs:
-        about = locating.parse(given)
+        about = symbol_search.parse(given)
         direction = arguments.text(given, "direction", default="", max_bytes=50) or DIRECTIONS[0]
         if direction not in DIRECTIONS:
             raise BadArguments(f"direction must be incoming or outgoing, not {direction!r:.60}.")
         return CallsArgs(about, direction)
 
-    async def question(self, _args: CallsArgs, _context: ToolContext) -> Question | None:
-        return None  # it only looks
+    async def required_permission(
+        self, _args: CallsArgs, _context: ToolContext
+    ) -> RequiredPermission | None:
+        return None  # it only reads
 
     async def run(self, args: CallsArgs, context: ToolContext) -> ToolOutcome:
         incoming = args.direction == "incoming"
 
-        async def ask(at: Candidate) -> Sequence[CallEnd] | None:
+        async def request(at: Candidate) -> Sequence[CallEnd] | None:
             return await at.client.calls(at.path, at.position, incoming=incoming)
 
         found = await first_answer(
-            ask,
+            request,
             args.about,
             context,
             self._servers,
@@ -74,11 +81,11 @@ class CallHierarchy:
             method="textDocument/prepareCallHierarchy",
         )
         if found is None:
-            return ToolOutcome(f"{args.about.symbol} is nothing that is called.")
-        return ToolOutcome(_told(args, found, context))
+            return ToolOutcome(f"{args.about.symbol} is not a function or method.")
+        return ToolOutcome(_listing(args, found, context))
 
 
-def _told(args: CallsArgs, found: Sequence[CallEnd], context: ToolContext) -> str:
+def _listing(args: CallsArgs, found: Sequence[CallEnd], context: ToolContext) -> str:
     symbol, incoming = args.about.symbol, args.direction == "incoming"
     if not found:
         return f"Nothing calls {symbol}." if incoming else f"{symbol} calls nothing."

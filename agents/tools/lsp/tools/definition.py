@@ -7,13 +7,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from agents.llm.contract import ToolSpec
-from agents.tools.contract import Question, ToolContext, ToolOutcome
-from agents.tools.description import load_description
+from agents.tools.contract import RequiredPermission, ToolContext, ToolOutcome, load_description
 from agents.tools.files.paths import shown
-from agents.tools.lsp import locating
-from agents.tools.lsp.answers import CodeLocation
-from agents.tools.lsp.locating import Candidate, SymbolArgs, first_answer
-from agents.tools.lsp.showing import Quotes
+from agents.tools.lsp import symbol_search
+from agents.tools.lsp.reports import QuotedFiles
+from agents.tools.lsp.responses import CodeLocation
+from agents.tools.lsp.symbol_search import Candidate, SymbolArgs, first_answer
 from agents.tools.lsp.workspace import WorkspaceServers
 
 _SHOWN = 20
@@ -25,19 +24,21 @@ class Definition:
     spec = ToolSpec(
         name="lsp_definition",
         description=load_description(__file__),
-        schema=locating.SCHEMA,
+        schema=symbol_search.SCHEMA,
     )
-    parse = staticmethod(locating.parse)
+    parse = staticmethod(symbol_search.parse)
 
     def __init__(self, servers: WorkspaceServers) -> None:
         self._servers = servers
 
-    async def question(self, _args: SymbolArgs, _context: ToolContext) -> Question | None:
-        return None  # it only looks
+    async def required_permission(
+        self, _args: SymbolArgs, _context: ToolContext
+    ) -> RequiredPermission | None:
+        return None  # it only reads
 
     async def run(self, args: SymbolArgs, context: ToolContext) -> ToolOutcome:
         found = await first_answer(
-            _ask,
+            _request,
             args,
             context,
             self._servers,
@@ -46,15 +47,15 @@ class Definition:
         )
         if found is None:
             return ToolOutcome(f"No definition of {args.symbol} was found.")
-        return await asyncio.to_thread(_told, found, context)
+        return await asyncio.to_thread(_outcome, found, context)
 
 
-async def _ask(at: Candidate) -> Sequence[CodeLocation] | None:
+async def _request(at: Candidate) -> Sequence[CodeLocation] | None:
     return await at.client.definition(at.path, at.position) or None
 
 
-def _told(found: Sequence[CodeLocation], context: ToolContext) -> ToolOutcome:
-    quotes = Quotes(context)
+def _outcome(found: Sequence[CodeLocation], context: ToolContext) -> ToolOutcome:
+    quotes = QuotedFiles(context)
     blocks: list[str] = []
     metadata: dict[str, Any] = {}
     for place in found[:_SHOWN]:

@@ -1,4 +1,4 @@
-"""Tells what language servers find wrong, in one file or everywhere that they have looked."""
+"""Reports the diagnostics of language servers for one file, or for all files they analysed."""
 
 from __future__ import annotations
 
@@ -10,14 +10,19 @@ from typing import Any
 
 from agents.llm.contract import ToolSpec
 from agents.tools import arguments
-from agents.tools.contract import Question, ToolContext, ToolOutcome, ToolRefusal
-from agents.tools.description import load_description
+from agents.tools.contract import (
+    RequiredPermission,
+    ToolContext,
+    ToolOutcome,
+    ToolRefusal,
+    load_description,
+)
 from agents.tools.limits import MAX_PATH_BYTES
 from agents.tools.lsp.diagnostics import Severity
-from agents.tools.lsp.locating import START_SECONDS, inner_path
-from agents.tools.lsp.reports import Told, section, summary
+from agents.tools.lsp.reports import ReportedDiagnostic, diagnostics_section, diagnostics_summary
 from agents.tools.lsp.server import LanguageServerProcess
-from agents.tools.lsp.service import hear_of, look_again, shown_path
+from agents.tools.lsp.service import look_again, shown_path, wait_for_reports
+from agents.tools.lsp.symbol_search import START_SECONDS, inner_path
 from agents.tools.lsp.workspace import WorkspaceServers
 
 _WAIT_SECONDS = 10.0
@@ -40,7 +45,7 @@ class Diagnostics:
             "properties": {
                 "file_path": {
                     "type": "string",
-                    "description": "The file to check (default: all that were looked at).",
+                    "description": "The file to check (default: all files viewed so far).",
                 }
             },
         },
@@ -54,8 +59,10 @@ class Diagnostics:
             arguments.text(given, "file_path", default="", max_bytes=MAX_PATH_BYTES)
         )
 
-    async def question(self, _args: DiagnosticsArgs, _context: ToolContext) -> Question | None:
-        return None  # it only looks
+    async def required_permission(
+        self, _args: DiagnosticsArgs, _context: ToolContext
+    ) -> RequiredPermission | None:
+        return None  # it only reads
 
     async def run(self, args: DiagnosticsArgs, context: ToolContext) -> ToolOutcome:
         if not args.file_path.strip():
@@ -69,36 +76,38 @@ class Diagnostics:
         await asyncio.gather(
             *(s.ready(seconds=min(s.plan.seconds, START_SECONDS)) for s in servers)
         )
-        await hear_of(servers, path, seconds=_WAIT_SECONDS)
+        await wait_for_reports(servers, path, seconds=_WAIT_SECONDS)
         ready = _ready(servers)
-        here = [t for t in _told(ready, self._servers.root) if t[0] == str(path)]
+        here = [t for t in _reported(ready, self._servers.root) if t[0] == str(path)]
         name = shown_path(str(path), self._servers.root)
         parts = [
-            section("file_diagnostics", [t for _, t in here], most=_FILE_LINES),
-            summary(name, [t for _, t in here]),
+            diagnostics_section("file_diagnostics", [t for _, t in here], most=_FILE_LINES),
+            diagnostics_summary(name, [t for _, t in here]),
         ]
         return ToolOutcome("\n".join(part for part in parts if part))
 
     async def _everywhere(self) -> ToolOutcome:
         servers = [s for s in self._servers.servers() if s.is_running]
         if not servers:
-            raise ToolRefusal("No language server runs yet. Give a file_path to start its own.")
+            raise ToolRefusal(
+                "No language server is running yet. Pass a file_path to start the one for that file."
+            )
         await asyncio.gather(
             *(s.ready(seconds=min(s.plan.seconds, START_SECONDS)) for s in servers)
         )
         ready = _ready(servers)
         await look_again(ready, seconds=_WAIT_SECONDS)
-        told = [t for _, t in _told(ready, self._servers.root)]
-        loud = [t for t in told if t.diagnostic.severity is not Severity.HINT]
+        reported = [t for _, t in _reported(ready, self._servers.root)]
+        shown = [t for t in reported if t.diagnostic.severity is not Severity.HINT]
         parts = [
-            section("project_diagnostics", loud, most=_PROJECT_LINES),
-            summary("Project", told),
+            diagnostics_section("project_diagnostics", shown, most=_PROJECT_LINES),
+            diagnostics_summary("Project", reported),
         ]
         return ToolOutcome("\n".join(part for part in parts if part))
 
 
 def _ready(servers: Sequence[LanguageServerProcess]) -> list[LanguageServerProcess]:
-    """Raises ``ToolRefusal`` when none is."""
+    """Returns the servers that are ready. Raises ``ToolRefusal`` if there are none."""
     ready = [server for server in servers if server.client is not None]
     if not ready:
         server = servers[0]
@@ -107,10 +116,12 @@ def _ready(servers: Sequence[LanguageServerProcess]) -> list[LanguageServerProce
     return ready
 
 
-def _told(servers: Sequence[LanguageServerProcess], root: Path) -> list[tuple[str, Told]]:
-    """Each diagnostic with the path of its file."""
+def _reported(
+    servers: Sequence[LanguageServerProcess], root: Path
+) -> list[tuple[str, ReportedDiagnostic]]:
+    """Returns each diagnostic with the path of its file."""
     return [
-        (name, Told(shown_path(name, root), server.plan.name, diagnostic))
+        (name, ReportedDiagnostic(shown_path(name, root), server.plan.name, diagnostic))
         for server in servers
         if server.client is not None
         for name, several in server.client.diagnostics.all().items()

@@ -1,4 +1,4 @@
-"""Renames a symbol wherever the language server knows it to be used."""
+"""Renames a symbol everywhere the language server finds it."""
 
 from __future__ import annotations
 
@@ -9,19 +9,23 @@ from pathlib import Path
 from typing import Any
 
 from agents.llm.contract import ToolSpec
-from agents.tools.contract import Question, ToolContext, ToolOutcome, ToolRefusal
-from agents.tools.description import load_description
+from agents.tools.contract import (
+    RequiredPermission,
+    ToolContext,
+    ToolOutcome,
+    ToolRefusal,
+    load_description,
+)
 from agents.tools.files import approval_snapshot, changes, text_file
 from agents.tools.files.changes import Change
-from agents.tools.files.paths import is_inside, resolve, shown
-from agents.tools.files.protected_files import always_asks
+from agents.tools.files.paths import is_inside, is_protected_path, resolve, shown
 from agents.tools.limits import MAX_TEXT_BYTES
-from agents.tools.lsp import locating
+from agents.tools.lsp import symbol_search
 from agents.tools.lsp.documents import MOST_OPEN
-from agents.tools.lsp.locating import Candidate, SymbolArgs, first_answer
-from agents.tools.lsp.naming import SymbolName
 from agents.tools.lsp.positions import EditsClash, PositionedText, TextEdit
 from agents.tools.lsp.service import report_changes
+from agents.tools.lsp.symbol_names import SymbolName
+from agents.tools.lsp.symbol_search import Candidate, SymbolArgs, first_answer
 from agents.tools.lsp.workspace import WorkspaceServers
 
 MAX_FILES = 200
@@ -31,7 +35,10 @@ _SHOWN_BYTES = 2 * MAX_TEXT_BYTES
 async def plan(
     edits: Mapping[Path, Sequence[TextEdit]], encoding: str, context: ToolContext, *, first: Path
 ) -> list[Change]:
-    """The file that was asked about first. Raises ``ToolRefusal``."""
+    """Converts edits to changes, those of the file ``first`` before others.
+
+    Raises ``ToolRefusal``.
+    """
     if len(edits) > MAX_FILES:
         raise ToolRefusal(f"{len(edits):,} files would change; {MAX_FILES} are allowed.")
     planned: list[Change] = []
@@ -48,27 +55,27 @@ async def plan(
     return planned
 
 
-async def question(
+async def required_permission(
     tool_name: str, planned: Sequence[Change], context: ToolContext, *, description: str
-) -> Question:
+) -> RequiredPermission:
     approval_snapshot.remember(context, *changes.facts_of(planned))
-    return Question(
+    return RequiredPermission(
         tool_name=tool_name,
         action="write",
         path=str(context.working_dir),
         description=description,
         params=contents(planned, context),
         files=tuple(str(change.path) for change in planned),
-        always_asks=await asyncio.to_thread(_always_asks, planned, context),
+        always_asks=await asyncio.to_thread(_is_protected, planned, context),
     )
 
 
-def _always_asks(planned: Sequence[Change], context: ToolContext) -> bool:
-    return any(always_asks(change.path, str(change.path), context) for change in planned)
+def _is_protected(planned: Sequence[Change], context: ToolContext) -> bool:
+    return any(is_protected_path(change.path, str(change.path), context) for change in planned)
 
 
 def contents(planned: Sequence[Change], context: ToolContext) -> dict[str, str]:
-    """Before and after as clients compare them; several files one below the other."""
+    """Returns the old and new content for clients to compare; several files are joined."""
     first = str(planned[0].path)
     if len(planned) == 1:
         (change,) = planned
@@ -95,21 +102,21 @@ def contents(planned: Sequence[Change], context: ToolContext) -> dict[str, str]:
 def _change(path: Path, edits: Sequence[TextEdit], encoding: str, context: ToolContext) -> Change:
     resolved = resolve(str(path), context)
     if not is_inside(resolved, context.working_dir):
-        raise ToolRefusal(f"{resolved} would change as well, which is outside of the workspace.")
+        raise ToolRefusal(
+            f"The rename would also change {resolved}, which is outside of the workspace."
+        )
     try:
         file = text_file.read(resolved, max_bytes=MAX_TEXT_BYTES)
     except FileNotFoundError:
-        raise ToolRefusal(f"{resolved} would change, but is not there any more.") from None
+        raise ToolRefusal(f"The rename would change {resolved}, which no longer exists.") from None
     if file.form.newline == "\r\n":
         edits = [TextEdit(edit.span, edit.text.replace("\r\n", "\n")) for edit in edits]
     try:
         after = PositionedText(file.text, encoding).apply(edits)
     except EditsClash:
-        raise ToolRefusal(
-            f"The language server's edits of {resolved} contradict themselves."
-        ) from None
+        raise ToolRefusal(f"The language server's edits of {resolved} overlap.") from None
     if "\0" in after or not _is_text(after):
-        raise ToolRefusal(f"The language server's edits of {resolved} are not text.")
+        raise ToolRefusal(f"The language server's edits of {resolved} are not valid text.")
     return Change(resolved, file, changes.bounded(after))
 
 
@@ -138,8 +145,8 @@ class Rename:
         schema={
             "type": "object",
             "properties": {
-                **locating.PROPERTIES,
-                "new_name": {"type": "string", "description": "Its new name."},
+                **symbol_search.PROPERTIES,
+                "new_name": {"type": "string", "description": "The new name of the symbol."},
             },
             "required": ["symbol", "new_name"],
         },
@@ -149,13 +156,15 @@ class Rename:
         self._servers = servers
 
     def parse(self, given: Mapping[str, Any]) -> RenameArgs:
-        about = locating.parse(given)
-        new_name = locating.symbol(given, "new_name").strip()
+        about = symbol_search.parse(given)
+        new_name = symbol_search.symbol(given, "new_name").strip()
         return RenameArgs(about, new_name)
 
-    async def question(self, args: RenameArgs, context: ToolContext) -> Question | None:
+    async def required_permission(
+        self, args: RenameArgs, context: ToolContext
+    ) -> RequiredPermission | None:
         planned = await self._plan(args, context)
-        return await question(
+        return await required_permission(
             self.spec.name,
             planned,
             context,
@@ -166,22 +175,22 @@ class Rename:
         planned = await self._plan(args, context)
         metadata = contents(planned, context)
         await changes.commit_all(planned, context)
-        told = f"Renamed {args.about.symbol} to {args.new_name} in {_named(planned, context)}."
-        said = await report_changes(self._servers, [change.path for change in planned])
+        summary = f"Renamed {args.about.symbol} to {args.new_name} in {_named(planned, context)}."
+        diagnostics = await report_changes(self._servers, [change.path for change in planned])
         return ToolOutcome(
-            "\n\n".join(part for part in (told, said) if part),
+            "\n\n".join(part for part in (summary, diagnostics) if part),
             metadata={**metadata, "action": "rename"},
         )
 
     async def _plan(self, args: RenameArgs, context: ToolContext) -> list[Change]:
-        """Raises ``ToolRefusal`` when nothing would change."""
+        """Plans the changes. Raises ``ToolRefusal`` when nothing would change."""
 
-        async def ask(at: Candidate) -> list[Change] | None:
+        async def request(at: Candidate) -> list[Change] | None:
             edits = await _edits(at, args.new_name, context)
             return await self._planned(edits, at, context, args) or None
 
         planned = await first_answer(
-            ask,
+            request,
             args.about,
             context,
             self._servers,
@@ -189,7 +198,7 @@ class Rename:
             method="textDocument/rename",
         )
         if planned is None:
-            raise ToolRefusal(f"Nothing that can be renamed is called {args.about.symbol}.")
+            raise ToolRefusal(f"There is no symbol {args.about.symbol} that can be renamed.")
         return planned
 
     async def _planned(
@@ -199,14 +208,14 @@ class Rename:
         context: ToolContext,
         args: RenameArgs,
     ) -> list[Change]:
-        planned = await plan(edits, at.client.abilities.encoding, context, first=at.path)
+        planned = await plan(edits, at.client.capabilities.encoding, context, first=at.path)
         name = SymbolName.parse(args.about.symbol).name
         for change in planned:
-            # A server that looked at an older text would cut through other words.
+            # A server with an older text would overwrite parts of other words.
             is_less = change.after.count(name) < change.old_content.count(name)
             if not is_less and name not in args.new_name:
                 raise ToolRefusal(
-                    f"The language server does not know {change.path} as it is now. Use lsp_restart first."
+                    f"The language server has an outdated text of {change.path}. Use lsp_restart first."
                 )
         return planned
 
@@ -214,10 +223,11 @@ class Rename:
 async def _edits(
     at: Candidate, new_name: str, context: ToolContext
 ) -> Mapping[Path, Sequence[TextEdit]]:
-    """Edits of texts that the server has from us.
+    """Requests edits against the texts that this client has sent.
 
-    What it read from the disk by itself may be older, or counted otherwise (with a byte
-    order mark, for example), so files that turn out to be concerned are told first.
+    A text that the server read from the disk may be older, or have other positions (because
+    of a byte order mark, for example). The affected files are therefore sent first, and the
+    edits requested again if that changed a text.
     """
     edits = await at.client.rename(at.path, at.position, new_name)
     has_changed = False

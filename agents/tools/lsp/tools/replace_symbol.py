@@ -1,4 +1,7 @@
-"""Replaces, deletes or adds beside a whole symbol, by the bounds that the language server tells."""
+"""Replaces or deletes a whole symbol, or adds text next to it.
+
+The language server supplies the bounds of the symbol.
+"""
 
 from __future__ import annotations
 
@@ -10,22 +13,22 @@ from agents.llm.contract import ToolSpec
 from agents.tools import arguments
 from agents.tools.contract import (
     BadArguments,
-    Question,
+    RequiredPermission,
     ToolContext,
     ToolOutcome,
     ToolRefusal,
+    load_description,
 )
-from agents.tools.description import load_description
 from agents.tools.files import changes
 from agents.tools.files.changes import Change
 from agents.tools.files.paths import shown
 from agents.tools.limits import MAX_PATH_BYTES, MAX_TEXT_BYTES
-from agents.tools.lsp import locating
-from agents.tools.lsp.locating import client_for, inner_path
-from agents.tools.lsp.naming import FoundSymbol, SymbolName, matching
+from agents.tools.lsp import symbol_search
 from agents.tools.lsp.peer import RequestFailed
 from agents.tools.lsp.positions import PositionedText
 from agents.tools.lsp.service import report_changes
+from agents.tools.lsp.symbol_names import FoundSymbol, SymbolName, matching
+from agents.tools.lsp.symbol_search import client_for, inner_path
 from agents.tools.lsp.workspace import WorkspaceServers
 
 ACTIONS = ("replace", "add_before", "add_after", "delete")
@@ -34,7 +37,7 @@ _CLOSERS = ("}", ")", "]", "end")
 
 class Block:
     def __init__(self, text: str, start: int, end: int) -> None:
-        """From ``start`` to ``end``; both are moved to line bounds where nothing else stands."""
+        """Covers ``start`` to ``end``, or whole lines if these contain nothing else."""
         self._text = text
         line_start = text.rfind("\n", 0, start) + 1
         line_end = text.find("\n", end)
@@ -52,7 +55,7 @@ class Block:
             self._text[self._end :],
         )
         if not self._is_whole:
-            return head + _beside(action, own, given) + tail
+            return head + _change_note(action, own, given) + tail
         given = self._indented(given.removesuffix("\n"))
         if action == "replace":
             return head + given + tail
@@ -63,19 +66,19 @@ class Block:
         return _closed_up(head, tail)
 
     def _indented(self, given: str) -> str:
-        """As deep as the symbol, where it was written without regard to that."""
+        """Indents the text like the symbol, if it was written without that indentation."""
         lines = given.split("\n")
         written = [line for line in lines if line.strip()]
         if not self._indent or not written or written[0][0].isspace():
             return given
         first = lines.index(written[0])
         if len(written) > 1 and self._is_in_place(written[1:]):
-            lines[first] = self._indent + lines[first]  # only its first line was cut short
+            lines[first] = self._indent + lines[first]  # only the first line lacks indentation
             return "\n".join(lines)
         return "\n".join(self._indent + line if line.strip() else line for line in lines)
 
     def _is_in_place(self, body: Sequence[str]) -> bool:
-        """Lines below a head that already stand as deep as the file needs them."""
+        """Returns whether the lines after the first already have the file's indentation."""
         depth = _shallowest(body)
         closes = _depth(body[-1]) == depth and body[-1].lstrip().startswith(_CLOSERS)
         return depth > len(self._indent) or (depth == len(self._indent) and closes)
@@ -89,7 +92,7 @@ def _depth(line: str) -> int:
     return len(line) - len(line.lstrip())
 
 
-def _beside(action: str, own: str, given: str) -> str:
+def _change_note(action: str, own: str, given: str) -> str:
     if action == "replace":
         return given
     if action == "add_before":
@@ -100,7 +103,7 @@ def _beside(action: str, own: str, given: str) -> str:
 
 
 def _closed_up(head: str, tail: str) -> str:
-    """Without the line, and without the blank lines that would be left double."""
+    """Joins the text around a deleted symbol, without doubled blank lines."""
     tail = tail.removeprefix("\n")
     if not head or head.endswith("\n\n"):
         while tail.startswith("\n"):
@@ -124,8 +127,11 @@ class ReplaceSymbol:
         schema={
             "type": "object",
             "properties": {
-                "symbol": locating.PROPERTIES["symbol"],
-                "file_path": {"type": "string", "description": "The file that it is in."},
+                "symbol": symbol_search.PROPERTIES["symbol"],
+                "file_path": {
+                    "type": "string",
+                    "description": "The file that contains the symbol.",
+                },
                 "replacement": {
                     "type": "string",
                     "description": "The new text of the symbol, or the text to add.",
@@ -151,16 +157,18 @@ class ReplaceSymbol:
         if action != "delete" and not replacement:
             raise BadArguments(f"replacement is missing: it is required to {action}.")
         return ReplaceArgs(
-            locating.symbol(given),
+            symbol_search.symbol(given),
             arguments.text(given, "file_path", max_bytes=MAX_PATH_BYTES, blank=False),
             replacement,
             action,
         )
 
-    async def question(self, args: ReplaceArgs, context: ToolContext) -> Question | None:
+    async def required_permission(
+        self, args: ReplaceArgs, context: ToolContext
+    ) -> RequiredPermission | None:
         change = await self._plan(args, context)
         verb = _VERBS[args.action][0]
-        return await changes.question(
+        return await changes.required_permission(
             self.spec.name,
             change,
             context,
@@ -172,13 +180,13 @@ class ReplaceSymbol:
         change = await self._plan(args, context)
         diff = await changes.diff(change, context)
         await changes.commit(change, context)
-        told = (
+        summary = (
             f"{_VERBS[args.action][1]} {args.symbol} in {shown(change.path, context)}"
             f" (+{diff.additions} -{diff.removals} lines)."
         )
-        said = await report_changes(self._servers, [change.path])
+        diagnostics = await report_changes(self._servers, [change.path])
         return ToolOutcome(
-            "\n\n".join(part for part in (told, said) if part),
+            "\n\n".join(part for part in (summary, diagnostics) if part),
             metadata={
                 "file_path": str(change.path),
                 "old_content": change.old_content,
@@ -200,25 +208,25 @@ class ReplaceSymbol:
         )
         synced = await client.sync(path)
         if synced.text != before.text:
-            raise ToolRefusal(f"{path} is being changed at this moment. View it again.")
+            raise ToolRefusal(f"{path} is changing at the moment. View it again.")
         try:
             symbols = await client.symbols(path)
         except RequestFailed as failed:
             raise ToolRefusal(str(failed)) from None
         wanted = SymbolName.parse(args.symbol)
         found = _only(matching(symbols, wanted), args, shown(path, context))
-        text = PositionedText(before.text, client.abilities.encoding)
+        text = PositionedText(before.text, client.capabilities.encoding)
         start, end = text.offset(found.symbol.span.start), text.offset(found.symbol.span.end)
         if start >= end or wanted.name not in before.text[start:end]:
             raise ToolRefusal(
-                f"The language server does not know {path} as it is now. Use lsp_restart first."
+                f"The language server has an outdated text of {path}. Use lsp_restart first."
             )
         replacement = args.replacement
         if before.form.newline == "\r\n":
             replacement = replacement.replace("\r\n", "\n")
         after = Block(before.text, start, end).changed(args.action, replacement)
         if after == before.text:
-            raise ToolRefusal(f"{path} holds exactly this already; nothing was written.")
+            raise ToolRefusal(f"{path} already has exactly this content; nothing was written.")
         return Change(path, before, changes.bounded(after))
 
 
@@ -231,15 +239,15 @@ _VERBS = {
 
 
 def _only(found: list[FoundSymbol], args: ReplaceArgs, path: str) -> FoundSymbol:
-    """Raises ``ToolRefusal`` unless there is exactly one."""
+    """Returns the only match. Raises ``ToolRefusal`` unless there is exactly one."""
     if not found:
         raise ToolRefusal(f"{path} has no symbol {args.symbol}. lsp_symbols lists its symbols.")
     if len(found) > 1:
         places = "; ".join(
-            f"{'.'.join([*item.above, item.symbol.name])} in line {item.symbol.span.start.line + 1}"
+            f"{'.'.join([*item.above, item.symbol.name])} on line {item.symbol.span.start.line + 1}"
             for item in found[:10]
         )
         raise ToolRefusal(
-            f"{path} has {len(found)} symbols {args.symbol}: {places}. Name what it lies in, or use edit."
+            f"{path} has {len(found)} symbols {args.symbol}: {places}. Add the name of its container, or use edit."
         )
     return found[0]

@@ -8,10 +8,15 @@ from typing import Any
 
 from agents.llm.contract import ToolSpec
 from agents.tools import arguments
-from agents.tools.contract import Question, ToolContext, ToolOutcome, ToolRefusal
-from agents.tools.description import load_description
-from agents.tools.lsp.locating import START_SECONDS
+from agents.tools.contract import (
+    RequiredPermission,
+    ToolContext,
+    ToolOutcome,
+    ToolRefusal,
+    load_description,
+)
 from agents.tools.lsp.states import LanguageServerStatus
+from agents.tools.lsp.symbol_search import START_SECONDS
 from agents.tools.lsp.workspace import WorkspaceServers
 
 
@@ -42,8 +47,10 @@ class Restart:
     def parse(self, given: Mapping[str, Any]) -> RestartArgs:
         return RestartArgs(arguments.text(given, "name", default="", max_bytes=500).strip())
 
-    async def question(self, _args: RestartArgs, _context: ToolContext) -> Question | None:
-        return None  # only what runs already, or was to run, is started
+    async def required_permission(
+        self, _args: RestartArgs, _context: ToolContext
+    ) -> RequiredPermission | None:
+        return None  # it starts only servers that run already or were meant to run
 
     async def run(self, args: RestartArgs, _context: ToolContext) -> ToolOutcome:
         known = {server.plan.name: server for server in self._servers.servers()}
@@ -63,6 +70,6 @@ class Restart:
         failed = [server for server in chosen if server.plan.name not in ready]
         lines = [f"Restarted {', '.join(ready)}."] if ready else []
         for server in failed:
-            error = server.error or "It is still starting, or is switched off."
+            error = server.error or "It is still starting, or is disabled."
             lines.append(f"{server.plan.name} could not be restarted. {error}")
         return ToolOutcome("\n".join(lines), is_error=not ready)

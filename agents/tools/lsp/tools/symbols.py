@@ -1,4 +1,4 @@
-"""Shows a file's outline: its classes, functions and what lies in them."""
+"""Shows a file's outline: its classes and functions with their members."""
 
 from __future__ import annotations
 
@@ -8,13 +8,18 @@ from typing import Any
 
 from agents.llm.contract import ToolSpec
 from agents.tools import arguments
-from agents.tools.contract import Question, ToolContext, ToolOutcome, ToolRefusal
-from agents.tools.description import load_description
+from agents.tools.contract import (
+    RequiredPermission,
+    ToolContext,
+    ToolOutcome,
+    ToolRefusal,
+    load_description,
+)
 from agents.tools.files.paths import shown
 from agents.tools.limits import MAX_PATH_BYTES
-from agents.tools.lsp.answers import Symbol
-from agents.tools.lsp.locating import client_for, inner_path
 from agents.tools.lsp.peer import RequestFailed
+from agents.tools.lsp.responses import Symbol
+from agents.tools.lsp.symbol_search import client_for, inner_path
 from agents.tools.lsp.workspace import WorkspaceServers
 
 _SHOWN = 500
@@ -46,8 +51,10 @@ class Symbols:
             arguments.text(given, "file_path", max_bytes=MAX_PATH_BYTES, blank=False)
         )
 
-    async def question(self, _args: SymbolsArgs, _context: ToolContext) -> Question | None:
-        return None  # it only looks
+    async def required_permission(
+        self, _args: SymbolsArgs, _context: ToolContext
+    ) -> RequiredPermission | None:
+        return None  # it only reads
 
     async def run(self, args: SymbolsArgs, context: ToolContext) -> ToolOutcome:
         path = await inner_path(args.file_path, context)
@@ -65,10 +72,10 @@ class Symbols:
         lines = list(_lines(found, 0))
         if not lines:
             return ToolOutcome(f"{shown(path, context)} has no symbols.")
-        told = lines[:_SHOWN]
+        listed = lines[:_SHOWN]
         if len(lines) > _SHOWN:
-            told.append(f"(and {len(lines) - _SHOWN:,} more)")
-        return ToolOutcome("\n".join(told))
+            listed.append(f"(and {len(lines) - _SHOWN:,} more)")
+        return ToolOutcome("\n".join(listed))
 
 
 def _lines(symbols: Sequence[Symbol], depth: int) -> Iterator[str]:

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from agents.fleet.parent.child import RunningChild
-from agents.fleet.parent.spawning import Launch, spawn_child
-from agents.fleet.provisioning import Identity, Limits, ProvisionSpec, SpecExecutor
+from agents.fleet.parent.spawn import Launch, spawn_child
+from agents.fleet.provisioning.spec import ChildIdentity, Limits, ProvisionSpec, SpecExecutor
 
 ROOT = Path(__file__).parents[4]
 FOREIGN = (sys.executable, "-m", "tests.doubles.foreign_child")
@@ -20,7 +20,7 @@ Start = Callable[..., Awaitable[RunningChild]]
 
 def make_spec(tmp_path: Path, *, kind="script", reusable=False, role="tester", **more):
     return ProvisionSpec(
-        identity=Identity(f"c-{uuid.uuid4()}", parent_id="p", role=role, depth=1),
+        identity=ChildIdentity(f"c-{uuid.uuid4()}", parent_id="p", role=role, depth=1),
         executor=SpecExecutor(kind),
         fabric_dir=str(tmp_path / "fabric"),
         storage_dir=str(tmp_path / "storage"),

@@ -12,7 +12,7 @@ import pytest
 
 from agents.fleet import records
 from agents.fleet.parent.outcome import Ending, Order
-from agents.fleet.parent.spawning import reach_recorded
+from agents.fleet.parent.spawn import reach_recorded
 from agents.tools.shell.identity import started
 from tests.integration.fleet.parent.conftest import OWN, ROOT
 from tests.integration.fleet.parent.listening import Ears, assign, outcome_of
@@ -111,7 +111,7 @@ async def test_a_frozen_child_is_deaf(start):
     await ears.heard()
     os.kill(child.process.pid, signal.SIGSTOP)
     outcome = await running
-    assert (outcome.ending, outcome.produced) == (Ending.DEAF, "said ")
+    assert (outcome.ending, outcome.produced) == (Ending.UNRESPONSIVE, "said ")
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
@@ -124,7 +124,7 @@ def test_no_child_outlives_its_parent(tmp_path, number):
         from pathlib import Path
         sys.path.insert(0, {str(ROOT)!r})
         from agents.fleet.parent.outcome import Order
-        from agents.fleet.parent.spawning import spawn_child
+        from agents.fleet.parent.spawn import spawn_child
         from tests.integration.fleet.parent.conftest import OWN, launch, make_spec
         from tests.integration.fleet.parent.listening import Ears, assign, outcome_of
 

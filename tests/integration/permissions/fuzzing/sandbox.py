@@ -17,7 +17,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from agents.tools.shell.safe_git import quiet_variables
+from agents.tools.shell.read_only import read_only_variables
 
 CANARY = 'b[$(>"$HOME/OWNED")]'  # in arithmetic, bash runs what the subscript says
 _TRAP = '#!/bin/sh\n: > "$HOME/OWNED"\n'
@@ -56,7 +56,7 @@ class Sandbox:
             "HOME": str(self.root / "home"),
             "TMPDIR": str(self.root / "tmp"),
             "LC_ALL": "C.UTF-8",
-            **quiet_variables({"filter.x.clean": "", "filter.x.required": "false"}),
+            **read_only_variables({"filter.x.clean": "", "filter.x.required": "false"}),
             **dict.fromkeys(("x", "a", "b", "n", "o", "line", "A", "y"), CANARY),
             **(environment or {}),
         }

@@ -1,4 +1,4 @@
-"""A desk that may reach what is named, and what `fetch` makes of a page."""
+"""A context that may reach the given hosts, and the result of `fetch` for a page."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import dataclasses
 from typing import Any
 
 from agents.tools.web.fetch import Fetch
-from tests.doubles.tool_context import Desk
+from tests.doubles.tool_context import ToolDoubles
 from tests.integration.tools.calling import call
 
 
-def allowed(desk: Desk, *hosts: str) -> Desk:
+def allowed(doubles: ToolDoubles, *hosts: str) -> ToolDoubles:
     return dataclasses.replace(
-        desk, context=dataclasses.replace(desk.context, web_allowed_hosts=hosts)
+        doubles, context=dataclasses.replace(doubles.context, web_allowed_hosts=hosts)
     )
 
 
-async def fetch(desk: Desk, url: str, form: str = "markdown", **more: Any) -> str:
-    return (await call(Fetch(), desk, url=url, format=form, **more)).content
+async def fetch(doubles: ToolDoubles, url: str, form: str = "markdown", **more: Any) -> str:
+    return (await call(Fetch(), doubles, url=url, format=form, **more)).content

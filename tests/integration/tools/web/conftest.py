@@ -1,4 +1,4 @@
-"""A site on loopback, and a desk that may reach it."""
+"""A site on loopback, and a tool's context that may reach it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from tests.doubles.tool_context import Desk, make_desk
+from tests.doubles.tool_context import ToolDoubles, make_tool_doubles
 from tests.doubles.web_site import Site, web_site
 from tests.integration.tools.web.calling import allowed
 
@@ -20,6 +20,6 @@ async def site() -> AsyncIterator[Site]:
 
 
 @pytest.fixture
-def desk(tmp_path: Path, site: Site) -> Desk:
+def doubles(tmp_path: Path, site: Site) -> ToolDoubles:
     """Whose configuration lets it reach the site."""
-    return allowed(make_desk(tmp_path), f"127.0.0.1:{site.port}")
+    return allowed(make_tool_doubles(tmp_path), f"127.0.0.1:{site.port}")

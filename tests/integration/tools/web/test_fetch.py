@@ -10,17 +10,17 @@ from urllib.parse import quote
 
 import pytest
 
-from agents.tools.contract import BadArguments, Question, ToolRefusal
+from agents.tools.contract import BadArguments, RequiredPermission, ToolRefusal
 from agents.tools.limits import FETCH_CHARS, MAX_PAGE_BYTES
 from agents.tools.web.fetch import Fetch
-from tests.doubles.tool_context import Desk
+from tests.doubles.tool_context import ToolDoubles
 from tests.doubles.web_site import Site
-from tests.integration.tools.calling import ask
+from tests.integration.tools.calling import required_permission
 from tests.integration.tools.web.calling import fetch
 
 
-async def test_fetch_makes_markdown(desk: Desk, site: Site) -> None:
-    told = await fetch(desk, f"{site.url}/page#part")
+async def test_fetch_makes_markdown(doubles: ToolDoubles, site: Site) -> None:
+    told = await fetch(doubles, f"{site.url}/page#part")
     assert "# Heading" in told
     assert f"Some **bold** words and a [link]({site.url}/other?x=1)." in told
     assert "- one\n- two" in told
@@ -30,55 +30,55 @@ async def test_fetch_makes_markdown(desk: Desk, site: Site) -> None:
         assert unwanted not in told
 
 
-async def test_fetch_makes_text_and_gives_the_source(desk: Desk, site: Site) -> None:
-    text = await fetch(desk, f"{site.url}/page", "text")
+async def test_fetch_makes_text_and_gives_the_source(doubles: ToolDoubles, site: Site) -> None:
+    text = await fetch(doubles, f"{site.url}/page", "text")
     assert "Heading\nSome\nbold\nwords" in text
     assert "<" not in text
     assert "alert" not in text
-    assert "<script>" in await fetch(desk, f"{site.url}/page", "html")
+    assert "<script>" in await fetch(doubles, f"{site.url}/page", "html")
 
 
-async def test_fetch_gives_what_is_no_html_as_it_is(desk: Desk, site: Site) -> None:
-    assert await fetch(desk, f"{site.url}/text") == "plain <b>words</b>\n"
-    assert await fetch(desk, f"{site.url}/json", "text") == '{"a": 1}'
+async def test_fetch_gives_what_is_no_html_as_it_is(doubles: ToolDoubles, site: Site) -> None:
+    assert await fetch(doubles, f"{site.url}/text") == "plain <b>words</b>\n"
+    assert await fetch(doubles, f"{site.url}/json", "text") == '{"a": 1}'
 
 
 @pytest.mark.parametrize("path", ["gzip", "deflate", "raw-deflate"])
-async def test_it_unpacks(desk: Desk, site: Site, path: str) -> None:
-    assert "# Heading" in await fetch(desk, f"{site.url}/{path}")
+async def test_it_unpacks(doubles: ToolDoubles, site: Site, path: str) -> None:
+    assert "# Heading" in await fetch(doubles, f"{site.url}/{path}")
 
 
 @pytest.mark.parametrize(
     ("path", "sentence"),
     [
-        ("broken-gzip", "packed and broken"),
-        ("cut-gzip", "broke off"),
+        ("broken-gzip", "cannot be decompressed"),
+        ("cut-gzip", "ended too early"),
         ("brotli", "not requested"),
         ("status?code=404", "status 404 Not Found"),
         ("status?code=500", "status 500"),
         ("status?code=799", "status 799"),
-        ("round", "redirects"),
+        ("round", "redirected more than"),
         ("go?to=ftp://127.0.0.1/x", "Only http and https"),
         ("go?to=file:///etc/passwd", "Only http and https"),
-        ("go?to=http://me:secret@127.0.0.1/", "account"),
-        ("go?to=http://[::1", "cannot be understood"),
+        ("go?to=http://me:secret@127.0.0.1/", "user name or password"),
+        ("go?to=http://[::1", "malformed"),
         ("bytes?type=image/png&hex=89504e470d0a", "image/png. Use download"),
         ("bytes?type=text/plain&hex=7f454c460000", "not text"),
-        ("claims?n=5000", "did not answer well"),
+        ("claims?n=5000", "did not respond as expected"),
     ],
 )
 async def test_it_says_why_there_is_no_page(
-    desk: Desk, site: Site, path: str, sentence: str
+    doubles: ToolDoubles, site: Site, path: str, sentence: str
 ) -> None:
     with pytest.raises(ToolRefusal, match=sentence) as refusal:
-        await fetch(desk, f"{site.url}/{path}")
+        await fetch(doubles, f"{site.url}/{path}")
     assert "secret" not in str(refusal.value)
     assert "own words" not in str(refusal.value)
 
 
 @pytest.mark.parametrize("code", [301, 302, 303, 307, 308])
-async def test_it_follows_a_redirect(desk: Desk, site: Site, code: int) -> None:
-    assert "plain" in await fetch(desk, f"{site.url}/go?code={code}&to=/text")
+async def test_it_follows_a_redirect(doubles: ToolDoubles, site: Site, code: int) -> None:
+    assert "plain" in await fetch(doubles, f"{site.url}/go?code={code}&to=/text")
 
 
 @pytest.mark.parametrize(
@@ -95,56 +95,58 @@ async def test_it_follows_a_redirect(desk: Desk, site: Site, code: int) -> None:
     ],
 )
 async def test_it_reads_the_web_s_encodings(
-    desk: Desk, site: Site, content_type: str, body: bytes, text: str
+    doubles: ToolDoubles, site: Site, content_type: str, body: bytes, text: str
 ) -> None:
     url = f"{site.url}/bytes?type={quote(content_type)}&hex={body.hex()}"
-    assert await fetch(desk, url) == text
+    assert await fetch(doubles, url) == text
 
 
-async def test_a_long_page_is_cut(desk: Desk, site: Site) -> None:
-    told = await fetch(desk, f"{site.url}/long?n=10000")
+async def test_a_long_page_is_cut(doubles: ToolDoubles, site: Site) -> None:
+    told = await fetch(doubles, f"{site.url}/long?n=10000")
     assert "more characters were left out" in told
     assert len(told) < FETCH_CHARS + 200
-    told = await fetch(desk, f"{site.url}/big?n=200", "html")
-    assert f"{MAX_PAGE_BYTES:,} bytes were read" in told
+    told = await fetch(doubles, f"{site.url}/big?n=200", "html")
+    assert f"{MAX_PAGE_BYTES:,} bytes of its source were read" in told
 
 
-async def test_a_bomb_is_not_unpacked(desk: Desk, site: Site) -> None:
+async def test_a_bomb_is_not_unpacked(doubles: ToolDoubles, site: Site) -> None:
     with pytest.raises(ToolRefusal, match="not text"):
-        await fetch(desk, f"{site.url}/bomb")
+        await fetch(doubles, f"{site.url}/bomb")
 
 
-async def test_a_page_that_nests_for_ever_comes_as_text(desk: Desk, site: Site) -> None:
-    assert await fetch(desk, f"{site.url}/nested?n=20000") == "deep"
+async def test_a_page_that_nests_for_ever_comes_as_text(doubles: ToolDoubles, site: Site) -> None:
+    assert await fetch(doubles, f"{site.url}/nested?n=20000") == "deep"
 
 
 @pytest.mark.parametrize("path", ["hang", "drip"])
-async def test_it_does_not_wait_for_ever(desk: Desk, site: Site, path: str) -> None:
+async def test_it_does_not_wait_for_ever(doubles: ToolDoubles, site: Site, path: str) -> None:
     began = time.monotonic()
     with pytest.raises(ToolRefusal, match="longer than 1 seconds"):
-        await fetch(desk, f"{site.url}/{path}", timeout=1)
+        await fetch(doubles, f"{site.url}/{path}", timeout=1)
     assert time.monotonic() - began < 30
 
 
-async def test_a_cancel_ends_it(desk: Desk, site: Site) -> None:
-    task = asyncio.create_task(fetch(desk, f"{site.url}/hang"))
-    while not site.asked:
+async def test_a_cancel_ends_it(doubles: ToolDoubles, site: Site) -> None:
+    task = asyncio.create_task(fetch(doubles, f"{site.url}/hang"))
+    while not site.requests:
         await asyncio.sleep(0.01)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
 
 
-async def test_fetch_asks_with_its_arguments(desk: Desk, site: Site) -> None:
-    question = await ask(Fetch(), desk, url=f"{site.url}/page", format="text", timeout=500)
-    assert question == Question(
+async def test_fetch_asks_with_its_arguments(doubles: ToolDoubles, site: Site) -> None:
+    question = await required_permission(
+        Fetch(), doubles, url=f"{site.url}/page", format="text", timeout=500
+    )
+    assert question == RequiredPermission(
         tool_name="fetch",
         action="fetch",
-        path=str(desk.context.working_dir),
+        path=str(doubles.context.working_dir),
         description=f"Fetch content from URL: {site.url}/page",
         params={"url": f"{site.url}/page", "format": "text", "timeout": 120},
     )
-    assert site.asked == []
+    assert site.requests == []
 
 
 @pytest.mark.parametrize(
@@ -153,18 +155,20 @@ async def test_fetch_asks_with_its_arguments(desk: Desk, site: Site) -> None:
         ("example.org/x", "must begin with"),
         ("file:///etc/passwd", "must begin with"),
         ("gopher://example.org", "must begin with"),
-        ("http://me:secret@example.org/", "account"),
+        ("http://me:secret@example.org/", "user name or password"),
         ("https:///path", "no valid host"),
-        ("http://example.org:99999/", "cannot be understood"),
+        ("http://example.org:99999/", "malformed"),
         ("http://[::1%25eth0]/", "no valid host"),
         ("http://exa mple.org/", "white space"),
         ("http://" + "a" * 9000, "too long"),
     ],
 )
-async def test_it_asks_nobody_about_what_is_no_url(desk: Desk, url: str, sentence: str) -> None:
+async def test_it_asks_nobody_about_what_is_no_url(
+    doubles: ToolDoubles, url: str, sentence: str
+) -> None:
     tool = Fetch()
     with pytest.raises((ToolRefusal, BadArguments), match=sentence) as refusal:
-        await tool.question(tool.parse({"url": url, "format": "text"}), desk.context)
+        await tool.required_permission(tool.parse({"url": url, "format": "text"}), doubles.context)
     assert "secret" not in str(refusal.value)
 
 
@@ -177,7 +181,7 @@ def test_fetch_names_the_field_that_does_not_fit(given: dict[str, Any]) -> None:
         Fetch().parse(given)
 
 
-async def test_it_leaves_nothing_open(desk: Desk, site: Site) -> None:
-    await asyncio.gather(*(fetch(desk, f"{site.url}/text") for _ in range(20)))
+async def test_it_leaves_nothing_open(doubles: ToolDoubles, site: Site) -> None:
+    await asyncio.gather(*(fetch(doubles, f"{site.url}/text") for _ in range(20)))
     # Sessions and connections are closed, or collecting them would warn, which fails.
     gc.collect()

@@ -1,0 +1,1 @@
+"""The pages of work in Django's admin: workspaces, approvals and runs."""

@@ -1,0 +1,1 @@
+"""The native resources about work, one file a resource."""

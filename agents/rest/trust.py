@@ -1,0 +1,130 @@
+"""Trust in a folder: the powers of its configuration, and a person's decision.
+
+The decision has the effect of an answered trust request, also for a folder that is not open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, ClassVar
+
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from agents.config.cache import config_of_folder
+from agents.config.edits.trust_requests import apply_trust, revoke_trust, set_trust, shown_trust
+from agents.config.trust.decision import TrustState
+from people.actions.audit import Act, record
+from workspaces.access import Actor, Right
+from workspaces.api.paths import PATH_LIMIT, resolved_folder
+from workspaces.log.errors import BadField, Refusal
+from workspaces.log.transaction import Transaction
+from workspaces.log.writer import writer
+from workspaces.queries.trust import answered_requests, shown_answer
+from workspaces.rest.view import Resource
+
+REVOKE = "revoke"
+
+
+class TrustChanged(Refusal):
+    """The configuration of the folder has changed since it was shown: review it again."""
+
+    code = "trust_changed"
+    status = 409
+
+
+class TrustAnswerSerializer(serializers.Serializer[Any]):
+    path = serializers.CharField(help_text="The folder.")
+    digest = serializers.CharField(help_text="Of what was decided about.")
+    allowed = serializers.BooleanField(help_text="Whether its configuration may act.")
+    answered_at = serializers.CharField(help_text="When, as RFC 3339.")
+
+
+class TrustSerializer(serializers.Serializer[Any]):
+    """Whether a folder is trusted. Without a path in the query only `answers`."""
+
+    path = serializers.CharField(required=False, help_text="The folder, symlinks followed.")
+    state = serializers.ChoiceField(
+        [state.value for state in TrustState],
+        required=False,
+        help_text="`unneeded` if its configuration does nothing that needs trust.",
+    )
+    digest = serializers.CharField(
+        required=False, help_text="Of all that it would do; to be sent with the answer."
+    )
+    description = serializers.CharField(required=False, help_text="What it would do, for people.")
+    params = serializers.DictField(required=False, help_text="The same in its parts.")
+    left_out = serializers.ListField(
+        child=serializers.CharField(), required=False, help_text="What does not apply without it."
+    )
+    answers = TrustAnswerSerializer(
+        many=True, required=False, help_text="All decisions, the newest first."
+    )
+
+
+class TrustQuery(serializers.Serializer[Any]):
+    path = serializers.CharField(
+        required=False, max_length=PATH_LIMIT, help_text="A folder; absent for all decisions."
+    )
+
+
+class TrustDecisionSerializer(serializers.Serializer[Any]):
+    """A decision about a folder."""
+
+    path = serializers.CharField(max_length=PATH_LIMIT, help_text="The folder, absolute.")
+    answer = serializers.ChoiceField(
+        ["allow", "deny", REVOKE], help_text="`revoke` removes an earlier decision."
+    )
+    digest = serializers.CharField(
+        default="",
+        allow_blank=True,
+        max_length=64,
+        help_text="Identifies what was reviewed; not needed to revoke.",
+    )
+
+
+class Trust(Resource):
+    """Whether the configuration of a folder may act, and the decision about it."""
+
+    rights: ClassVar = {"get": Right.READ, "post": Right.TRUST}
+    serializer_class = TrustSerializer
+
+    @extend_schema(parameters=[TrustQuery])
+    def get(self, _: Request) -> Response:
+        path = self.query(TrustQuery).get("path")
+        if path is None:
+            return Response({"answers": [shown_answer(one) for one in answered_requests("")]})
+        return Response(shown_trust(config_of_folder(resolved_folder(path))))
+
+    @extend_schema(request=TrustDecisionSerializer, responses={200: TrustSerializer})
+    def post(self, _: Request) -> Response:
+        """Stores the decision. 409 when the configuration has changed since it was shown."""
+        given = self.body(TrustDecisionSerializer)
+        folder, answer = resolved_folder(given["path"]), given["answer"]
+        self.act(_decide, folder, answer, _decision(folder, answer, given["digest"]), self.actor)
+        return Response(shown_trust(config_of_folder(folder)))
+
+
+def _decision(folder: str, answer: str, digest: str) -> Callable[[Transaction], object]:
+    if answer == REVOKE:
+        return partial(revoke_trust, path=folder)
+    if not digest:
+        raise BadField("digest is required: it identifies what was reviewed")
+    config = config_of_folder(folder)
+    if digest != config.trust.powers.digest:
+        raise TrustChanged
+    return partial(set_trust, path=folder, config=config, is_allowed=answer == "allow")
+
+
+async def _decide(
+    folder: str, answer: str, decide: Callable[[Transaction], object], actor: Actor
+) -> None:
+    def store(tx: Transaction) -> None:
+        decide(tx)
+        record(tx, actor, Act.TRUST, target=folder, outcome=answer)
+
+    await writer.write("", store)
+    await apply_trust(folder)

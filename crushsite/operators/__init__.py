@@ -1,0 +1,1 @@
+"""The admin's site for operators: its dashboard and its sign-in."""

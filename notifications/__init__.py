@@ -1,0 +1,1 @@
+"""Messages to people about requests that wait for an answer."""

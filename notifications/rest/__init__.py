@@ -1,0 +1,1 @@
+"""The native resources of this app."""

@@ -1,0 +1,1 @@
+"""Native resources of users, members, tokens and the audit."""

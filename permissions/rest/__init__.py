@@ -1,0 +1,1 @@
+"""The native resources about grants and the approval policy."""

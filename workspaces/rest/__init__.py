@@ -1,0 +1,1 @@
+"""The native REST interface: its base, and the resources of workspaces."""
