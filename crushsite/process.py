@@ -179,8 +179,8 @@ class ServerProcess:
         publish = logging_lifecycle(self._publish)
         writer.start(publish=publish, loop=asyncio.get_running_loop())
         # The output of running commands: to the rooms.
-        listen_to_output(self.hub.output)
-        self._wiring.callback(stop_listening_to_output, self.hub.output)
+        listen_to_output(self.hub)
+        self._wiring.callback(stop_listening_to_output, self.hub)
         # Released and retired clients: to their streams in this process.
         close_streams_by(self.attachments.close_client)
         self._wiring.callback(stop_closing_streams_by, self.attachments.close_client)

@@ -17,6 +17,7 @@ from workspaces.delivery.open_message import Applied, LiveMessage
 from workspaces.delivery.readers import NativeReader, V1Reader
 from workspaces.delivery.relay import Relay
 from workspaces.delivery.room import Room
+from workspaces.delivery.tool_output import OutputKey, RunningOutputs
 from workspaces.log.reader import read
 from workspaces.log.transaction import RecordedEvent
 from workspaces.log.types import Delta, Output
@@ -26,6 +27,7 @@ logger = logging.getLogger(__name__)
 HEARTBEAT_SECONDS = 10.0
 POLL_SECONDS = 1.0  # with several processes: finds events whose relay message was lost
 REPAIR_SECONDS = 0.1
+OUTPUT_SECONDS = 2.0  # with several processes: repeats the output of tools that print nothing more
 LINGER_SECONDS = 5.0  # keeps an empty room for a reader that reconnects
 EVENTS, LEAVING = 0, -1  # in a repair's key, instead of a message's number
 
@@ -37,13 +39,16 @@ class Hub:
         poll_seconds: float = POLL_SECONDS,
         heartbeat_seconds: float = HEARTBEAT_SECONDS,
         linger_seconds: float = LINGER_SECONDS,
+        output_seconds: float = OUTPUT_SECONDS,
     ) -> None:
         self._poll_seconds = poll_seconds
         self._heartbeat_seconds = heartbeat_seconds
         self._linger_seconds = linger_seconds
+        self._output_seconds = output_seconds
         self._rooms: dict[str, Room] = {}
         self._priming: dict[str, asyncio.Task[Room]] = {}
         self._producers: dict[str, dict[int, LiveMessage]] = {}
+        self._outputs = RunningOutputs()
         self._repairs: dict[tuple[str, int], asyncio.Task[None]] = {}
         self._relay = Relay(
             on_event=self._publish_here,
@@ -56,7 +61,10 @@ class Hub:
         await self._relay.start()
         self._tasks = [asyncio.create_task(self._beat(), name="hub-heartbeat")]
         if self._relay.is_needed:
-            self._tasks.append(asyncio.create_task(self._poll(), name="hub-poll"))
+            self._tasks += [
+                asyncio.create_task(self._poll(), name="hub-poll"),
+                asyncio.create_task(self._repeat_outputs(), name="hub-outputs"),
+            ]
 
     async def stop(self) -> None:
         tasks = [*self._tasks, *self._repairs.values(), *self._priming.values()]
@@ -105,8 +113,13 @@ class Hub:
 
     def output(self, workspace_id: str, output: Output) -> None:
         """Sends the output so far of a tool or a user's command; losing it does no harm."""
+        self._outputs.keep(workspace_id, output)
         self._output_here(workspace_id, output)
         self._relay.put(workspace_id, output)
+
+    def end_output(self, workspace_id: str, key: OutputKey) -> None:
+        """Forgets the output of a tool that has ended; readers get its result."""
+        self._outputs.end(workspace_id, key)
 
     # -- readers
 
@@ -149,7 +162,7 @@ class Hub:
             self._forget(workspace_id)
             await self._relay.leave(workspace_id)
             raise
-        room.prime(snapshot.last_number, snapshot.live)
+        room.prime(snapshot.last_number, snapshot.live, self._outputs.of(workspace_id))
         return room
 
     def _drop_if_empty(self, room: Room) -> None:
@@ -227,6 +240,13 @@ class Hub:
             for room in list(self._rooms.values()):
                 for reader in room.readers():
                     reader.beat()
+
+    async def _repeat_outputs(self) -> None:
+        """Brings the output of running tools to rooms that other processes have made since."""
+        while True:
+            await asyncio.sleep(self._output_seconds)
+            for workspace_id, output in self._outputs:
+                self._relay.put(workspace_id, output)
 
     async def _poll(self) -> None:
         while True:

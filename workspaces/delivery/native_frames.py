@@ -141,8 +141,8 @@ class Frames(Protocol):
         """Encodes an item that is not in the log and has no number."""
         ...
 
-    def opening(self, number: int, open_messages: Sequence[dict[str, Any]]) -> bytes:
-        """Encodes the open messages, then the number at which the live stream begins."""
+    def opening(self, number: int, state: Sequence[tuple[str, dict[str, Any]]]) -> bytes:
+        """Encodes the state between events, then the number at which the live stream begins."""
         ...
 
 
@@ -155,8 +155,8 @@ class SseFrames:
     def one(self, kind: str, data: dict[str, Any]) -> bytes:
         return sse_stream_only(kind, data)
 
-    def opening(self, number: int, open_messages: Sequence[dict[str, Any]]) -> bytes:
-        chunks = [sse_stream_only(StreamOnly.PROGRESS, message) for message in open_messages]
+    def opening(self, number: int, state: Sequence[tuple[str, dict[str, Any]]]) -> bytes:
+        chunks = [sse_stream_only(kind, data) for kind, data in state]
         chunks.append(sse_stream_only(StreamOnly.OPENED, {"number": number}, number=number))
         return b"".join(chunks)
 
@@ -170,7 +170,7 @@ class WsFrames:
     def one(self, kind: str, data: dict[str, Any]) -> bytes:
         return ws_one(stream_only_json(kind, data))
 
-    def opening(self, number: int, open_messages: Sequence[dict[str, Any]]) -> bytes:
-        bodies = [stream_only_json(StreamOnly.PROGRESS, message) for message in open_messages]
+    def opening(self, number: int, state: Sequence[tuple[str, dict[str, Any]]]) -> bytes:
+        bodies = [stream_only_json(kind, data) for kind, data in state]
         bodies.append(stream_only_json(StreamOnly.OPENED, {"number": number}))
         return b"[%s]" % b",".join(bodies)

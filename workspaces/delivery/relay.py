@@ -17,10 +17,11 @@ from channels.layers import BaseChannelLayer, InMemoryChannelLayer, get_channel_
 
 from workspaces.backoff import Backoff
 from workspaces.delivery.open_message import coalesced
+from workspaces.delivery.tool_output import ended_by
 from workspaces.log.ids import new_id
 from workspaces.log.log_throttle import LogThrottle
 from workspaces.log.transaction import RecordedEvent
-from workspaces.log.types import Delta, Output
+from workspaces.log.types import CLOSING, Delta, Kind, Output
 from workspaces.tasks import cancel_within
 
 logger = logging.getLogger(__name__)
@@ -135,7 +136,16 @@ class Relay:
             newest[item.message_id, item.call_id] = item
         else:
             self._outbox.setdefault(workspace_id, []).append(item)
+            if isinstance(item, RecordedEvent):
+                self._end_outputs(item)
         self._filled.set()
+
+    def _end_outputs(self, event: RecordedEvent) -> None:
+        """Drops queued output of tools that this event ends: it must not follow their end."""
+        newest = self._outputs.get(event.workspace_id)
+        if newest and (event.kind == Kind.MESSAGE_CREATED or event.kind in CLOSING):
+            for key in ended_by(event.payload["message"], newest):
+                del newest[key]
 
     async def _send_all(self, layer: BaseChannelLayer) -> None:
         while True:

@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from workspaces.delivery import native_frames
 from workspaces.delivery.open_message import Applied, LiveMessage, OpenMessages
 from workspaces.delivery.outboxes import NativeOutbox, V1Outbox, progress_of
 from workspaces.delivery.readers import NativeReader, V1Reader
+from workspaces.delivery.tool_output import OutputKey, ended_by
 from workspaces.log.transaction import RecordedEvent
-from workspaces.log.types import CLOSING, Delta, Kind, Output
+from workspaces.log.types import CLOSING, Delta, Kind, Output, StreamOnly
 
 HELD_LIMIT = 10_000  # deltas kept while a gap is repaired; further ones are read from the database
 
@@ -37,6 +38,7 @@ class Room:
         self.live = OpenMessages(producers)
         self.native = NativeOutbox()
         self.v1 = V1Outbox(self.live)
+        self._outputs: dict[OutputKey, Output] = {}  # the newest of each running tool
         self._early: dict[int, RecordedEvent] = {}  # events that arrived before their predecessors
         self._held: list[Delta] = []  # deltas that need an event or a repair first
         self._waiters: list[asyncio.Future[None]] = []
@@ -97,8 +99,27 @@ class Room:
             live.show_output(output.text)
             if self.v1.readers:
                 self.v1.add_change(number, live.size)
+        elif not self._keep_output(output):
+            return  # repeated for rooms that did not have it
         if self.native.readers:
             self.native.add_output(output)
+
+    def _keep_output(self, output: Output) -> bool:
+        """Keeps it for readers that join later; returns whether it is new."""
+        key = (output.message_id, output.call_id)
+        is_new = self._outputs.get(key) != output
+        self._outputs[key] = output
+        return is_new
+
+    def _end_outputs(self, event: RecordedEvent) -> None:
+        if event.kind == Kind.MESSAGE_CREATED or event.kind in CLOSING:
+            message = event.payload["message"]
+            for key in ended_by(message, self._outputs):
+                del self._outputs[key]
+            self.native.end_outputs(message)
+        elif event.kind == Kind.RUN_FINISHED:  # also of calls whose results never came
+            kept = self._outputs.items()
+            self._outputs = {k: each for k, each in kept if each.session_id != event.session_id}
 
     def _hold(self, delta: Delta) -> None:
         if len(self._held) < HELD_LIMIT:
@@ -111,8 +132,12 @@ class Room:
 
     # -- events
 
-    def prime(self, last_number: int, live: Mapping[int, LiveMessage]) -> None:
+    def prime(
+        self, last_number: int, live: Mapping[int, LiveMessage], outputs: Iterable[Output] = ()
+    ) -> None:
         """Sets the initial state from the log, then applies what arrived meanwhile."""
+        for output in outputs:
+            self._keep_output(output)
         self.last_number = last_number
         self.live.begin(live)
         self.primed = True
@@ -146,8 +171,7 @@ class Room:
         self.last_number = event.number
         self._wake_waiters()
         closed = self.live.follow(event)
-        if event.kind == Kind.MESSAGE_CREATED or event.kind in CLOSING:
-            self.native.end_outputs(event.payload["message"])
+        self._end_outputs(event)
         if self.native.readers:
             known = native_frames.without_known_text
             self.native.add_event(event if closed is None else known(event, closed))
@@ -169,10 +193,19 @@ class Room:
     def readers(self) -> list[NativeReader | V1Reader]:
         return [*self.native.readers, *self.v1.readers]
 
-    def join_native(self, reader: NativeReader) -> list[dict[str, Any]]:
-        """Adds a reader, which gets what follows ``last_number``; returns the open messages."""
+    def join_native(self, reader: NativeReader) -> list[tuple[str, dict[str, Any]]]:
+        """Adds a reader, which gets what follows ``last_number``.
+
+        Returns the open messages and the output of running tools, as items without a number.
+        """
         self.native.join(reader)
-        return [progress_of(live) for live in self.live.values()]
+        return [
+            *((StreamOnly.PROGRESS, progress_of(live)) for live in self.live.values()),
+            *(
+                (StreamOnly.OUTPUT, native_frames.output_data(output))
+                for output in self._outputs.values()
+            ),
+        ]
 
     def join_v1(self, reader: V1Reader) -> None:
         self.v1.join(reader)

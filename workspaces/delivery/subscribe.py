@@ -42,14 +42,14 @@ async def stream_native(
             yield chunk
             sent = number
         await hub.catch_up(room, sent)
-        open_messages = room.join_native(reader)
+        opening = room.join_native(reader)
         joined = room.last_number
         async for chunk, number in _replay(workspace_id, sent, joined, wire):
             yield chunk
             sent = number
         sent = joined
-        yield wire.frames.opening(joined, open_messages)
-        chunk, open_messages = b"", []
+        yield wire.frames.opening(joined, opening)
+        chunk, opening = b"", []
         while True:
             for chunk, number in await reader.take():
                 yield chunk

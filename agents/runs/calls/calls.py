@@ -45,7 +45,7 @@ from agents.tools.shell.identity import SERVER_MARK
 from agents.turn.inputs import Allowed, AnswerNeeded, Denied, Input, ToolEnded
 from agents.turn.notes import ALLOWED_NOTE
 from permissions.queries import reason_of
-from workspaces.delivery.tool_output import publish_output
+from workspaces.delivery.tool_output import end_output, publish_output
 from workspaces.log.ids import new_id
 from workspaces.log.parts import ToolCall, ToolResult
 from workspaces.log.reader import read
@@ -133,6 +133,7 @@ class RunCalls:
         Cancelling ends everything that the call has started.
         """
         call = self._conversation.calls[call_id]
+        message_id = self._conversation.call_message_id
         reads: Reads = {}
         self.started[call_id] = now_ms()
         try:
@@ -144,6 +145,8 @@ class RunCalls:
         except Exception as error:
             logger.exception("tool %s failed", call.name)
             result = failure(call, f"The tool {call.name} failed: {type(error).__name__}.")
+        finally:
+            end_output(self._held.workspace_id, (message_id, call_id))
         self.reads[call_id] = reads
         self._end(result)
 

@@ -50,6 +50,11 @@ async def test_calls_show_what_tools_do_and_what_became_of_them(
     await command.locator("summary").click()
     if await command.get_attribute("open") is None:  # drawn again at that moment
         await command.locator("summary").click()
+    await expect(command.locator(".terminal")).to_have_text("red")
+    await expect(command.locator(".terminal .ansi-red-fg")).to_have_text("red")
+    await page.reload()
+    await command.locator("summary").click()
+    await expect(command.locator(".terminal")).to_have_text("red")
     (folder / "go").touch()
     await expect(command.locator("summary")).to_contain_text("Exit code 3")
     await expect(command.locator("summary")).to_contain_text("Failed")

@@ -147,7 +147,7 @@ async def test_a_room_that_is_made_in_mid_message_follows_its_words(
     room = await hub.room(workspace_id)
     v1, native = V1Reader(), NativeReader(Wire.WS)
     room.join_v1(v1)
-    (as_it_stands,) = room.join_native(native)
+    ((_, as_it_stands),) = room.join_native(native)
     assert as_it_stands["message"]["parts"] == [{"type": "text", "data": {"text": "first "}}]
     assert await v1_text(room, v1) == "first "
 
@@ -185,6 +185,27 @@ async def test_what_a_tool_prints_reaches_the_readers(hub: Hub, workspace_id: st
     async with asyncio.timeout(60):
         chunks = await native.take()
     assert b"so far" in b"".join(chunk for chunk, _ in chunks)
+
+
+async def test_a_reader_that_comes_later_gets_the_output_of_tools_that_still_run(
+    hub: Hub, workspace_id: str
+) -> None:
+    hub.output(workspace_id, Output("s", "m", "before", "before the room"))
+    hub.output(workspace_id, Output("s", "m", "ended", "x"))
+    hub.end_output(workspace_id, ("m", "ended"))
+    hub.end_output(workspace_id, ("m", "unknown"))
+    hub.end_output("nowhere", ("m", "unknown"))
+
+    room = await hub.room(workspace_id)
+    hub.output(workspace_id, Output("s", "m", "in it", "in the room"))
+
+    assert [
+        (kind, data["tool_call_id"], data["text"])
+        for kind, data in room.join_native(NativeReader(Wire.WS))
+    ] == [
+        ("tool.output", "before", "before the room"),
+        ("tool.output", "in it", "in the room"),
+    ]
 
 
 async def test_who_comes_while_a_room_is_made_gets_it_made(hub: Hub, workspace_id: str) -> None:

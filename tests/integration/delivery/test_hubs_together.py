@@ -23,7 +23,7 @@ from workspaces.delivery.relay import group_of
 from workspaces.log.errors import WorkspaceUnknown
 from workspaces.log.parts import Finish, FinishReason, Text
 from workspaces.log.transaction import RecordedEvent
-from workspaces.log.types import Delta, Output
+from workspaces.log.types import Delta, Kind, Output
 
 
 @pytest.fixture(autouse=True)
@@ -35,7 +35,8 @@ def _database(database: str) -> None:
 async def hubs(_database: None, settings: Any) -> AsyncIterator[tuple[Hub, Hub]]:
     settings.CHANNEL_LAYERS = JOINED_LAYER
     # Neither looks for lost events by itself: what arrives was relayed.
-    here, there = Hub(poll_seconds=60), Hub(poll_seconds=60, linger_seconds=0.01)
+    here = Hub(poll_seconds=60, output_seconds=0.02)
+    there = Hub(poll_seconds=60, linger_seconds=0.01)
     for hub in (here, there):
         await hub.start()
     yield here, there
@@ -119,6 +120,55 @@ async def test_events_words_and_output_reach_the_readers_of_another_process(
     assert [live.number, 0, 0, "words", "text"] in items
     assert [i["data"]["text"] for i in items if "type" in i and i["type"] == "tool.output"] == [
         "so far"
+    ]
+
+
+async def test_output_from_before_a_room_reaches_it_later_and_once(
+    hubs: tuple[Hub, Hub], workspace_id: str
+) -> None:
+    here, there = hubs
+    here.output(workspace_id, Output("s", "m", "c", "so far"))
+    await asyncio.sleep(0.02)  # it goes to nobody: the other process has no room yet
+    room = await there.room(workspace_id)
+    reader = NativeReader(Wire.WS)
+    room.join_native(reader)
+
+    async with asyncio.timeout(60):
+        ((chunk, _),) = await reader.take()
+    assert orjson.loads(chunk)[0]["data"]["text"] == "so far"
+    here.output(workspace_id, Output("s", "m", "d", "another"))
+    async with asyncio.timeout(60):
+        ((chunk, _),) = await reader.take()
+    assert [item["data"]["text"] for item in orjson.loads(chunk)] == ["another"]
+    assert len(room.join_native(NativeReader(Wire.WS))) == 2
+
+
+async def test_output_that_waits_for_the_relay_does_not_follow_the_result(
+    hubs: tuple[Hub, Hub], workspace_id: str
+) -> None:
+    here, there = hubs
+    room = await there.room(workspace_id)
+    here.output(workspace_id, Output("s", "m", "c", "so far"))
+    here.end_output(workspace_id, ("m", "c"))
+    parts = [{"type": "tool_result", "data": {"tool_call_id": "c"}}]
+    result = {"id": "t", "role": "tool", "parts": parts}
+    reader = NativeReader(Wire.WS)
+    room.join_native(reader)
+    recorded = run_elsewhere(
+        workspace_id,
+        lambda tx: tx.append(workspace_id, Kind.MESSAGE_CREATED, {"message": result}),
+    )[1]
+    here.publish(recorded)
+    here.output(workspace_id, Output("s", "m", "d", "of another call"))
+
+    items: list[Any] = []
+    async with asyncio.timeout(60):
+        while len(items) < 2:
+            for chunk, _ in await reader.take():
+                items += orjson.loads(chunk)
+    assert [item["type"] for item in items] == ["message.created", "tool.output"]
+    assert [data["text"] for _, data in room.join_native(NativeReader(Wire.WS))] == [
+        "of another call"
     ]
 
 

@@ -124,7 +124,7 @@ async def test_a_writer_goes_on_when_the_room_has_gone(hub: Hub, workspace_id: s
     new = await until_another(hub, room)
     hub.stream(workspace_id, Delta(live.number, 0, 6, "second"))
 
-    (progress,) = new.join_native(NativeReader(Wire.WS))
+    ((_, progress),) = new.join_native(NativeReader(Wire.WS))
 
     assert progress["message"]["parts"] == [{"type": "text", "data": {"text": "first second"}}]
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 
-from tests.unit.delivery.played import Played, event, message, started
+from tests.unit.delivery.played import Played, event, message, run_finished, started
 from workspaces.delivery import tool_output
 from workspaces.delivery.readers import NativeReader, Wire
 from workspaces.log.types import Kind, Output
@@ -119,6 +119,33 @@ async def test_output_reaches_a_reader_of_server_sent_events() -> None:
     assert number == 0  # it does not move the cursor
 
 
+def joined(played: Played) -> list[str]:
+    return [data["text"] for _, data in played.room.join_native(NativeReader(Wire.WS))]
+
+
+async def test_a_reader_that_joins_gets_the_newest_output_of_running_tools() -> None:
+    played = Played(last_number=None)
+    played.room.prime(0, {}, [output("from before", call="e")])
+    played.room.output(output("a"))
+    played.room.output(output("ab"))
+    played.room.output(output("other", call="d"))
+    assert joined(played) == ["from before", "ab", "other"]
+
+    played.room.publish(result(1, "c", "e"))
+    assert joined(played) == ["other"]
+    played.room.publish(run_finished(2))
+    assert joined(played) == []
+
+
+async def test_output_that_is_repeated_is_sent_once() -> None:
+    played = Played()
+    reader = played.native()
+    played.room.output(output("a"))
+    assert texts(await taken(played, reader)) == ["a"]
+    played.room.output(output("a"))
+    assert texts(await taken(played, reader)) == []
+
+
 async def test_output_goes_out_by_itself() -> None:
     played = Played()
     reader = played.native()
@@ -171,20 +198,27 @@ async def test_output_of_a_message_that_is_not_known_is_left_out() -> None:
 
 
 def test_telling_reaches_whoever_listens_and_nobody_else() -> None:
-    heard: list[tuple[str, Output]] = []
+    heard: list[Any] = []
 
-    def listen(workspace_id: str, told: Output) -> None:
-        heard.append((workspace_id, told))
+    class Listener:
+        def output(self, workspace_id: str, output: Output) -> None:
+            heard.append((workspace_id, output))
 
+        def end_output(self, workspace_id: str, key: tuple[str, str]) -> None:
+            heard.append((workspace_id, key))
+
+    listen = Listener()
     tool_output.publish_output("w", output("before"))
     tool_output.listen_to_output(listen)
     try:
         tool_output.publish_output("w", output("now"))
+        tool_output.end_output("w", ("m", "c"))
     finally:
         tool_output.stop_listening_to_output(listen)
         tool_output.stop_listening_to_output(listen)
     tool_output.publish_output("w", output("after"))
-    assert heard == [("w", output("now"))]
+    tool_output.end_output("w", ("m", "after"))
+    assert heard == [("w", output("now")), ("w", ("m", "c"))]
 
 
 async def test_a_reader_that_overflows_loses_the_output_that_waits() -> None:
