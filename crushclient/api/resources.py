@@ -552,7 +552,9 @@ class ChannelsApi(OperationGroup):
         )
         return _answer
 
-    async def update(self, channel_id: str, *, is_enabled: str | NotGiven = NOT_GIVEN) -> t.Channel:
+    async def update(
+        self, channel_id: str, *, is_enabled: bool | NotGiven = NOT_GIVEN
+    ) -> t.Channel:
         """One of your channels.
 
         Needs the right `account`.
@@ -2503,7 +2505,7 @@ class TokensApi(OperationGroup):
         | NotGiven
         | None = NOT_GIVEN,
         user_id: int | NotGiven = NOT_GIVEN,
-        workspaces: builtins.list[str | None] | NotGiven = NOT_GIVEN,
+        workspaces: builtins.list[str] | NotGiven | None = NOT_GIVEN,
         idempotency_key: str = "",
     ) -> t.NewToken:
         """Creates a token. One with limited rights creates others with these rights at most.

@@ -1301,7 +1301,7 @@ class NewTokenBodyRequest(TypedDict):
     # Whose it is; without it yours. Others' need staff.
     user_id: NotRequired[int]
     # Where it is valid; without them everywhere.
-    workspaces: NotRequired[list[str | None]]
+    workspaces: NotRequired[list[str] | None]
 
 
 class NewUserBodyRequest(TypedDict):
@@ -1581,7 +1581,7 @@ class PatchedChannelChangeRequest(TypedDict):
     """A change of a channel."""
 
     # False: it gets no messages.
-    is_enabled: NotRequired[str]
+    is_enabled: NotRequired[bool]
 
 
 class PatchedQueueOrderRequest(TypedDict):

@@ -71,9 +71,9 @@ class NewTokenBody(serializers.Serializer[Any]):
         allow_empty=False,
         help_text="Its rights; without them it has those of its creator.",
     )
-    workspaces = serializers.PrimaryKeyRelatedField(
-        many=True,
-        queryset=Workspace.objects.all(),
+    # Written out, because `many=True` passes `allow_null` on to the child alone.
+    workspaces = serializers.ManyRelatedField(
+        child_relation=serializers.PrimaryKeyRelatedField(queryset=Workspace.objects.all()),
         required=False,
         allow_null=True,
         allow_empty=False,

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from drf_spectacular.extensions import OpenApiAuthenticationExtension
+from drf_spectacular.extensions import (
+    OpenApiAuthenticationExtension,
+    OpenApiSerializerFieldExtension,
+)
 from drf_spectacular.openapi import AutoSchema
 from drf_spectacular.utils import OpenApiParameter
 from rest_framework.serializers import Serializer
@@ -101,3 +104,13 @@ class EdgeScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-cal
             {"type": "http", "scheme": "bearer", "description": "A token: `crush_…`."},
             {"type": "apiKey", "in": "cookie", "name": "crush_sessionid"},
         ]
+
+
+class FlagSchema(OpenApiSerializerFieldExtension):  # type: ignore[no-untyped-call]  # the same
+    """A field of bodies that is true or false: without this, the schema calls it a string."""
+
+    target_class = "workspaces.api.fields.Flag"
+
+    @override
+    def map_serializer_field(self, auto_schema: Any, direction: str) -> dict[str, Any]:
+        return {"type": "boolean"}

@@ -218,12 +218,22 @@ async def test_a_token_is_shown_once_works_and_is_revoked(
     assert text not in (await send(rest, "GET", "/api/audit")).body.decode()
 
 
+async def test_null_is_the_same_as_no_limit(rest: Api, owner: User) -> None:
+    body = {"name": "everywhere", "scopes": None, "workspaces": None, "expires_at": None}
+    made = await send(rest, "POST", "/api/tokens", body)
+    assert made.status == 201, made
+    assert [made.json[name] for name in body if name != "name"] == [None, None, None]
+    found = (await IDENTITIES.of_token(made.json["token"])).identity
+    assert (found.scopes, found.workspaces) == (None, None)
+
+
 @pytest.mark.parametrize(
     "body",
     [
         {},
         {"name": ""},
         {"name": "x", "scopes": []},
+        {"name": "x", "workspaces": []},
         {"name": "x", "scopes": ["public"]},
         {"name": "x", "workspaces": ["unknown"]},
         {"name": "x", "expires_at": 1},
