@@ -16,6 +16,7 @@ import stat
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 import orjson
@@ -168,25 +169,69 @@ def running_here(folder: Path) -> list[int]:
     return pids
 
 
-def unapplied_migrations() -> int:
-    """Returns their number. Raises ``OperationalError`` if the database is unreachable."""
+@dataclass(frozen=True, slots=True)
+class MigrationState:
+    """How the database differs from this program; neither lists what both have."""
+
+    missing: int  # migrations that are not applied
+    newer: tuple[str, ...]  # applied migrations that this program does not have
+
+
+def migration_state() -> MigrationState:
+    """Raises ``OperationalError`` if the database is unreachable."""
     executor = MigrationExecutor(connection)
-    return len(executor.migration_plan(executor.loader.graph.leaf_nodes()))
+    loader = executor.loader
+    # A squashed migration is recorded under the names that it replaces, too.
+    known = set(loader.disk_migrations)
+    known.update(name for found in loader.disk_migrations.values() for name in found.replaces)
+    # Rows of an app that a setting has removed, like those of single sign-on, do no harm.
+    ours = loader.migrated_apps
+    newer = sorted(
+        f"{app}.{name}"
+        for app, name in loader.applied_migrations
+        if app in ours and (app, name) not in known
+    )
+    return MigrationState(len(executor.migration_plan(loader.graph.leaf_nodes())), tuple(newer))
 
 
 def require_database() -> None:
     """Raises ``CommandError`` with advice unless the database is reachable and current."""
     try:
-        missing = unapplied_migrations()
+        state = migration_state()
     except OperationalError as error:
         raise CommandError(
             f"The database cannot be opened ({error}). Either no server has run yet, or CRUSH_DATA_DIR"
             f" or DATABASE_URL names another place: start a server once with {command_line('serve')}."
         ) from error
-    if missing:
+    _refuse_newer(state)
+    if state.missing:
         raise CommandError(
             "The database belongs to another version of this program: start the server once, or run"
             f" `{command_line('migrate')}`."
+        )
+
+
+def require_migrated() -> None:
+    """Raises ``CommandError`` unless the database is of this version, for processes that share it.
+
+    They do not migrate: another one may still use the database.
+    """
+    with explained_start():
+        state = migration_state()
+    connection.close()
+    _refuse_newer(state)
+    if state.missing:
+        raise CommandError(
+            f"The database lacks {state.missing} migration{'s' * (state.missing != 1)} of this"
+            f" version: run `{command_line('migrate')}` once, then start this process again."
+        )
+
+
+def _refuse_newer(state: MigrationState) -> None:
+    if state.newer:
+        raise CommandError(
+            f"A newer version of this program has migrated the database ({state.newer[-1]}): start"
+            " that version, or restore a backup that this one has made."
         )
 
 
@@ -258,18 +303,24 @@ def ensure_database() -> None:
     Raises ``CommandError``.
     """
     folder = ensure_data_dir()
-    if unapplied_migrations():
+    state = migration_state()
+    _refuse_newer(state)
+    if state.missing:
         with sole_server(folder):  # never migrate under a running server of another version
             ensure_migrated()
 
 
 def ensure_migrated() -> None:
-    """Migrates the database to this version; fast when there is nothing to do."""
+    """Migrates the database to this version; fast when there is nothing to do.
+
+    Raises ``CommandError`` if a newer version has migrated it.
+    """
     if connection.vendor == "sqlite":
         _make_private(str(connection.settings_dict["NAME"]))
     with explained_start():
-        executor = MigrationExecutor(connection)
-        if executor.migration_plan(executor.loader.graph.leaf_nodes()):
+        state = migration_state()
+        _refuse_newer(state)
+        if state.missing:
             call_command("migrate", verbosity=0, interactive=False)
     connection.close()
 

@@ -30,6 +30,7 @@ from crushsite.storage import (
     ensure_migrated,
     explained_start,
     remove_server_file,
+    require_migrated,
     require_scaled_settings,
     sole_server,
     write_server_file,
@@ -115,6 +116,7 @@ class HostedServer:
         folder = ensure_data_dir()
         if settings.REDIS_URL:
             require_scaled_settings()
+            require_migrated()
         else:
             self._held.enter_context(sole_server(folder))
             ensure_migrated()

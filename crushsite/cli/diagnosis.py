@@ -41,7 +41,7 @@ from crushsite.server_client import (
     find_running_server,
     named_server,
 )
-from crushsite.storage import unapplied_migrations
+from crushsite.storage import migration_state
 from workspaces.api.version import VERSION
 
 OLDEST_PYTHON = (3, 11)
@@ -162,18 +162,26 @@ def _database() -> Iterator[Finding]:
                 cursor.execute("SHOW server_version")
             version = cursor.fetchone()[0]
         yield ok("database", f"{connection.display_name} {version}, {host or 'local'} {name}")
-        missing = unapplied_migrations()
-        if missing:
-            yield warn(
+        state = migration_state()
+        if state.newer:
+            yield fail(
                 "migrations",
-                f"{missing} not applied; `serve` applies them, or `{command_line('migrate')}`",
+                f"a newer version has applied {state.newer[-1]}: use that version",
             )
+        elif state.missing:
+            yield warn("migrations", f"{state.missing} not applied: {_cure()}")
         else:
             yield ok("migrations", "all applied")
         if is_sqlite:
             yield _journal()
     except (DatabaseProblem, ImproperlyConfigured) as error:
         yield fail("database", " ".join(str(error).split()))
+
+
+def _cure() -> str:
+    if settings.REDIS_URL:
+        return f"run `{command_line('migrate')}` before `web` and `runworker`"
+    return f"`serve` applies them, or `{command_line('migrate')}`"
 
 
 def _journal() -> Finding:

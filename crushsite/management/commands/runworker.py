@@ -19,7 +19,12 @@ from crushsite import runtime
 from crushsite.logs import set_up_logging
 from crushsite.process import ProcessShape, ServerProcess, set_process
 from crushsite.runtime import StopRequest, return_large_blocks
-from crushsite.storage import ensure_data_dir, explained_start, require_scaled_settings
+from crushsite.storage import (
+    ensure_data_dir,
+    explained_start,
+    require_migrated,
+    require_scaled_settings,
+)
 from workspaces.tasks import cancel_within
 
 logger = logging.getLogger(__name__)
@@ -37,6 +42,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         require_scaled_settings()
         ensure_data_dir()
+        require_migrated()
         set_up_logging(settings.CRUSH_LOG_LEVEL)
         return_large_blocks()
         runtime.run(_work(options["channels"]))

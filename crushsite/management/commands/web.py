@@ -11,7 +11,12 @@ from typing_extensions import override
 from crushsite.exposure import check_host, ensure_local_token, require_sign_in
 from crushsite.management.commands.serve import DEFAULT_HOST, run_server
 from crushsite.process import ProcessShape
-from crushsite.storage import ensure_data_dir, explained_start, require_scaled_settings
+from crushsite.storage import (
+    ensure_data_dir,
+    explained_start,
+    require_migrated,
+    require_scaled_settings,
+)
 
 
 class Command(BaseCommand):
@@ -27,6 +32,7 @@ class Command(BaseCommand):
         require_scaled_settings()
         check_host(options["host"])
         folder = ensure_data_dir()
+        require_migrated()
         with explained_start():
             require_sign_in(options["host"])
             ensure_local_token(folder)
