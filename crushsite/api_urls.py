@@ -145,6 +145,7 @@ urlpatterns: Routes = [
     path("v1/version", VersionView.as_view()),
     path("v1/config", ServerConfigView.as_view()),
     path("v1/control", ControlView.as_view(control=_control)),
+    path("", include("crushsite.monitoring.views")),
     path(
         "api/workspaces/<str:workspace_id>/snapshot",
         SnapshotView.as_view(more=(read_pending, read_unfinished_runs)),

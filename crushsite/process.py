@@ -40,6 +40,7 @@ from agents.skills.watch import skill_watch
 from agents.tools.shell.process import SUPERVISOR
 from agents.tools.shell.tree_limits import TreeLimits
 from crushsite.logs import logging_lifecycle
+from crushsite.monitoring.readiness import READINESS
 from crushsite.runtime import protect_process
 from crushsite.server_client import named_server
 from crushsite.storage import forget_process, note_process, running_here
@@ -184,6 +185,11 @@ class ServerProcess:
         # Released and retired clients: to their streams in this process.
         close_streams_by(self.attachments.close_client)
         self._wiring.callback(stop_closing_streams_by, self.attachments.close_client)
+        # The state of this process: to `/readyz`.
+        READINESS.watch(
+            is_draining=lambda: self._is_drained or self.is_stopping, layer=self.hub.check_layer
+        )
+        self._wiring.callback(READINESS.watch_no_more)
         if self.shape.works:
             # Nudges for accepted and cancelled runs: to the worker, without the channel layer.
             nudges.listen_here(self.pool.receive_nudge)

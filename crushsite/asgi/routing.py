@@ -52,13 +52,17 @@ _NATIVE_EVENTS = re.compile(rf"/api/workspaces/{_ID}/events/?")
 _SNAPSHOT = re.compile(r"/api/workspaces/[^/]+/snapshot/?")  # its view checks the id
 _NATIVE_SOCKET = re.compile(rf"/api/workspaces/{_ID}/stream/?")
 
+# Their answers are the same for everyone: no credential is looked up, which may need the database.
+PROBES = frozenset({"/healthz", "/readyz"})
+MONITORED = PROBES | {"/metrics"}
+API_URLS = "crushsite.api_urls"
 CHILD_PATHS = frozenset({"/fleet/child", "/fleet/child/"})
 
 
 class Router:
     """Everything behind the guard."""
 
-    def __init__(self, server: ServerProcess) -> None:
+    def __init__(self, server: ServerProcess, *, urlconf: str = API_URLS) -> None:
         streams = {
             "hub": server.hub,
             "attachments": server.attachments,
@@ -68,7 +72,7 @@ class Router:
         self._native_events = NativeSse.as_asgi(**streams)
         self._native_socket = NativeSocket.as_asgi(**streams, commands=COMMANDS)
         self._child_socket = ChildSocket.as_asgi(entrance=entrance_of(server))
-        self.api = ApiHandler()
+        self.api = ApiHandler(urlconf)
         # Two handlers, because only pages wait until the files that they load are collected.
         self.rest = LazyDjango()
         self.pages = LazyDjango(prepare=collect_for_pages)
@@ -81,6 +85,8 @@ class Router:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         kind, path = scope["type"], scope.get("path", "")
+        if kind == "http" and path in PROBES:
+            return await self.api(scope, receive, send)  # type: ignore[arg-type]  # asgiref's narrower scope
         if kind in {"http", "websocket"} and not await self._identify(scope, receive, send):
             return None
         if kind == "websocket":
@@ -96,7 +102,12 @@ class Router:
                 return await self._v1_events(_with_id(scope, match), receive, send)
             if match := _NATIVE_EVENTS.fullmatch(path):
                 return await self._native_events(_with_id(scope, match), receive, send)
-        if path.startswith("/v1/") or path == "/v1" or _SNAPSHOT.fullmatch(path):
+        if (
+            path.startswith("/v1/")
+            or path == "/v1"
+            or path in MONITORED
+            or _SNAPSHOT.fullmatch(path)
+        ):
             return await self.api(scope, receive, send)  # type: ignore[arg-type]  # asgiref's narrower scope
         django = self.rest if path.startswith("/api/") else self.pages
         return await django(scope, receive, send)  # type: ignore[arg-type]  # the same
@@ -162,7 +173,7 @@ def _with_id(scope: Scope, match: re.Match[str]) -> Scope:
     return {**scope, "url_route": {"args": (), "kwargs": {"workspace_id": match[1]}}}
 
 
-def guarded(router: Router, *, unix: bool, names: Collection[str] = ()) -> Application:
+def guarded(router: Application, *, unix: bool, names: Collection[str] = ()) -> Application:
     """``names``: hosts besides those of loopback by which clients may call the server."""
     return Guard(
         router,
@@ -262,7 +273,7 @@ class ApiHandler:
     nothing leaves the event loop unless the view does.
     """
 
-    def __init__(self, urlconf: str = "crushsite.api_urls") -> None:
+    def __init__(self, urlconf: str = API_URLS) -> None:
         # Clients repeat a few addresses: 0.05 in place of 5.6 µs (`python -m tests.bench.bypasses
         # addresses`). An unknown address raises, so it is not kept.
         self._match = lru_cache(KEPT_ADDRESSES)(get_resolver(urlconf).resolve)

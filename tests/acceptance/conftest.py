@@ -76,6 +76,7 @@ def make_a_server(
         env: Mapping[str, str] | None = None,
         workers: int = 1,
         reroute: Reroute | None = None,
+        monitored: bool = False,
     ) -> Server:
         server = make_server(
             shape,
@@ -84,6 +85,7 @@ def make_a_server(
             services=shared_services() if shape is Shape.SCALED else None,
             workers=workers,
             reroute=reroute,
+            monitored=monitored,
         )
         made.append(server)
         return server

@@ -66,6 +66,10 @@ class Hub:
                 asyncio.create_task(self._repeat_outputs(), name="hub-outputs"),
             ]
 
+    async def check_layer(self) -> None:
+        """Raises an error, or waits, while the other processes cannot be reached."""
+        await self._relay.check()
+
     async def stop(self) -> None:
         tasks = [*self._tasks, *self._repairs.values(), *self._priming.values()]
         for task in tasks:

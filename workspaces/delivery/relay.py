@@ -32,6 +32,7 @@ MESSAGE_LIMIT = 262_144
 LAYER_SECONDS = 1.0
 STARTING_SECONDS = 5.0
 STOPPING_SECONDS = 1.0
+ECHO = "relay.echo"  # the type of a message to ourselves
 
 
 def group_of(workspace_id: str) -> str:
@@ -60,6 +61,7 @@ class Relay:
         self._tasks: list[asyncio.Task[None]] = []
         self._joining: dict[str, asyncio.Task[None]] = {}  # groups whose subscription failed so far
         self._throttle = LogThrottle()
+        self._echo: asyncio.Event | None = None  # set when our own message has come back
 
     @property
     def is_needed(self) -> bool:
@@ -80,6 +82,19 @@ class Relay:
         """Stops within ``STOPPING_SECONDS``, even if the layer hangs."""
         await cancel_within([*self._tasks, *self._joining.values()], seconds=STOPPING_SECONDS)
         self._tasks = []
+
+    async def check(self) -> None:
+        """Returns when a message to ourselves has come back through the layer, both ways.
+
+        Raises ``TimeoutError`` after ``LAYER_SECONDS``, or the layer's error.
+        """
+        if self._own is None:
+            return
+        layer, channel = self._own
+        self._echo = asyncio.Event()
+        async with asyncio.timeout(LAYER_SECONDS):
+            await layer.send(channel, {"type": ECHO})
+            await self._echo.wait()
 
     async def join(self, workspace_id: str) -> None:
         """Subscribes to a workspace; returns within ``LAYER_SECONDS``.
@@ -170,7 +185,10 @@ class Relay:
         while True:
             try:
                 message = await layer.receive(channel)
-                if message.get("origin") != self._origin:
+                if message.get("type") == ECHO:
+                    if self._echo is not None:
+                        self._echo.set()
+                elif message.get("origin") != self._origin:
                     self._hand_on(message)
             except Exception as error:  # noqa: BLE001  a broken layer must not end the stream
                 self._warn(error)

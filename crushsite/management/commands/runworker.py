@@ -5,17 +5,21 @@ from __future__ import annotations
 import asyncio
 import logging
 from argparse import ArgumentParser
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 from channels.layers import get_channel_layer  # noqa: TID251  a worker listens itself
 from channels.worker import Worker
 from django.conf import settings
-from django.core.management.base import BaseCommand
+from django.core.management.base import BaseCommand, CommandError
 from typing_extensions import override
 
 from agents.runs.nudges import CHANNEL, GROUP
 from agents.runs.pool import NudgeConsumer
 from crushsite import runtime
+from crushsite.endpoints import EndpointError
+from crushsite.exposure import check_host, names_of, tls_context
 from crushsite.logs import set_up_logging
 from crushsite.process import ProcessShape, ServerProcess, set_process
 from crushsite.runtime import StopRequest, return_large_blocks
@@ -37,18 +41,25 @@ class Command(BaseCommand):
     @override
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("channels", nargs="*", default=[CHANNEL], help="channels to listen on")
+        parser.add_argument(
+            "--host",
+            default="",
+            help="tcp://HOST:PORT or unix://PATH, for /healthz, /readyz and /metrics",
+        )
 
     @override
     def handle(self, *args: Any, **options: Any) -> None:
         require_scaled_settings()
+        if options["host"]:
+            check_host(options["host"])
         ensure_data_dir()
         require_migrated()
         set_up_logging(settings.CRUSH_LOG_LEVEL)
         return_large_blocks()
-        runtime.run(_work(options["channels"]))
+        runtime.run(_work(options["channels"], options["host"]))
 
 
-async def _work(channels: list[str]) -> None:
+async def _work(channels: list[str], host: str) -> None:
     stop = StopRequest()
     stop.listen()
     process = ServerProcess(ProcessShape(works=True, serves=False, is_alone=False))
@@ -56,15 +67,41 @@ async def _work(channels: list[str]) -> None:
     with explained_start():
         await process.start()
     listening = asyncio.create_task(_listen(process, channels, stop.requested))
-    print(f"Working as {process.instance_id}", flush=True)
-    await stop.requested.wait()
-    stop.announce(process.waits_for(), seconds=settings.CRUSH_DRAIN_SECONDS)
-    await process.drain(seconds=settings.CRUSH_DRAIN_SECONDS, hurried=stop.hurried)
-    stop.begin_end()
+    async with _monitored(process, host):
+        print(f"Working as {process.instance_id}", flush=True)
+        await stop.requested.wait()
+        stop.announce(process.waits_for(), seconds=settings.CRUSH_DRAIN_SECONDS)
+        await process.drain(seconds=settings.CRUSH_DRAIN_SECONDS, hurried=stop.hurried)
+        stop.begin_end()
     await cancel_within([listening], seconds=1.0)
     await process.stop()
     set_process(None)
     print("Stopped", flush=True)
+
+
+@asynccontextmanager
+async def _monitored(process: ServerProcess, host: str) -> AsyncIterator[None]:
+    """Answers about this process at the address, if there is one. Raises ``CommandError``."""
+    if not host:
+        yield
+        return
+    from crushsite.asgi.monitoring import only_monitoring  # noqa: PLC0415  most workers do without
+    from crushsite.asgi.routing import guarded  # noqa: PLC0415  the same
+    from crushsite.server.asgi_server import AsgiServer  # noqa: PLC0415  the same
+
+    application = guarded(
+        only_monitoring(process), unix=host.startswith("unix://"), names=names_of(host)
+    )
+    try:
+        server = AsgiServer(application, endpoint=host, tls=tls_context())
+        endpoint = await server.start()
+    except EndpointError as error:
+        raise CommandError(str(error)) from error
+    print(f"Monitored on {endpoint}", flush=True)
+    try:
+        yield
+    finally:
+        await server.stop()
 
 
 async def _listen(process: ServerProcess, channels: list[str], stopping: asyncio.Event) -> None:

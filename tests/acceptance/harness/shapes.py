@@ -30,6 +30,7 @@ class Server(ABC):
     call them through `asyncio.to_thread` where a stream must be read meanwhile."""
 
     shape: Shape
+    monitor_urls: list[str]  # where the processes that perform runs answer about themselves
 
     def __init__(self, folder: Path, extra_env: Mapping[str, str]) -> None:
         self.port = free_port()
@@ -100,6 +101,7 @@ class EmbeddedServer(Server):
 
     def __init__(self, folder: Path, extra_env: Mapping[str, str]) -> None:
         super().__init__(folder, extra_env)
+        self.monitor_urls = [self.url]
         self._serve = manage(
             "serve",
             ["serve", "--host", f"tcp://127.0.0.1:{self.port}"],
@@ -129,9 +131,15 @@ class ScaledServer(Server):
         *,
         workers: int = 1,
         reroute: Reroute | None = None,
+        monitored: bool = False,
     ) -> None:
-        """`reroute` gets a process's name and environment, and returns what to change in it."""
+        """`reroute` gets a process's name and environment, and returns what to change in it.
+
+        `monitored`: each worker listens at its own of `monitor_urls`.
+        """
         super().__init__(folder, extra_env)
+        ports = [free_port() for _ in range(workers)] if monitored else []
+        self.monitor_urls = [f"http://127.0.0.1:{port}" for port in ports]
         self._services = services
         self._addresses = services.allocate(self._migrate)
         self.env.update(self._addresses.env)
@@ -144,12 +152,17 @@ class ScaledServer(Server):
         self._workers = [
             manage(
                 f"worker {n}",
-                ["runworker"],
+                ["runworker", *self._monitoring(n)],
                 env=self._rerouted(f"worker {n}", reroute),
                 log=folder / f"worker-{n}.log",
             )
             for n in range(1, workers + 1)
         ]
+
+    def _monitoring(self, number: int) -> list[str]:
+        if not self.monitor_urls:
+            return []
+        return ["--host", self.monitor_urls[number - 1].replace("http", "tcp", 1)]
 
     def _rerouted(self, name: str, reroute: Reroute | None) -> Mapping[str, str]:
         return {**self.env, **(reroute(name, self.env) if reroute is not None else {})}
@@ -189,6 +202,7 @@ def make_server(
     services: Services | None = None,
     workers: int = 1,
     reroute: Reroute | None = None,
+    monitored: bool = False,
 ) -> Server:
     """A server that is not started yet."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -196,4 +210,6 @@ def make_server(
         return EmbeddedServer(folder, env or {})
     if services is None:
         raise ProcessFailed("the scaled shape needs services")
-    return ScaledServer(folder, env or {}, services, workers=workers, reroute=reroute)
+    return ScaledServer(
+        folder, env or {}, services, workers=workers, reroute=reroute, monitored=monitored
+    )
