@@ -13,13 +13,12 @@ from rest_framework.response import Response
 from agents.runs.objects.board import board_sessions
 from agents.states import BoardState
 from agents.tools.files.uncommitted import Uncommitted, uncommitted
-from workspaces.access import RIGHTS_OF_TOOLS, Caller, Right
+from workspaces.access import Right
 from workspaces.models import PermissionMode, Workspace
-from workspaces.rest.view import Resource
+from workspaces.rest.view import SHOWN_RIGHTS, Resource
 
 SESSIONS, MOST_SESSIONS = 10, 50
 GIT_SECONDS = 0.1  # of waiting for folders that were never compared
-NOT_SHOWN = frozenset({Right.PUBLIC, Right.SIGNED_IN, Right.ACCOUNT})
 
 
 class BoardQuerySerializer(serializers.Serializer[Any]):
@@ -91,7 +90,7 @@ class BoardWorkspaceSerializer(serializers.Serializer[Any]):
         help_text="Some seconds old at most; null without a commit, and until it is computed.",
     )
     can = serializers.ListField(
-        child=serializers.ChoiceField([right.value for right in Right if right not in NOT_SHOWN]),
+        child=serializers.ChoiceField([right.value for right in SHOWN_RIGHTS]),
         help_text="Your rights in this workspace.",
     )
     sessions = BoardSessionSerializer(
@@ -120,7 +119,6 @@ class Board(Resource):
         rows: list[Workspace] = self.paginate_queryset(found)  # type: ignore[assignment]  # pages
         git = uncommitted.get([row.path for row in rows], at_most_seconds=GIT_SECONDS)
         sessions = board_sessions({row.pk: row.last_event for row in rows}, wanted["sessions"])
-        is_tool = self.act(self.caller.is_tool)
         return self.get_paginated_response(
             [
                 {
@@ -130,7 +128,7 @@ class Board(Resource):
                     "is_open": row.is_open,
                     "permission_mode": row.permission_mode,
                     "git": _git(git[row.path]),
-                    "can": _rights(self.caller, row.pk, is_tool=is_tool),
+                    "can": self.rights_in(row.pk),
                     "sessions": sessions[row.pk],
                 }
                 for row in rows
@@ -142,12 +140,3 @@ def _git(found: Uncommitted | None) -> dict[str, Any] | None:
     if found is None:
         return None
     return {"branch": found.branch, "added": found.added, "removed": found.removed}
-
-
-def _rights(caller: Caller, workspace_id: str, *, is_tool: bool) -> list[str]:
-    held = (right for right in Right if right not in NOT_SHOWN)
-    return [
-        right.value
-        for right in held
-        if caller.identity.may(right, workspace_id) and (not is_tool or right in RIGHTS_OF_TOOLS)
-    ]

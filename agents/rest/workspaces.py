@@ -22,6 +22,7 @@ from workspaces.delivery.attachments import close_streams
 from workspaces.log.transaction import Transaction
 from workspaces.log.writer import writer
 from workspaces.models import PermissionMode, Workspace
+from workspaces.queries.workspaces import require_open
 from workspaces.rest.workspaces import WorkspaceDetail, WorkspaceList, WorkspaceSerializer
 
 ID_LIMIT = 200
@@ -92,7 +93,7 @@ class Workspaces(WorkspaceList):
         workspace_id = self.act(open_for_client, given, self.caller)
         # The cached configuration may belong to an earlier environment of the workspace.
         configs().forget(workspace_id)
-        opened = WorkspaceSerializer(Workspace.objects.get(pk=workspace_id)).data
+        opened = self.get_serializer(Workspace.objects.get(pk=workspace_id)).data
         return Response({**opened, "client_id": client_id_of(given["client_id"])}, status=201)
 
 
@@ -104,6 +105,7 @@ class OneWorkspace(WorkspaceDetail):
     @extend_schema(request=WorkspaceChangeSerializer)
     def patch(self, _: Request, workspace_id: str) -> Response:
         """Changes the permission mode. Requests that are open stay open."""
+        require_open(workspace_id)
         mode = PermissionMode(self.body(WorkspaceChangeSerializer)["permission_mode"])
         actor = self.actor
 
@@ -120,6 +122,7 @@ class OneWorkspace(WorkspaceDetail):
     )
     def delete(self, _: Request, workspace_id: str) -> Response:
         """Releases the workspace from a client. It closes when no client is left."""
+        require_open(workspace_id)
         named = self.query(ClientQuery).get("client_id")
         if named is None:
             self.act(self.caller.require, Right.ADMINISTER, workspace_id)

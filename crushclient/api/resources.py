@@ -2889,7 +2889,7 @@ class WorkspacesApi(OperationGroup):
         return _answer
 
     async def get(self, workspace_id: str) -> t.Workspace:
-        """One workspace.
+        """One workspace, open or closed. A closed one is opened by its `path`.
 
         Needs the right `read`.
         """

@@ -1037,6 +1037,8 @@ class McpTool(TypedDict):
 class Me(TypedDict):
     """An identity."""
 
+    # The rights on the server as a whole; each workspace has its own `can`.
+    can: list[CanEnum]
     # Whether it may do everything everywhere.
     is_staff: bool
     # How the identity was proved: `owner` is a process of the server's own user.
@@ -1324,6 +1326,8 @@ class NewUserBodyRequest(TypedDict):
 class Opened(TypedDict):
     """An open workspace, and the client that keeps it open."""
 
+    # Your rights in this workspace.
+    can: list[CanEnum]
     # The client; streams name it as `client_id`.
     client_id: str
     # When its folder was opened for the first time.
@@ -2386,6 +2390,8 @@ class User(TypedDict):
 class Workspace(TypedDict):
     """A workspace."""
 
+    # Your rights in this workspace.
+    can: list[CanEnum]
     # When its folder was opened for the first time.
     created_at: int
     # A UUID.

@@ -11,7 +11,7 @@ from rest_framework.response import Response
 
 from workspaces.access import EVERYWHERE, Identity, IdentityKind, MemberRole, Right
 from workspaces.log.errors import Forbidden
-from workspaces.rest.view import Resource
+from workspaces.rest.view import SHOWN_RIGHTS, Resource
 
 
 class RoleSerializer(serializers.Serializer[Any]):
@@ -38,6 +38,10 @@ class MeSerializer(serializers.Serializer[Any]):
     )
     is_staff = serializers.BooleanField(help_text="Whether it may do everything everywhere.")
     roles = RoleSerializer(many=True, help_text="The roles of its user, also those of groups.")
+    can = serializers.ListField(
+        child=serializers.ChoiceField([right.value for right in SHOWN_RIGHTS]),
+        help_text="The rights on the server as a whole; each workspace has its own `can`.",
+    )
     token_id = serializers.CharField(allow_null=True, help_text="The token that it used.")
     scopes = serializers.ListField(
         child=serializers.CharField(),
@@ -65,6 +69,7 @@ class Me(Resource):
             "user_id": None if who.user_id is None else str(who.user_id),
             "is_staff": who.is_staff,
             "roles": roles_wire(who.roles),
+            "can": self.rights_in(),
             "token_id": who.token_id or None,
             "scopes": None if who.scopes is None else sorted(who.scopes),
             "workspaces": None if who.workspaces is None else sorted(who.workspaces),

@@ -7,6 +7,7 @@ a query, and changes something by calling one action with ``act``.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
+from functools import cached_property
 from typing import Any, ClassVar, ParamSpec, TypeVar
 
 from asgiref.sync import async_to_sync
@@ -26,7 +27,15 @@ from rest_framework.throttling import SimpleRateThrottle
 from rest_framework.views import APIView
 from typing_extensions import override
 
-from workspaces.access import Actor, Caller, Identity, IdentityKind, Right, caller_of
+from workspaces.access import (
+    RIGHTS_OF_TOOLS,
+    Actor,
+    Caller,
+    Identity,
+    IdentityKind,
+    Right,
+    caller_of,
+)
 from workspaces.api.json_parser import OrjsonParser
 from workspaces.client_ids import connection_of
 from workspaces.log.deadlines import REQUEST_SECONDS, wait_at_most
@@ -41,6 +50,8 @@ M = TypeVar("M", bound=Model)
 
 LARGEST_KEY = 2**63 - 1
 METHODS = ("get", "post", "put", "patch", "delete")
+_OF_EVERYONE = frozenset({Right.PUBLIC, Right.SIGNED_IN, Right.ACCOUNT})
+SHOWN_RIGHTS = tuple(right for right in Right if right not in _OF_EVERYONE)
 
 
 def scope_of(request: Request) -> Mapping[str, Any]:
@@ -177,6 +188,16 @@ class Resource(GenericAPIView[Any]):
                 return await action(*args, **kwargs)
 
         return async_to_sync(limited)()
+
+    @cached_property
+    def is_of_tool(self) -> bool:
+        """Whether a tool of this server sends the request."""
+        return self.act(self.caller.is_tool)
+
+    def rights_in(self, workspace_id: str = "") -> list[str]:
+        """Returns the caller's rights in a workspace; without one, on the server as a whole."""
+        held = (right for right in SHOWN_RIGHTS if self.caller.identity.may(right, workspace_id))
+        return [right.value for right in held if not self.is_of_tool or right in RIGHTS_OF_TOOLS]
 
     def visible(self, found: QuerySet[M], field: str = "workspace_id") -> QuerySet[M]:
         """Returns the rows of workspaces that the caller may read."""

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.utils import extend_schema, extend_schema_field
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from workspaces.access import Right
+from workspaces.log.errors import WorkspaceUnknown
 from workspaces.models import PermissionMode, Workspace
 from workspaces.rest.answers import Seconds
-from workspaces.rest.view import Resource
+from workspaces.rest.view import SHOWN_RIGHTS, Resource
 
 OPEN, CLOSED, ALL = "open", "closed", "all"
 
@@ -29,6 +30,7 @@ class WorkspaceSerializer(serializers.ModelSerializer[Workspace]):
     created_at = Seconds(help_text="When its folder was opened for the first time.")
     opened_at = Seconds(help_text="When it was opened at last.")
     is_open = serializers.BooleanField(help_text="Whether a client or a run keeps it open.")
+    can = serializers.SerializerMethodField(help_text="Your rights in this workspace.")
 
     class Meta:
         model = Workspace
@@ -40,7 +42,17 @@ class WorkspaceSerializer(serializers.ModelSerializer[Workspace]):
             "created_at",
             "opened_at",
             "is_open",
+            "can",
         )
+
+    @extend_schema_field(
+        serializers.ListField(
+            child=serializers.ChoiceField([right.value for right in SHOWN_RIGHTS])
+        )
+    )
+    def get_can(self, workspace: Workspace) -> list[str]:
+        view: Resource = self.context["view"]
+        return view.rights_in(workspace.pk)
 
 
 class WorkspaceQuerySerializer(serializers.Serializer[Any]):
@@ -69,8 +81,12 @@ class WorkspaceDetail(Resource):
 
     rights: ClassVar = {"get": Right.READ}
     serializer_class = WorkspaceSerializer
-    queryset = Workspace.objects.filter(is_open=True)
-    lookup_url_kwarg = "workspace_id"
+    queryset = Workspace.objects.all()
+    allows_closed: ClassVar = True
 
     def get(self, *_: Any, **__: Any) -> Response:
-        return Response(self.get_serializer(self.get_object()).data)
+        """One workspace, open or closed. A closed one is opened by its `path`."""
+        found = self.get_queryset().filter(pk=self.kwargs["workspace_id"]).first()
+        if found is None:
+            raise WorkspaceUnknown
+        return Response(self.get_serializer(found).data)

@@ -292,6 +292,7 @@ async def test_who_one_is(rest: Api, workspace: Opened, owner: User) -> None:
         "user_id": ann["id"],
         "is_staff": False,
         "roles": [{"workspace_id": workspace.id, "role": "viewer"}],
+        "can": [],
         "token_id": "t",
         "scopes": ["read"],
         "workspaces": [workspace.id],
