@@ -6,9 +6,9 @@ import { PageElement } from "../core/element.js";
 import { duration, iso, when } from "../core/format.js";
 import { icon } from "../core/icons.js";
 import { registerKeys, shownKey } from "../core/keys.js";
+import { rightsIn } from "../core/rights.js";
 import { t } from "../core/strings.js";
 import { GUARD_MS, isTrust } from "./answering.js";
-import { mayAnswer, me } from "./rights.js";
 import { endOf, headOf } from "./words.js";
 
 /** @typedef {{key: string, label: StringKey, run: () => void}} CardKey */
@@ -23,7 +23,7 @@ export class RequestCard extends PageElement {
     _isBusy: { state: true },
     _answered: { state: true },
     _error: { state: true },
-    _who: { state: true },
+    _can: { state: true },
     _now: { state: true },
   };
 
@@ -42,8 +42,8 @@ export class RequestCard extends PageElement {
     /** The answer that counts, until the stream or the list has it. @type {Record<string, any> | null} */
     this._answered = null;
     this._error = "";
-    /** @type {Record<string, any> | null} */
-    this._who = null;
+    /** The person's rights in the workspace, once they are known. @type {Set<string> | null} */
+    this._can = null;
     this._now = Date.now() / 1000;
     this._hadFocus = false;
     this._keysFrom = 0;
@@ -57,8 +57,8 @@ export class RequestCard extends PageElement {
     this._clock = setInterval(() => {
       if (this.item?.data["deny_at"] && !this.resolution) this._now = Date.now() / 1000;
     }, 1000);
-    me().then(
-      (who) => (this._who = who),
+    rightsIn(this.item?.workspaceId ?? "").then(
+      (can) => (this._can = can),
       () => {}, // the server refuses what is not allowed
     );
   }
@@ -87,7 +87,7 @@ export class RequestCard extends PageElement {
   }
 
   get mayAnswer() {
-    return this._who === null || (this.item !== null && mayAnswer(this._who, this.item.workspaceId, isTrust(this.item)));
+    return this._can === null || (this.item !== null && this._can.has(isTrust(this.item) ? "trust" : "answer"));
   }
 
   get canAnswer() {

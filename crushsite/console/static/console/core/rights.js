@@ -1,6 +1,6 @@
 // What you may do in a workspace. The server checks it again; here it decides what is offered.
 
-import { everything } from "./api.js";
+import { at, get } from "./api.js";
 
 /** @type {Map<string, Promise<Set<string>>>} */
 const known = new Map();
@@ -15,8 +15,6 @@ export function rightsIn(workspaceId) {
 
 /** @param {string} workspaceId */
 async function read(workspaceId) {
-  for await (const each of everything("board?sessions=1")) {
-    if (each.id === workspaceId) return new Set(/** @type {string[]} */ (each.can));
-  }
-  return new Set(/** @type {string[]} */ ([]));
+  const { can } = await get(at`workspaces/${workspaceId}`);
+  return new Set(/** @type {string[]} */ (can));
 }

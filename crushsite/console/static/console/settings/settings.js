@@ -52,7 +52,7 @@ class Settings extends PageElement {
       ]);
       this.me = me;
       this._workspaces = workspaces;
-      this.rights = this.workspaceId ? rights : rightsEverywhere(me);
+      this.rights = this.workspaceId ? rights : new Set([...me.can, "account"]);
       this._error = null;
       this._isReady = true;
     } catch (error) {
@@ -129,15 +129,5 @@ class Settings extends PageElement {
 
 /** @param {string} name */
 const title = (name) => t(/** @type {StringKey} */ (`settings.${name}`));
-
-/** What a person may do in every workspace, as far as sections need it. @param {any} me */
-function rightsEverywhere(me) {
-  const role = me.roles.find((/** @type {any} */ each) => each.workspace_id === null)?.role;
-  const isAdmin = me.is_staff || role === "admin";
-  const found = new Set(["account"]);
-  if (isAdmin || role) found.add("read");
-  if (isAdmin) found.add("administer").add("trust");
-  return found;
-}
 
 customElements.define("c-settings", Settings);

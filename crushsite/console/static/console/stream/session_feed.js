@@ -1,7 +1,7 @@
 // One session that stays up to date: a snapshot, then the stream. Components subscribe to it and are
 // notified once for each frame of the screen, however many words have come.
 
-import { at, everything, get, post } from "../core/api.js";
+import { at, get, post } from "../core/api.js";
 import { clientId } from "../core/client.js";
 import { Connection } from "./connection.js";
 import { SessionState, StateOutdated } from "./session_state.js";
@@ -89,11 +89,16 @@ export class SessionFeed {
       return await get(path);
     } catch (error) {
       if (!(error instanceof Error) || /** @type {any} */ (error).status !== 404) throw error;
-      const folder = await folderOf(this.workspaceId);
-      if (folder === null) throw error;
-      await post("workspaces", { path: folder, client_id: clientId() });
+      if (!(await this._open())) throw error;
       return await get(path);
     }
+  }
+
+  /** Opens the workspace if it is closed. Returns whether it was. */
+  async _open() {
+    const { is_open: isOpen, path } = await get(at`workspaces/${this.workspaceId}`);
+    if (!isOpen) await post("workspaces", { path, client_id: clientId() });
+    return !isOpen;
   }
 
   /** @param {SessionState} state */
@@ -117,7 +122,7 @@ export class SessionFeed {
   /** After a restart of the server, the workspace of a refused stream may be closed. The connection tries again by itself. */
   async _ensureOpened() {
     try {
-      await this._getOpened(at`workspaces/${this.workspaceId}`);
+      await this._open();
     } catch {
       // The server cannot be reached yet, or refuses: the status shows that the connection is lost.
     }
@@ -178,12 +183,4 @@ export class SessionFeed {
     this._changes = new Set();
     for (const subscriber of [...this._subscribers]) subscriber(changes);
   }
-}
-
-/** The folder of a workspace that may be closed. @param {string} workspaceId @returns {Promise<string | null>} */
-async function folderOf(workspaceId) {
-  for await (const each of everything("board?sessions=1")) {
-    if (each.id === workspaceId) return each.path;
-  }
-  return null;
 }
