@@ -168,6 +168,7 @@ def database(url: str, *, folder: Path) -> dict[str, Any]:
         "HOST": unquote(parts.hostname or ""),
         "PORT": str(parts.port or ""),
         "CONN_HEALTH_CHECKS": True,
+        "CONN_MAX_AGE": None,  # threads that end close theirs (``workspaces.log.reader``)
         "OPTIONS": _postgres_options(_query(parts.query)),
     }
 
@@ -204,6 +205,7 @@ def _sqlite(path: Path) -> dict[str, Any]:
     return {
         "ENGINE": "django.db.backends.sqlite3",
         "NAME": str(path),
+        "CONN_MAX_AGE": None,
         "OPTIONS": {
             "transaction_mode": "IMMEDIATE",
             "timeout": 30,

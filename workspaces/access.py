@@ -183,13 +183,25 @@ class Caller:
 
     async def require(self, right: Right, workspace_id: str = "") -> None:
         """Raises ``Unauthenticated``, ``Forbidden`` or ``ForbiddenToTools``."""
-        identity = await self.current()
+        self._require(await self.current(), right, workspace_id)
+        if right not in RIGHTS_OF_TOOLS:
+            await self.require_person()
+
+    def require_to_read(self, right: Right, workspace_id: str = "") -> bool:
+        """Does the same at once, and returns whether that is possible.
+
+        For a request without a body: its identity was found a moment ago.
+        """
+        if right in RIGHTS_OF_TOOLS:
+            self._require(self.identity, right, workspace_id)
+            return True
+        return False
+
+    def _require(self, identity: Identity, right: Right, workspace_id: str) -> None:
         if not identity.may(right, workspace_id):
             if identity.kind is IdentityKind.ANONYMOUS:
                 raise Unauthenticated(self.reason)
             raise Forbidden
-        if right not in RIGHTS_OF_TOOLS:
-            await self.require_person()
 
     async def require_person(self) -> None:
         """Raises ``ForbiddenToTools`` if the request comes from a tool of this server."""

@@ -15,14 +15,17 @@ from functools import lru_cache
 from typing import Any, TypeVar, cast
 from urllib.parse import unquote
 
+from asgiref.sync import sync_to_async
 from asgiref.typing import ASGIReceiveCallable, ASGISendCallable, HTTPScope
 from django.conf import settings
 from django.core.exceptions import BadRequest, RequestDataTooBig, SuspiciousOperation
 from django.core.handlers.asgi import ASGIHandler, ASGIRequest
-from django.http import Http404, HttpResponse, JsonResponse
+from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
+from django.http.response import HttpResponseBase
 from django.urls import get_resolver
 from django.utils.module_loading import autodiscover_modules
 from rest_framework.exceptions import APIException, MethodNotAllowed
+from typing_extensions import override
 
 from agents.api.stream_commands import COMMANDS
 from agents.fleet.child.consumer import ChildSocket
@@ -41,6 +44,7 @@ from workspaces.error_answers import error_body
 from workspaces.log.deadlines import REQUEST_SECONDS, wait_at_most
 from workspaces.log.errors import Refusal
 from workspaces.log.failures import failure_of, refusal_of
+from workspaces.log.reader import KeptThreads
 from workspaces.rest.problems import PROBLEM_TYPE, problem
 
 T = TypeVar("T")
@@ -217,10 +221,12 @@ class LazyDjango:
         self._handler: Any = None
         self._loading = asyncio.Lock()
         self._writes = DetachedRequests()
+        self._threads = KeptThreads()
 
     async def finish(self) -> None:
-        """Waits until all writing requests are complete."""
+        """Waits until all writing requests are complete, and closes the kept connections."""
         await self._writes.finish()
+        await self._threads.close()
 
     async def __call__(
         self, scope: HTTPScope, receive: ASGIReceiveCallable, send: ASGISendCallable
@@ -230,7 +236,7 @@ class LazyDjango:
                 if self._handler is None:
                     self._handler = await asyncio.to_thread(_load, self._prepare)
         if scope["method"] in READING or not scope["path"].startswith("/api/"):
-            await self._handler(scope, receive, send)
+            await self._handle(scope, receive, send)
             return
         body = await _read_body(receive)
         if body is not None:
@@ -238,14 +244,29 @@ class LazyDjango:
             others = [header for header in scope["headers"] if header[0] != b"content-length"]
             length = (b"content-length", b"%d" % len(body))
             whole = scope | {"headers": [*others, length]}
-            await self._writes.complete(self._handler(whole, _only(body), send))
+            await self._writes.complete(self._handle(whole, _only(body), send))
+
+    async def _handle(
+        self, scope: HTTPScope, receive: ASGIReceiveCallable, send: ASGISendCallable
+    ) -> None:
+        async with self._threads.one():
+            await self._handler(scope, receive, send)
+
+
+class _Handler(ASGIHandler):
+    """Django's handler, with the middleware and the view of a request in one call of its thread."""
+
+    @override
+    def load_middleware(self, is_async: bool = False) -> None:
+        super().load_middleware(is_async=False)
+
+    @override
+    async def run_get_response(self, request: HttpRequest) -> HttpResponseBase:
+        return await sync_to_async(self.get_response)(request)
 
 
 def _only(body: bytes) -> ASGIReceiveCallable:
-    """Returns a ``receive`` that has this body, and then never reports that the client is gone.
-
-    Django's handler would cancel the view.
-    """
+    """Returns a ``receive`` that never reports that the client is gone: Django would stop the view."""
     messages: list[Any] = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def receive() -> Any:
@@ -259,7 +280,7 @@ def _load(prepare: Callable[[], None] | None) -> ASGIHandler:
         prepare()
     # Before any URL is resolved: the admin's URLs depend on the registered models.
     autodiscover_modules("admin")
-    return ASGIHandler()
+    return _Handler()
 
 
 READING = frozenset({"GET", "HEAD"})

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
 from typing import ParamSpec, TypeVar
 
+from asgiref.sync import ThreadSensitiveContext
 from django.db import DEFAULT_DB_ALIAS, Error, connection, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 
@@ -25,6 +27,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 THREADS = 4
+KEPT_THREADS = 4
 
 _pool: ThreadPoolExecutor | None = None
 _connections: list[BaseDatabaseWrapper] = []  # one for each thread of the pool
@@ -90,3 +93,36 @@ def stop_reading() -> None:
         _pool = None
     while _connections:
         _connections.pop().close()
+
+
+class KeptThreads:
+    """A thread for each request of Django's handler; some stay, and keep their connections.
+
+    The sessions of a workspace take 1.6 in place of 2.9 ms on SQLite, and 2.0 in place of 7.1 ms on
+    PostgreSQL (`python -m tests.bench.history`).
+    """
+
+    def __init__(self) -> None:
+        self._idle: list[ThreadPoolExecutor] = []
+
+    @asynccontextmanager
+    async def one(self) -> AsyncIterator[None]:
+        """Sends what Django calls in a thread to a thread that no other request uses."""
+        own = self._idle.pop() if self._idle else ThreadPoolExecutor(1, "django")
+        is_idle = False
+        try:
+            async with ThreadSensitiveContext(executor=own):
+                yield
+            is_idle = True  # a request that was cancelled may still be in the thread
+        finally:
+            if is_idle and len(self._idle) < KEPT_THREADS:
+                self._idle.append(own)
+            else:
+                own.submit(connections.close_all)
+                own.shutdown(wait=False)
+
+    async def close(self) -> None:
+        while self._idle:
+            own = self._idle.pop()
+            own.submit(connections.close_all)
+            await asyncio.to_thread(own.shutdown)

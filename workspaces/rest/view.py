@@ -49,6 +49,7 @@ T = TypeVar("T")
 M = TypeVar("M", bound=Model)
 
 LARGEST_KEY = 2**63 - 1
+READING = frozenset({"get", "head"})
 METHODS = ("get", "post", "put", "patch", "delete")
 _OF_EVERYONE = frozenset({Right.PUBLIC, Right.SIGNED_IN, Right.ACCOUNT})
 SHOWN_RIGHTS = tuple(right for right in Right if right not in _OF_EVERYONE)
@@ -76,8 +77,9 @@ class RightPermission(BasePermission):
         method = (request.method or "").lower()
         right = getattr(view, "rights", {}).get("get" if method == "head" else method)
         if right is not None:  # else the framework answers 405
-            require = async_to_sync(caller_of(scope_of(request)).require)
-            require(right, str(view.kwargs.get("workspace_id", "")))
+            caller, within = caller_of(scope_of(request)), str(view.kwargs.get("workspace_id", ""))
+            if method not in READING or not caller.require_to_read(right, within):
+                async_to_sync(caller.require)(right, within)
         return True
 
 

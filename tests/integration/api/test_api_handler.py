@@ -201,6 +201,7 @@ async def test_pages_are_served_by_django_when_they_are_asked_for(api: Api) -> N
 
     assert await asyncio.gather(ask("/admin/"), ask("/admin/login/")) == [302, 200]
     assert await ask("/nowhere") == 404
+    await pages.finish()
 
 
 def test_the_project_takes_its_version_from_the_program() -> None:
