@@ -56,7 +56,8 @@ export class Connection {
 
   /** Connects at once instead of after the pause. */
   retryNow() {
-    if (this.status !== "lost" || document.hidden) return;
+    // An attempt that is under way goes on: another socket beside it would stay open, and nobody reads it.
+    if (this.status !== "lost" || this._socket !== null || document.hidden) return;
     clearTimeout(this._timer);
     this._connect();
   }
