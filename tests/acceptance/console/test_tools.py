@@ -129,3 +129,19 @@ async def test_markdown_in_pieces_is_the_markdown_at_once(
             [text, step],
         )
         assert streamed == whole
+
+
+async def test_markdown_keeps_numbers_tasks_and_columns(
+    embedded_server: Server, seat: Seat, open_console: OpenConsole
+) -> None:
+    page = await open_console(embedded_server)
+    made = Transcript("markdown")
+    made.say(
+        "7. seventh\n8. eighth\n\n- [x] bought\n- [ ] built\n\n| a | b |\n|---|--:|\n| 1 | 2 |\n"
+    )
+    await load(page, seat.workspace.id, made)
+    reply = page.locator("c-markdown")
+    await expect(reply.get_by_role("checkbox", name="Not done")).not_to_be_checked()
+    await expect(reply.get_by_role("checkbox", name="Done", exact=True)).to_be_checked()
+    await expect(reply.locator("ol")).to_have_attribute("start", "7")
+    await expect(reply.get_by_role("cell", name="2")).to_have_css("text-align", "right")

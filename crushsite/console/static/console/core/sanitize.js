@@ -2,6 +2,7 @@
 // made from what a model, a tool or a file wrote, so it passes DOMPurify.
 
 import DOMPurify from "../vendor/dompurify.js";
+import { t } from "./strings.js";
 
 const WORKER = "/service-worker.js";
 
@@ -27,6 +28,8 @@ const OPTIONS = {
   ],
   ALLOWED_ATTR: ["align", "checked", "class", "disabled", "href", "start", "title", "type"],
   ALLOWED_URI_REGEXP: /^(?:https?|mailto):/i,
+  // Their values are no addresses, so the rule above is not for them.
+  ADD_URI_SAFE_ATTR: ["align", "start", "type"],
   ALLOW_DATA_ATTR: false,
   RETURN_DOM_FRAGMENT: true,
   TRUSTED_TYPES_POLICY: policy,
@@ -40,6 +43,7 @@ DOMPurify.addHook("afterSanitizeAttributes", (node) => {
     // A task in a list. Nothing else may look like a field of ours.
     if (node.getAttribute("type") !== "checkbox") node.remove();
     node.setAttribute("disabled", "");
+    node.setAttribute("aria-label", t(node.hasAttribute("checked") ? "text.task_done" : "text.task_open"));
   }
   // Only the classes of our own highlighting, so that text cannot take the looks of a button or a card.
   const classes = (node.getAttribute("class") ?? "").split(/\s+/).filter((name) => /^(?:hljs|language|ansi)[\w-]*$/.test(name) || /^[a-z]+_$/.test(name));

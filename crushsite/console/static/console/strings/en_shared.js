@@ -5,6 +5,8 @@ export const SHARED = {
   "app.skip": "Skip to the content",
   "app.menu": "Menu",
   "app.unknown_page": "There is no page at this address.",
+  "text.task_done": "Done",
+  "text.task_open": "Not done",
   "app.to_board": "Go to the board",
   "app.signed_out": "You are signed out.",
   "app.sign_in": "Sign in",
