@@ -2,6 +2,7 @@
 
 import { html, keyed, nothing } from "./vendor/lit.js";
 import { PageElement } from "./core/element.js";
+import { missing } from "./core/empty.js";
 import { icon } from "./core/icons.js";
 import { shownKey } from "./core/keys.js";
 import { placeOf } from "./core/routes.js";
@@ -146,7 +147,7 @@ class App extends PageElement {
   _page() {
     if (this._isUnreachable) return html`<div class="notice" role="status"><p>${t("connection.lost")}</p></div>`;
     const page = PAGES[this._place.page];
-    if (!page) return html`<div class="notice"><p>${t("app.unknown_page")}</p><a href="/">${t("app.to_board")}</a></div>`;
+    if (!page) return missing(t("app.unknown_page"), t("app.to_board"));
     return this._loaded.has(this._place.page) ? page.show(this._place) : nothing;
   }
 

@@ -3,6 +3,7 @@
 
 import { html, nothing, repeat } from "../vendor/lit.js";
 import { PageElement } from "../core/element.js";
+import { empty } from "../core/empty.js";
 import { icon } from "../core/icons.js";
 import { poll } from "../core/poll.js";
 import { t } from "../core/strings.js";
@@ -75,7 +76,9 @@ class Board extends PageElement {
     return html`<div class="page board">
       <div class="page-head">
         <h1>${this.workspaceId === undefined ? t("board.title") : (items[0]?.name ?? t("board.title"))}</h1>
-        ${mayOpen ? html`<c-open-folder></c-open-folder>` : html`<a class="button" href="/w/${this.workspaceId}/settings">${icon("settings")}${t("nav.settings")}</a>`}
+        ${this.workspaceId !== undefined && this._items !== null && items.length === 0
+          ? nothing
+          : mayOpen ? html`<c-open-folder></c-open-folder>` : html`<a class="button" href="/w/${this.workspaceId}/settings">${icon("settings")}${t("nav.settings")}</a>`}
       </div>
       ${this._error ? html`<p class="board-error wrong" role="alert">${icon("wifi-off")} ${this._error.message}</p>` : nothing}
       ${this._items === null && !this._error ? html`<p class="quiet" role="status">${t("state.loading")}</p>` : nothing}
@@ -92,9 +95,8 @@ class Board extends PageElement {
   }
 
   _empty() {
-    return html`<div class="notice">
-      <p>${t(this.workspaceId === undefined ? "board.empty" : "board.no_workspace")}</p>
-    </div>`;
+    if (this.workspaceId === undefined) return empty("folder-open", t("board.empty"), t("board.empty_hint"));
+    return empty("search", t("board.no_workspace"), "", html`<a class="button" href="/">${t("app.to_board")}</a>`);
   }
 
   /** Buttons that show only the sessions in one state. */

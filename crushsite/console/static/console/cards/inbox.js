@@ -4,6 +4,7 @@ import { html, nothing, repeat } from "../vendor/lit.js";
 import { announce } from "../core/announce.js";
 import { get, query } from "../core/api.js";
 import { PageElement } from "../core/element.js";
+import { empty } from "../core/empty.js";
 import { nameOf } from "../core/format.js";
 import { sessionAddress } from "../core/routes.js";
 import { t } from "../core/strings.js";
@@ -125,7 +126,7 @@ class Inbox extends PageElement {
       <section aria-labelledby="inbox-open" @focusin=${this._focus} @answered=${this._answered}>
         <h2 id="inbox-open">${t("inbox.open")}</h2>
         ${waiting.items === null ? html`<p class="quiet" role="status">${t("state.loading")}</p>` : nothing}
-        ${waiting.items !== null && open.length === 0 ? html`<p class="quiet">${t("inbox.empty")}</p>` : nothing}
+        ${waiting.items !== null && open.length === 0 ? empty("circle-check", t("inbox.empty"), t("inbox.empty_hint")) : nothing}
         <div class="inbox-cards">
           ${repeat(items, (each) => each.id, (each) => cardOf(each, { hasKeys: each === active, place: this._placeOf(each) }))}
         </div>

@@ -4,6 +4,7 @@ import { html, nothing } from "../vendor/lit.js";
 import { announce } from "../core/announce.js";
 import { at, everything, post } from "../core/api.js";
 import { PageElement } from "../core/element.js";
+import { empty } from "../core/empty.js";
 import { count } from "../core/format.js";
 import { icon } from "../core/icons.js";
 import { go, sessionAddress } from "../core/routes.js";
@@ -133,7 +134,7 @@ class Changes extends PageElement {
       </div>
       ${this._error ? html`<p class="wrong" role="alert">${this._error.message}</p>` : nothing}
       ${this._files === null && !this._error ? html`<p class="quiet" role="status">${t("state.loading")}</p>` : nothing}
-      ${this._files?.length === 0 ? html`<p class="quiet">${t("changes.none")}</p>` : nothing}
+      ${this._files?.length === 0 ? empty("file-diff", t("changes.none"), t("changes.none_hint")) : nothing}
       ${files.length > 1 ? this._list(files) : nothing}
       ${files.map((file, index) => this._file(file, index))}
       ${this._comments.length > 0 ? this._bar() : nothing}

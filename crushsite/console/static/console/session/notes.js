@@ -18,6 +18,8 @@ const HELP = [
   [/context window/i, "error.help_window", ""],
 ];
 
+const SHORT = 300; // characters of details that are shown at once
+
 /** @type {Record<string, (amount: number) => string>} */
 const AMOUNTS = { cost: money, tokens: count, steps: count, seconds: duration };
 
@@ -51,7 +53,8 @@ const note = (sign, tone, text, actions) =>
 function failed(feed, run, text, details) {
   const help = HELP.find(([pattern]) => pattern.test(`${text} ${details}`));
   const actions = html`
-    ${details ? html`<details><summary>${t("error.details")}</summary><div class="plain">${visible(details)}</div></details>` : nothing}
+    ${details && details.length <= SHORT ? html`<div class="plain small">${visible(details)}</div>` : nothing}
+    ${details.length > SHORT ? html`<details><summary>${t("error.details")}</summary><div class="plain">${visible(details)}</div></details>` : nothing}
     ${help ? html`<p class="quiet small">${t(help[1])}</p>` : nothing}
     <div class="note-actions">
       ${retryButton(feed, run)}${help?.[2] ? html`<a class="button" href=${help[2]}>${t("error.to_settings")}</a>` : nothing}

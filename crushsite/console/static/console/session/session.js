@@ -1,7 +1,9 @@
 // The page of one session: its conversation, what waits for an answer, and the composer.
 
 import { html, nothing } from "../vendor/lit.js";
+import { ApiError } from "../core/api.js";
 import { PageElement } from "../core/element.js";
+import { missing } from "../core/empty.js";
 import { placeOf } from "../core/routes.js";
 import { t } from "../core/strings.js";
 import { attempt, notifyError } from "../core/toasts.js";
@@ -78,6 +80,9 @@ class SessionPage extends PageElement {
   render() {
     const feed = this._feed;
     if (!feed) return nothing;
+    if (feed.state === null && feed.error instanceof ApiError && feed.error.status === 404) {
+      return html`<div role="alert">${missing(t("session.missing"), t("app.to_board"))}</div>`;
+    }
     return html`<div class="session">
       <c-session-header .feed=${feed}></c-session-header>
       ${this._connection(feed)}

@@ -4,6 +4,7 @@
 
 import { html, nothing, repeat } from "../vendor/lit.js";
 import { PageElement } from "../core/element.js";
+import { empty } from "../core/empty.js";
 import { t } from "../core/strings.js";
 import "./message.js";
 
@@ -145,7 +146,7 @@ class Transcript extends PageElement {
     return html`<div class="transcript" tabindex="0" role="log" aria-label=${t("session.conversation")} aria-live="off" @scroll=${this._scrolled}>
         <div class="messages">
           ${hasEarlier ? html`<button class="link earlier" @click=${() => void this._earlier()}>${t("session.earlier")}</button>` : nothing}
-          ${messages.length === 0 ? html`<p class="quiet empty">${t("session.empty")}</p>` : nothing}
+          ${messages.length === 0 ? empty("message-square-plus", t("session.empty"), t("session.empty_hint")) : nothing}
           ${repeat(messages, (each) => each.id, (each) => html`<c-message data-message=${each.id} .feed=${this.feed} .messageId=${each.id}></c-message>`)}
         </div>
       </div>

@@ -2,7 +2,8 @@
 
 export const BOARD = {
   "board.title": "Board",
-  "board.empty": "No folder is open yet. Open one to start a session in it.",
+  "board.empty": "No folder is open yet",
+  "board.empty_hint": "An agent works in a folder of the server. Open one, and send the first prompt of a session in it.",
   "board.no_workspace": "This workspace does not exist, or you may not read it.",
   "board.filter": "Show only sessions that",
   "board.count_waiting": "waiting for you",

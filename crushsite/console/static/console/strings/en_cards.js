@@ -124,6 +124,7 @@ export const CARDS = {
   "inbox.open": "Waiting for you",
   "inbox.past": "Answered",
   "inbox.empty": "Nothing waits for you.",
+  "inbox.empty_hint": "Permission requests and questions of all workspaces come here.",
   "inbox.past_empty": "Nothing was answered yet.",
   "inbox.more": "Show more",
   "inbox.count": "{n} {count|request waits|requests wait} for you",

@@ -8,6 +8,7 @@ export const CHANGES = {
   "changes.split": "Side by side",
   "changes.files": "Changed files",
   "changes.none": "No files were changed.",
+  "changes.none_hint": "Changed lines appear here. You can comment on them, and send all comments as one prompt.",
   "changes.count": "{n} changed {n|file|files}.",
   "changes.created": "created",
   "changes.modified": "modified",
