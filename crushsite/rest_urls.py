@@ -51,7 +51,7 @@ from agents.rest.questions import (
 from agents.rest.runs import RunCancel, RunDetail, RunList, RunRetry, RunSteps
 from agents.rest.sessions import RewindList, RewindPreview, RewindUndo, SessionDetail
 from agents.rest.sub_agents import SubAgentList
-from agents.rest.trust import Trust
+from agents.rest.trust import Trust, TrustRequestAnswer, TrustRequestDetail, TrustRequestList
 from agents.rest.usage import UsageCsv, UsageList
 from agents.rest.workspaces import OneWorkspace, Workspaces
 from notifications.rest.channels import (
@@ -136,6 +136,8 @@ _workspace: Routes = [
     path("members/<int:user_id>", MemberDetail.as_view()),
     path("approvals/<str:approval_id>", ApprovalDetail.as_view()),
     path("approvals/<str:approval_id>/answer", ApprovalAnswer.as_view()),
+    path("trust-requests/<str:request_id>", TrustRequestDetail.as_view()),
+    path("trust-requests/<str:request_id>/answer", TrustRequestAnswer.as_view()),
     path("questions/<str:batch_id>", QuestionDetail.as_view()),
     path("questions/<str:batch_id>/answer", QuestionAnswer.as_view()),
     path("questions/<str:batch_id>/dismiss", QuestionDismissal.as_view()),
@@ -173,6 +175,7 @@ urlpatterns: Routes = [
     path("workspaces", Workspaces.as_view()),
     path("workspaces/<str:workspace_id>", OneWorkspace.as_view()),
     path("approvals", ApprovalList.as_view()),
+    path("trust-requests", TrustRequestList.as_view()),
     path("questions", QuestionList.as_view()),
     path("grants", GrantList.as_view()),
     path("workspaces/<str:workspace_id>/", include(_workspace)),

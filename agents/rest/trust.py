@@ -1,6 +1,6 @@
-"""Trust in a folder: the powers of its configuration, and a person's decision.
+"""Trust in a folder: the powers of its configuration, the requests that wait, and the decision.
 
-The decision has the effect of an answered trust request, also for a folder that is not open.
+A decision has the effect of an answered trust request, also for a folder that is not open.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, ClassVar
 
+from django.db.models import OuterRef, Subquery
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
@@ -17,13 +18,17 @@ from rest_framework.response import Response
 from agents.config.cache import config_of_folder
 from agents.config.edits.trust_requests import apply_trust, revoke_trust, set_trust, shown_trust
 from agents.config.trust.decision import TrustState
+from agents.rest.approvals import ID_LIMIT, OPEN, PAST, state_is
+from agents.runs.answer import answer
+from agents.states import Answer
 from people.actions.audit import Act, record
 from workspaces.access import Actor, Right
 from workspaces.api.paths import PATH_LIMIT, resolved_folder
-from workspaces.log.errors import BadField, Refusal
+from workspaces.log.errors import ApprovalUnknown, BadField, Refusal
 from workspaces.log.transaction import Transaction
 from workspaces.log.writer import writer
-from workspaces.queries.trust import answered_requests, shown_answer
+from workspaces.models import TrustRequest, TrustRequestState, Workspace
+from workspaces.queries.trust import answered_requests, shown_answer, shown_request
 from workspaces.rest.view import Resource
 
 REVOKE = "revoke"
@@ -128,3 +133,112 @@ async def _decide(
 
     await writer.write("", store)
     await apply_trust(folder)
+
+
+class TrustRequestSerializer(serializers.Serializer[Any]):
+    """A folder whose configuration waits for trust, or waited for it."""
+
+    id = serializers.CharField(help_text="The request's id.")
+    workspace_id = serializers.CharField(help_text="The workspace of the folder.")
+    session_id = serializers.CharField(help_text="Empty: it belongs to no session.")
+    tool_call_id = serializers.CharField(help_text="As in the events about it.")
+    tool_name = serializers.CharField(help_text="`trust`.")
+    action = serializers.CharField(help_text="`trust`.")
+    path = serializers.CharField(help_text="The folder.")
+    digest = serializers.CharField(help_text="Of all that its configuration would do.")
+    description = serializers.CharField(help_text="What it would do, for people.")
+    params = serializers.DictField(help_text="The same in its parts.")
+    state = serializers.ChoiceField(TrustRequestState.choices, help_text="Whether it is answered.")
+    asked_at = serializers.IntegerField(help_text="When it was opened, in unix seconds.")
+    answered_at = serializers.IntegerField(
+        allow_null=True, help_text="When it was answered, in unix seconds."
+    )
+
+
+class TrustRequestFilter(serializers.Serializer[Any]):
+    state = serializers.ChoiceField(
+        [OPEN, PAST, *TrustRequestState.values],
+        default=OPEN,
+        help_text="`open` for those that wait, `past` for the others, or one state.",
+    )
+    workspace_id = serializers.CharField(
+        required=False, max_length=ID_LIMIT, help_text="Only of this workspace."
+    )
+
+
+class TrustRequestAnswerSerializer(serializers.Serializer[Any]):
+    """An answer to a trust request."""
+
+    answer = serializers.ChoiceField(["allow", "deny"], help_text="Whether the folder is trusted.")
+
+
+class TrustResolutionSerializer(serializers.Serializer[Any]):
+    """Which answer counts."""
+
+    resolved = serializers.BooleanField(help_text="Whether this answer was the first.")
+    state = serializers.ChoiceField(TrustRequestState.choices, help_text="The state now.")
+
+
+class TrustRequestList(Resource):
+    """The trust requests of open workspaces that you may read."""
+
+    rights: ClassVar = {"get": Right.SIGNED_IN}
+    serializer_class = TrustRequestSerializer
+    queryset = TrustRequest.objects.all()
+    ordering = ("-asked_at", "-id")
+
+    @extend_schema(parameters=[TrustRequestFilter])
+    def get(self, _: Request) -> Response:
+        wanted = self.query(TrustRequestFilter)
+        places = self.visible(Workspace.objects.filter(is_open=True), "pk")
+        if "workspace_id" in wanted:
+            places = places.filter(pk=wanted["workspace_id"])
+        place = places.filter(path=OuterRef("path")).values("pk")[:1]
+        requests = TrustRequest.objects.filter(state_is(wanted["state"]))
+        found = requests.annotate(workspace_id=Subquery(place))
+        return self.page(found.filter(workspace_id__isnull=False), _shown)
+
+
+class TrustRequestDetail(Resource):
+    """One trust request, also of a closed workspace."""
+
+    rights: ClassVar = {"get": Right.READ}
+    allows_closed = True
+    serializer_class = TrustRequestSerializer
+
+    def get(self, _: Request, workspace_id: str, request_id: str) -> Response:
+        return Response(shown_request(_request(workspace_id, request_id), workspace_id))
+
+
+class TrustRequestAnswer(Resource):
+    """Answers a trust request. The first answer counts, and the configuration is read again."""
+
+    rights: ClassVar = {"post": Right.TRUST}
+    allows_closed = True
+    serializer_class = TrustRequestAnswerSerializer
+
+    @extend_schema(responses={200: TrustResolutionSerializer})
+    def post(self, _: Request, workspace_id: str, request_id: str) -> Response:
+        given = self.body()
+        _request(workspace_id, request_id)
+        resolution = self.act(
+            answer,
+            workspace_id,
+            request_id=request_id,
+            answer=Answer(given["answer"]),
+            actor=self.actor,
+        )
+        state = _request(workspace_id, request_id).state
+        return Response({"resolved": resolution.is_first, "state": state})
+
+
+def _shown(request: Any) -> dict[str, Any]:
+    return shown_request(request, request.workspace_id)
+
+
+def _request(workspace_id: str, request_id: str) -> TrustRequest:
+    path = Workspace.objects.filter(pk=workspace_id).values("path")[:1]
+    found = TrustRequest.objects.filter(pk=request_id, path__in=path).first()
+    if found is None:
+        raise ApprovalUnknown
+    return found

@@ -127,7 +127,7 @@ class ApprovalsApi(OperationGroup):
         workspace_id: str,
         approval_id: str,
         *,
-        answer: t.ApprovalAnswerAnswerEnum,
+        answer: t.Answer6a4Enum,
         arguments: dict[str, Any] | NotGiven | None = NOT_GIVEN,
         folder: str | NotGiven = NOT_GIVEN,
         reason: str | NotGiven = NOT_GIVEN,
@@ -2590,6 +2590,86 @@ class TrustApi(OperationGroup):
         return _answer
 
 
+class TrustRequestsApi(OperationGroup):
+    async def list(
+        self,
+        *,
+        cursor: str | NotGiven = NOT_GIVEN,
+        limit: int | NotGiven = NOT_GIVEN,
+        state: Literal["open", "past", "pending", "allowed", "denied", "withdrawn"]
+        | NotGiven = NOT_GIVEN,
+        workspace_id: str | NotGiven = NOT_GIVEN,
+    ) -> t.PaginatedTrustRequestList:
+        """The trust requests of open workspaces that you may read.
+
+        ``state``: `open` for those that wait, `past` for the others, or one state.
+
+        ``workspace_id``: Only of this workspace.
+        """
+        _answer: t.PaginatedTrustRequestList = await self._call(
+            "GET",
+            "/api/trust-requests",
+            query={"cursor": cursor, "limit": limit, "state": state, "workspace_id": workspace_id},
+        )
+        return _answer
+
+    def iterate(
+        self,
+        *,
+        limit: int | NotGiven = NOT_GIVEN,
+        state: Literal["open", "past", "pending", "allowed", "denied", "withdrawn"]
+        | NotGiven = NOT_GIVEN,
+        workspace_id: str | NotGiven = NOT_GIVEN,
+    ) -> AsyncIterator[t.TrustRequest]:
+        """Yields the objects of all pages of ``list``."""
+        return self._iterate(
+            "GET",
+            "/api/trust-requests",
+            query={"limit": limit, "state": state, "workspace_id": workspace_id},
+        )
+
+    async def get(self, workspace_id: str, request_id: str) -> t.TrustRequest:
+        """One trust request, also of a closed workspace.
+
+        Needs the right `read`.
+        """
+        _answer: t.TrustRequest = await self._call(
+            "GET",
+            "/api/workspaces/{workspace_id}/trust-requests/{request_id}",
+            path=(
+                workspace_id,
+                request_id,
+            ),
+        )
+        return _answer
+
+    async def answer(
+        self,
+        workspace_id: str,
+        request_id: str,
+        *,
+        answer: t.Answer6a4Enum,
+        idempotency_key: str = "",
+    ) -> t.TrustResolution:
+        """Answers a trust request. The first answer counts, and the configuration is read again.
+
+        Needs the right `trust`.
+
+        ``answer``: Whether the folder is trusted.
+        """
+        _answer: t.TrustResolution = await self._call(
+            "POST",
+            "/api/workspaces/{workspace_id}/trust-requests/{request_id}/answer",
+            path=(
+                workspace_id,
+                request_id,
+            ),
+            body={"answer": answer},
+            idempotency_key=idempotency_key or self._new_key(),
+        )
+        return _answer
+
+
 class UsageApi(OperationGroup):
     async def list(
         self,
@@ -2969,6 +3049,7 @@ class Api:
         self.sub_agents = SubAgentsApi(transport)
         self.tokens = TokensApi(transport)
         self.trust = TrustApi(transport)
+        self.trust_requests = TrustRequestsApi(transport)
         self.usage = UsageApi(transport)
         self.users = UsersApi(transport)
         self.workspaces = WorkspacesApi(transport)

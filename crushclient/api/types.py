@@ -40,7 +40,7 @@ ActEnum: TypeAlias = Literal[
     "sign out",
 ]
 
-ApprovalAnswerAnswerEnum: TypeAlias = Literal["allow", "deny"]
+Answer6a4Enum: TypeAlias = Literal["allow", "deny"]
 
 AuditActorKindEnum: TypeAlias = Literal["anonymous", "owner", "user", "token"]
 
@@ -128,6 +128,8 @@ State291Enum: TypeAlias = Literal["unneeded", "trusted", "denied", "open"]
 State439Enum: TypeAlias = Literal["running", "ended", "killed", "lost"]
 
 State88dEnum: TypeAlias = Literal["disabled", "starting", "connected", "error", "needs auth"]
+
+State9c7Enum: TypeAlias = Literal["pending", "allowed", "denied", "withdrawn"]
 
 StatusEnum: TypeAlias = Literal["pending", "in_progress", "completed"]
 
@@ -230,7 +232,7 @@ class ApprovalAnswerRequest(TypedDict):
     """An answer to a permission request."""
 
     # Whether the call may run.
-    answer: ApprovalAnswerAnswerEnum
+    answer: Answer6a4Enum
     # Other arguments, all of them: the call runs with these, once.
     arguments: NotRequired[dict[str, Any] | None]
     # Everything in this folder, instead of the request's files.
@@ -1547,6 +1549,13 @@ class PaginatedTokenList(TypedDict):
     next: str | None
 
 
+class PaginatedTrustRequestList(TypedDict):
+    # The objects of this page.
+    items: list[TrustRequest]
+    # The `cursor` of the next page; null on the last one.
+    next: str | None
+
+
 class PaginatedUsageList(TypedDict):
     # The objects of this page.
     items: list[Usage]
@@ -2331,6 +2340,53 @@ class TrustDecisionRequest(TypedDict):
     path: str
     # Identifies what was reviewed; not needed to revoke.
     digest: NotRequired[str]
+
+
+class TrustRequest(TypedDict):
+    """A folder whose configuration waits for trust, or waited for it."""
+
+    # `trust`.
+    action: str
+    # When it was answered, in unix seconds.
+    answered_at: int | None
+    # When it was opened, in unix seconds.
+    asked_at: int
+    # What it would do, for people.
+    description: str
+    # Of all that its configuration would do.
+    digest: str
+    # The request's id.
+    id: str
+    # The same in its parts.
+    params: dict[str, Any]
+    # The folder.
+    path: str
+    # Empty: it belongs to no session.
+    session_id: str
+    # Whether it is answered.
+    state: State9c7Enum
+    # As in the events about it.
+    tool_call_id: str
+    # `trust`.
+    tool_name: str
+    # The workspace of the folder.
+    workspace_id: str
+
+
+class TrustRequestAnswerRequest(TypedDict):
+    """An answer to a trust request."""
+
+    # Whether the folder is trusted.
+    answer: Answer6a4Enum
+
+
+class TrustResolution(TypedDict):
+    """Which answer counts."""
+
+    # Whether this answer was the first.
+    resolved: bool
+    # The state now.
+    state: State9c7Enum
 
 
 class Usage(TypedDict):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from workspaces.log.timestamps import as_rfc3339
+from workspaces.log.timestamps import as_rfc3339, as_seconds
 from workspaces.models import TrustRequest, TrustRequestState, Workspace
 
 TOOL = "trust"
@@ -50,6 +50,17 @@ def wire_of(request: TrustRequest) -> dict[str, Any]:
         "action": ACTION,
         "params": request.params,
         "path": request.path,
+    }
+
+
+def shown_request(request: TrustRequest, workspace_id: str) -> dict[str, Any]:
+    """Returns a trust request with its workspace, as the inbox lists it."""
+    return wire_of(request) | {
+        "workspace_id": workspace_id,
+        "digest": request.digest,
+        "state": request.state,
+        "asked_at": as_seconds(request.asked_at),
+        "answered_at": None if request.answered_at is None else as_seconds(request.answered_at),
     }
 
 

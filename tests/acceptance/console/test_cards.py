@@ -253,3 +253,42 @@ async def test_a_person_trusts_a_folder_after_reading_what_it_would_start(
     http = seat.workspace.client.http
     status = await http.call("GET", f"/api/trust?path={seat.workspace.path}")
     assert status["state"] == "denied"
+
+
+@pytest.mark.server_env(CRUSH_TRUST="ask")
+async def test_the_inbox_answers_a_folder_that_waits_for_trust_once(
+    embedded_server: Server,
+    connect: Connect,
+    project: MakeProject,
+    open_console: OpenConsole,
+) -> None:
+    hook = {"PreToolUse": [{"command": "touch HOOK_RAN <img src=x>"}]}
+    seat = await take_seat(connect(embedded_server), project("foreign", hooks=hook))
+    session = await seat.workspace.session("foreign")
+    desktop = await open_console(embedded_server, f"/w/{seat.workspace.id}/s/{session}")
+    inbox = await open_console(embedded_server, "/inbox", width=PHONE)
+    other = await open_console(embedded_server, "/inbox")
+    card = inbox.get_by_role("article", name="Trust this folder")
+    await expect(card.get_by_text("touch HOOK_RAN <img src=x>").first).to_be_visible()
+    await expect(card.get_by_text(str(seat.workspace.path)).first).to_be_visible()
+    await expect(inbox.get_by_role("link", name="1 request waits for you")).to_be_visible()
+    await expect(inbox).to_have_title("(1) Inbox – Crush")
+    assert await overflow(inbox) == 0
+    found = await Axe().run(inbox)
+    assert found.violations_count == 0, found.generate_report()
+
+    late = other.get_by_role("article", name="Trust this folder")
+    await expect(late.get_by_role("button", name="Do not trust")).to_be_enabled()
+    await other.route("**/api/trust-requests", lambda route: route.abort())  # it learns nothing
+    await card.get_by_role("button", name="Trust", exact=True).click()
+    await expect(card.locator(".request-end")).to_contain_text("Allowed")
+    await expect(desktop.locator(".request-end")).to_contain_text("Allowed")
+    await expect(inbox).to_have_title("Inbox – Crush")
+    await late.get_by_role("button", name="Do not trust").click()
+    await expect(late.locator(".request-end")).to_contain_text("Allowed")
+    http = seat.workspace.client.http
+    status = await http.call("GET", f"/api/trust?path={seat.workspace.path}")
+    assert status["state"] == "trusted"
+    await inbox.reload()
+    past = inbox.get_by_role("region", name="Answered")
+    await expect(past.get_by_role("article", name="Trust this folder")).to_contain_text("Allowed")

@@ -13,18 +13,18 @@ export const isTrust = (item) => item.kind === "approval" && item.data["tool_nam
 /** @param {WaitingItem} item @returns {Promise<Fields>} */
 export function detailOf(item) {
   const { workspaceId, id } = item;
+  if (isTrust(item)) return get(at`workspaces/${workspaceId}/trust-requests/${id}`);
   return get(item.kind === "approval" ? at`workspaces/${workspaceId}/approvals/${id}` : at`workspaces/${workspaceId}/questions/${id}`);
 }
 
 /**
  * Answers a permission request. The reply has `resolved`, and the state and author of the answer that counts.
- * @param {WaitingItem} item @param {Fields} fields @param {SessionFeed | null} feed
+ * @param {WaitingItem} item @param {Fields} fields
  * @returns {Promise<Fields>}
  */
-export function answerApproval(item, fields, feed) {
-  // A folder's trust belongs to no run: the stream has the answer to it.
-  if (isTrust(item) && feed) return feed.send("answer", { request_id: item.id, ...fields });
-  return post(at`workspaces/${item.workspaceId}/approvals/${item.id}/answer`, fields);
+export function answerApproval(item, fields) {
+  const { workspaceId, id } = item;
+  return post(isTrust(item) ? at`workspaces/${workspaceId}/trust-requests/${id}/answer` : at`workspaces/${workspaceId}/approvals/${id}/answer`, fields);
 }
 
 /** @param {WaitingItem} item @param {Fields[]} responses @returns {Promise<Fields>} */

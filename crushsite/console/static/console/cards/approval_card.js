@@ -39,7 +39,7 @@ class ApprovalCard extends RequestCard {
     return [
       { key: "a", label: /** @type {const} */ ("cards.allow"), run: () => void this._send({ answer: "allow" }) },
       { key: "d", label: /** @type {const} */ ("cards.deny"), run: () => void this._send({ answer: "deny" }) },
-      { key: "r", label: /** @type {const} */ ("cards.deny_reason"), run: () => this._open("reason") },
+      { key: "r", label: /** @type {const} */ ("cards.deny_reason"), run: () => this._mayGiveReason && this._open("reason") },
       { key: "f", label: /** @type {const} */ ("cards.allow_for"), run: () => this._hasScopes && this._open("scope") },
       { key: "e", label: /** @type {const} */ ("cards.edit"), run: () => this._canEdit && this._open("edit") },
     ];
@@ -47,6 +47,10 @@ class ApprovalCard extends RequestCard {
 
   get _hasScopes() {
     return this.item !== null && !isTrust(this.item) && !this.item.data["always_asks"];
+  }
+
+  get _mayGiveReason() {
+    return this.item !== null && !isTrust(this.item);
   }
 
   get _canEdit() {
@@ -67,7 +71,7 @@ class ApprovalCard extends RequestCard {
   async _send(fields) {
     const { item } = this;
     if (item === null || !this.canAnswer) return;
-    await this.answer(() => answerApproval(item, fields, this.feed));
+    await this.answer(() => answerApproval(item, fields));
   }
 
   /** @param {Event} event */

@@ -8,7 +8,7 @@ import { PageElement } from "../core/element.js";
 import { icon } from "../core/icons.js";
 import { t } from "../core/strings.js";
 import { notify } from "../core/toasts.js";
-import { detailOf, isTrust } from "./answering.js";
+import { detailOf } from "./answering.js";
 import "./approval_card.js";
 import "./question_card.js";
 import { endOf, headOf } from "./words.js";
@@ -84,8 +84,7 @@ class Cards extends PageElement {
 
   /** It was answered while this page had no connection. @param {Entry} entry */
   async _lookUp(entry) {
-    // A folder's trust has no request that could be read, and its session may be deleted.
-    const found = isTrust(entry.item) ? {} : await detailOf(entry.item).catch((error) => (error.status === 404 ? {} : null));
+    const found = await detailOf(entry.item).catch((error) => (error.status === 404 ? /** @type {Record<string, any>} */ ({}) : null));
     if (found !== null && found["state"] !== "pending") this._end(entry, found);
   }
 

@@ -9,13 +9,14 @@ import { nameOf } from "../core/format.js";
 import { sessionAddress } from "../core/routes.js";
 import { t } from "../core/strings.js";
 import { attempt } from "../core/toasts.js";
-import { detailOf } from "./answering.js";
+import { detailOf, isTrust } from "./answering.js";
 import { cardOf } from "./cards.js";
 import "./notification_switch.js";
 import { itemOf, waiting } from "./waiting.js";
 import { endOf, headOf } from "./words.js";
 
 const PAGE = 20;
+const LISTS = /** @type {const} */ (["approvals", "trust-requests", "questions"]);
 
 class Inbox extends PageElement {
   static properties = { _past: { state: true }, _places: { state: true }, _focused: { state: true } };
@@ -26,8 +27,8 @@ class Inbox extends PageElement {
     this._items = new Map();
     /** @type {WaitingItem[] | null} */
     this._past = null;
-    /** @type {Record<"approvals" | "questions", string | null>} */
-    this._cursors = { approvals: "", questions: "" };
+    /** @type {Record<typeof LISTS[number], string | null>} */
+    this._cursors = { approvals: "", "trust-requests": "", questions: "" };
     /** @type {Map<string, {name: string, titles: Map<string, string>}>} */
     this._places = new Map();
     /** The card with the focus has the keys. */
@@ -55,7 +56,13 @@ class Inbox extends PageElement {
       if (this._items.get(item.id)?.data !== item.data && !this._items.get(item.id)?.resolution) this._items.set(item.id, item);
     }
     for (const item of this._items.values()) if (!item.resolution && !open.has(item.id)) void this._ended(item);
-    if (waiting.items.some((each) => !this._places.get(each.workspaceId)?.titles.has(each.data["session_id"]))) void this._readPlaces();
+    if (waiting.items.some((each) => !this._isPlaced(each))) void this._readPlaces();
+  }
+
+  /** A folder's trust belongs to no session. @param {WaitingItem} item */
+  _isPlaced(item) {
+    const place = this._places.get(item.workspaceId);
+    return place !== undefined && (isTrust(item) || place.titles.has(item.data["session_id"]));
   }
 
   /** Somebody has answered it: the card shows who. @param {WaitingItem} item */
@@ -87,12 +94,12 @@ class Inbox extends PageElement {
   async _more() {
     const pages = await attempt(() =>
       Promise.all(
-        (/** @type {const} */ (["approvals", "questions"])).map(async (list) => {
+        LISTS.map(async (list) => {
           const cursor = this._cursors[list];
           if (cursor === null) return [];
           const page = await get(`${list}${query({ state: "past", limit: PAGE, cursor })}`);
           this._cursors[list] = page.next;
-          return page.items.map((/** @type {any} */ each) => itemOf(list === "approvals" ? "approval" : "questions", each));
+          return page.items.map((/** @type {any} */ each) => itemOf(list === "questions" ? "questions" : "approval", each));
         }),
       ),
     );
@@ -104,6 +111,7 @@ class Inbox extends PageElement {
   _placeOf(item) {
     const sessionId = item.data["session_id"];
     const place = this._places.get(item.workspaceId);
+    if (isTrust(item)) return { workspace: place?.name ?? nameOf(item.data["path"]), session: "", href: "" };
     const title = item.data["agent_path"]?.[0]?.title || place?.titles.get(sessionId) || t("session.untitled");
     const name = item.kind === "approval" ? "approval" : "questions";
     return { workspace: place?.name ?? "", session: title, href: `${sessionAddress(item.workspaceId, sessionId)}${query({ [name]: item.id })}` };
@@ -135,7 +143,7 @@ class Inbox extends PageElement {
         <h2 id="inbox-past">${t("inbox.past")}</h2>
         ${this._past !== null && past.length === 0 ? html`<p class="quiet">${t("inbox.past_empty")}</p>` : nothing}
         <div class="inbox-cards">${repeat(past, (each) => each.id, (each) => cardOf(each, { place: this._placeOf(each) }))}</div>
-        ${this._past !== null && (this._cursors.approvals !== null || this._cursors.questions !== null)
+        ${this._past !== null && LISTS.some((list) => this._cursors[list] !== null)
           ? html`<button class="button" @click=${() => void this._more()}>${t("inbox.more")}</button>`
           : nothing}
       </section>

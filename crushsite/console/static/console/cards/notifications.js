@@ -5,6 +5,7 @@ import { at, get, post, remove } from "../core/api.js";
 import { go, sessionAddress } from "../core/routes.js";
 import { workerAddress } from "../core/sanitize.js";
 import { t } from "../core/strings.js";
+import { isTrust } from "./answering.js";
 import { waiting } from "./waiting.js";
 import { headOf } from "./words.js";
 
@@ -86,7 +87,7 @@ async function showWaiting() {
     if (before.has(item.id)) continue;
     const { title } = headOf(item);
     const name = item.kind === "approval" ? "approval" : "questions";
-    const address = `${sessionAddress(item.workspaceId, item.data["session_id"])}?${name}=${encodeURIComponent(item.id)}`;
+    const address = isTrust(item) ? "/inbox" : `${sessionAddress(item.workspaceId, item.data["session_id"])}?${name}=${encodeURIComponent(item.id)}`;
     await show(t("notify.waits", { title }), item.data["path"] ?? "", item.id, address);
   }
 }

@@ -173,7 +173,7 @@ export class RequestCard extends PageElement {
     const agents = (item.data["agent_path"] ?? []).slice(1).map((/** @type {any} */ each) => each.title || each.session_id);
     if (this.place === null && agents.length === 0) return nothing;
     return html`<p class="request-origin small quiet">
-      ${this.place ? html`<span>${this.place.workspace}</span><a href=${this.place.href}>${this.place.session}</a>` : nothing}
+      ${this.place ? html`<span>${this.place.workspace}</span>${this.place.href ? html`<a href=${this.place.href}>${this.place.session}</a>` : nothing}` : nothing}
       ${agents.length > 0 ? html`<span>${icon("bot")} ${t("cards.agent")}: ${agents.join(" › ")}</span>` : nothing}
     </p>`;
   }

@@ -51,10 +51,10 @@ class Waiting {
 
   async _read() {
     try {
-      const [approvals, questions] = await Promise.all([get("approvals"), get("questions")]);
+      const [approvals, trust, questions] = await Promise.all([get("approvals"), get("trust-requests"), get("questions")]);
       this.error = null;
       const items = [
-        ...approvals.items.map((/** @type {any} */ each) => itemOf("approval", each)),
+        ...[...approvals.items, ...trust.items].map((/** @type {any} */ each) => itemOf("approval", each)),
         ...questions.items.map((/** @type {any} */ each) => itemOf("questions", each)),
       ].sort((one, other) => one.data["asked_at"] - other.data["asked_at"]);
       const isSame = this.items !== null && items.length === this.items.length && items.every((each, index) => each.data === this.items?.[index]?.data);
