@@ -41,6 +41,7 @@ from agents.rest.prompts import (
     QueuedSteer,
     QueueList,
     SessionCancel,
+    SessionSummary,
 )
 from agents.rest.questions import (
     QuestionAnswer,
@@ -80,6 +81,7 @@ Routes = list[URLPattern | URLResolver]
 
 _session: Routes = [
     path("cancel", SessionCancel.as_view()),
+    path("summary", SessionSummary.as_view()),
     path("export", SessionExport.as_view()),
     path("files", ChangedFiles.as_view()),
     path("forks", SessionForks.as_view()),

@@ -1,4 +1,4 @@
-"""Prompts to a session, the cancel of all its work, and its queue."""
+"""Prompts to a session, its summary, the cancel of all its work, and its queue."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ from agents.api.prompts import queue_limits
 from agents.api.run_commands import LONGEST_QUEUE, run_key
 from agents.models import Run
 from agents.rest.runs import RunBase, RunDetailSerializer, RunSerializer
-from agents.runs.accept import accept
+from agents.runs.accept import accept, summarize
 from agents.runs.cancel import cancel, clear_queue
 from agents.runs.objects.run_details import run_objects
 from agents.runs.prompting.queue import cancel_one, change, edit_queued, reorder_queue, steer_queued
 from agents.states import RunState
 from workspaces.access import Right
+from workspaces.log.errors import Refusal
 from workspaces.log.ids import new_id
 from workspaces.queries.sessions import require_session
 from workspaces.rest.idempotency import key_of
@@ -60,6 +61,27 @@ class PromptList(RunBase):
             actor=actor,
         )
         return self.shown(workspace_id, accepted.key, status=202)
+
+
+class NothingToSummarize(Refusal):
+    """The session has no messages, so there is nothing to summarise. Send a prompt first."""
+
+    code = "nothing_to_summarize"
+    status = 409
+
+
+class SessionSummary(RunBase):
+    """The summary of a session, from which its conversation continues."""
+
+    rights: ClassVar = {"post": Right.PROMPT}
+
+    @extend_schema(request=None, responses={202: RunDetailSerializer})
+    def post(self, _: Request, workspace_id: str, session_id: str) -> Response:
+        """Accepts a summary, which waits like a prompt for those before it."""
+        key = self.act(summarize, workspace_id, session_id, limits=queue_limits(), actor=self.actor)
+        if key is None:
+            raise NothingToSummarize
+        return self.shown(workspace_id, key, status=202)
 
 
 class SessionCancel(Resource):

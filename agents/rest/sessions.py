@@ -13,7 +13,7 @@ from agents.runs.cancel import delete_session
 from agents.runs.history.rewind import preview_rewind, rewind, undo_rewind
 from agents.tools.files.restore_plan import FileResult, LeftReason
 from workspaces.access import Right
-from workspaces.actions.rewinds import rewind_wire
+from workspaces.actions.rewinds import rewind_wire, undoable_rewind
 from workspaces.models import Rewind, RewindState
 from workspaces.queries.sessions import require_session
 from workspaces.rest.messages import AuthorSerializer
@@ -57,6 +57,10 @@ class RewindSerializer(serializers.Serializer[Any]):
     author = AuthorSerializer(allow_null=True, help_text="Who did it.")
     undone_by = AuthorSerializer(allow_null=True, help_text="Who undid it.")
     created_at = serializers.IntegerField(help_text="Unix seconds.")
+    can_undo = serializers.BooleanField(
+        required=False,
+        help_text="In lists: whether it can be undone, because nothing has followed.",
+    )
 
 
 class NewRewindSerializer(serializers.Serializer[Any]):
@@ -84,7 +88,11 @@ class RewindList(Resource):
 
     def get(self, _: Request, workspace_id: str, session_id: str) -> Response:
         require_session(workspace_id, session_id)
-        return self.page(Rewind.objects.filter(session_id=session_id), rewind_wire)
+        undoable = undoable_rewind(session_id)
+        return self.page(
+            Rewind.objects.filter(session_id=session_id),
+            lambda row: rewind_wire(row) | {"can_undo": row.pk == undoable},
+        )
 
     @extend_schema(request=NewRewindSerializer, responses={201: RewindSerializer})
     def post(self, _: Request, workspace_id: str, session_id: str) -> Response:

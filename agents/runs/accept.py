@@ -172,15 +172,17 @@ async def summarize(
     *,
     limits: QueueLimits | None = None,
     actor: Actor | None = None,
-) -> None:
-    """Accepts a run that replaces the session's conversation by a summary of it."""
+) -> int | None:
+    """Accepts a run that replaces the session's conversation by a summary; returns its key."""
     if _is_refusing:
         raise ShuttingDown
-    if await writer.write(
+    key = await writer.write(
         workspace_id,
         lambda tx: accept_summary(tx, workspace_id, session_id, limits=limits, actor=actor),
-    ):
+    )
+    if key is not None:
         await nudges.nudge_accepted()
+    return key
 
 
 def accept_summary(
@@ -190,13 +192,12 @@ def accept_summary(
     *,
     limits: QueueLimits | None = None,
     actor: Actor | None = None,
-) -> bool:
-    """Stores the run; returns ``False`` if the session has no messages to summarise."""
+) -> int | None:
+    """Stores the run and returns its key; nothing if the session has no messages to summarise."""
     if not read_session(tx, workspace_id, session_id)["message_count"]:
-        return False
-    summary = Prompt(session_id, "")
-    accept_prompt(tx, workspace_id, summary, kind=RunKind.SUMMARY, limits=limits, actor=actor)
-    return True
+        return None
+    kind, summary = RunKind.SUMMARY, Prompt(session_id, "")
+    return accept_prompt(tx, workspace_id, summary, kind=kind, limits=limits, actor=actor)
 
 
 def accept_run(

@@ -2340,6 +2340,24 @@ class SessionsApi(OperationGroup):
         )
         return _answer
 
+    async def summary(
+        self, workspace_id: str, session_id: str, *, idempotency_key: str = ""
+    ) -> t.RunDetail:
+        """Accepts a summary, which waits like a prompt for those before it.
+
+        Needs the right `prompt`.
+        """
+        _answer: t.RunDetail = await self._call(
+            "POST",
+            "/api/workspaces/{workspace_id}/sessions/{session_id}/summary",
+            path=(
+                workspace_id,
+                session_id,
+            ),
+            idempotency_key=idempotency_key or self._new_key(),
+        )
+        return _answer
+
     async def get_tree(self, workspace_id: str, session_id: str) -> t.SessionTree:
         """A session with all child sessions below it.
 

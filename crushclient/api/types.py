@@ -1885,6 +1885,8 @@ class Rewind(TypedDict):
     undone_files: list[RewoundFile]
     # Whether files were restored, too.
     with_files: bool
+    # In lists: whether it can be undone, because nothing has followed.
+    can_undo: NotRequired[bool]
 
 
 class RewindPreview(TypedDict):

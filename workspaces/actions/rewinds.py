@@ -180,6 +180,16 @@ def require_newest(session_id: str, rewind_id: str) -> Rewind:
     return row
 
 
+def undoable_rewind(session_id: str) -> str:
+    """Returns the id of the rewind for which ``require_newest`` raises nothing; empty if none."""
+    rewinds = Rewind.objects.filter(session_id=session_id, state=RewindState.DONE)
+    row = rewinds.order_by("-number").first()
+    if row is None:
+        return ""
+    later = Message.objects.filter(session_id=session_id, position__gt=row.number)
+    return "" if later.exists() else row.pk
+
+
 def put_back_messages(tx: Transaction, row: Rewind, *, files: Sequence[Mapping[str, str]]) -> None:
     """Restores the messages of a rewind and the session's columns. ``files``: their results."""
     if not Session.objects.filter(pk=row.session_id).exists():

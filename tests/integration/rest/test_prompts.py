@@ -13,6 +13,8 @@ from agents.runs.rows import read_runs
 from tests.integration.api.client import Api
 from tests.integration.api.conftest import Opened
 from workspaces.access import OWNER, Caller, Identity, IdentityKind, MemberRole
+from workspaces.actions.messages import create_message
+from workspaces.log.parts import Role, Text
 from workspaces.log.transaction import Transaction
 from workspaces.log.writer import writer
 
@@ -270,3 +272,22 @@ async def test_interrupting_prompts_at_once_leave_one_running_and_lose_none(runs
     assert len({run["accept_number"] for run in found}) == 10
     cancelled = [run for run in found if run.get("outcome") == "cancelled"]
     assert len(cancelled) + len(await runs.queue()) in {9, 10}
+
+
+async def test_a_summary_is_accepted_as_a_run_of_a_session_with_messages(runs: Runs) -> None:
+    path = f"sessions/{runs.session_id}/summary"
+    refused = await runs.ask("POST", path, status=409)
+    assert refused["code"] == "nothing_to_summarize"
+
+    def job(tx: Transaction) -> None:
+        words = (Text("hello"),)
+        create_message(tx, runs.workspace.id, runs.session_id, role=Role.USER, parts=words)
+
+    await writer.write(runs.workspace.id, job)
+    accepted = await runs.ask("POST", path, status=202)
+    assert (accepted["kind"], accepted["state"], accepted["prompt"]) == ("summary", "accepted", "")
+    assert accepted["author"]["name"] == "owner"
+    assert (await runs.ask("GET", f"runs/{accepted['key']}"))["kind"] == "summary"
+    await runs.ask("POST", "sessions/unknown/summary", status=404)
+    runs.rest.caller = member(MemberRole.VIEWER, runs.workspace)
+    await runs.ask("POST", path, status=403)

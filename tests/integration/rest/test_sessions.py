@@ -197,13 +197,20 @@ async def test_a_fork_a_rewind_and_its_undoing(sessions: Sessions) -> None:
     assert (done["state"], done["files"], done["author"]["kind"]) == ("done", [], "owner")
     assert await sessions.texts(session_id) == ["one"]
     (listed,) = (await sessions.ask("GET", f"/{session_id}/rewinds"))["items"]
-    assert listed == done
+    assert listed == done | {"can_undo": True}
 
     undone = await sessions.ask("POST", f"/{session_id}/rewinds/{done['id']}/undo")
     assert undone["state"] == "undone"
     assert await sessions.texts(session_id) == ["one", "two", "three"]
     again = await sessions.refused("POST", f"/{session_id}/rewinds/{done['id']}/undo")
     assert again == (409, "rewind_outdated")
+    (listed,) = (await sessions.ask("GET", f"/{session_id}/rewinds"))["items"]
+    assert listed == undone | {"can_undo": False}
+
+    await sessions.ask("POST", f"/{session_id}/rewinds", {"message_id": first}, status=201)
+    await sessions.talk(session_id, "four")
+    listed = (await sessions.ask("GET", f"/{session_id}/rewinds"))["items"]
+    assert [each["can_undo"] for each in listed] == [False, False]
 
 
 async def test_a_busy_session_is_not_rewound(sessions: Sessions) -> None:

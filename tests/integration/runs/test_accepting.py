@@ -144,11 +144,11 @@ def test_an_accepted_prompt_makes_its_session_busy_and_is_told(ground: Ground) -
 
 
 def test_a_summary_needs_a_conversation(ground: Ground) -> None:
-    assert write(lambda tx: accept_summary(tx, ground.workspace_id, ground.session_id)) is False
+    assert write(lambda tx: accept_summary(tx, ground.workspace_id, ground.session_id)) is None
     held = ground.start()
     say(held, "words")
     end(held)
-    assert write(lambda tx: accept_summary(tx, ground.workspace_id, ground.session_id)) is True
+    assert write(lambda tx: accept_summary(tx, ground.workspace_id, ground.session_id)) is not None
     assert Run.objects.get(state="accepted").kind == "summary"
 
 
