@@ -1,14 +1,17 @@
-// Rewind: what will be undone, with or without files, then the result of each file, and its undo.
+// Rewind: which messages and files it will change, then the result of each file, and its undo.
 
 import { html, nothing } from "../vendor/lit.js";
 import { announce } from "../core/announce.js";
-import { at, post } from "../core/api.js";
+import { at, get, post, query } from "../core/api.js";
 import { PageElement } from "../core/element.js";
 import { t } from "../core/strings.js";
 import { attempt } from "../core/toasts.js";
+import { visible } from "../text/visible.js";
+
+const MOST = 100; // messages of a preview
 
 class RewindDialog extends PageElement {
-  static properties = { feed: { attribute: false }, messageId: { attribute: false }, _withFiles: { state: true }, _rewind: { state: true } };
+  static properties = { feed: { attribute: false }, messageId: { attribute: false }, _withFiles: { state: true }, _preview: { state: true }, _error: { state: true }, _rewind: { state: true } };
 
   constructor() {
     super();
@@ -18,15 +21,31 @@ class RewindDialog extends PageElement {
     this._withFiles = true;
     /** What was done. @type {Schemas["Rewind"] | null} */
     this._rewind = null;
-    this._removed = 0;
+    /** What would be done; null while it is read. @type {Schemas["RewindPreview"] | null} */
+    this._preview = null;
+    this._error = "";
   }
 
   firstUpdated() {
-    // Counted once: afterwards the messages are gone.
-    const ids = [...(this.feed?.state?.messages.keys() ?? [])];
-    this._removed = ids.length - ids.indexOf(this.messageId) - (this._keepsMessage ? 1 : 0);
-    this.requestUpdate();
     this.querySelector("dialog")?.showModal();
+    void this._look();
+  }
+
+  /** Reads what would be done, as the server sees it now. */
+  async _look() {
+    const withFiles = this._withFiles;
+    this._preview = null;
+    this._error = "";
+    try {
+      const preview = await get(`${this._path}/preview${query(this._fields)}`);
+      if (withFiles === this._withFiles) this._preview = preview;
+    } catch (error) {
+      if (withFiles === this._withFiles) this._error = error instanceof Error ? error.message : String(error);
+    }
+  }
+
+  get _fields() {
+    return { message_id: this.messageId, keeps_message: this._keepsMessage, with_files: this._withFiles };
   }
 
   /** A prompt is removed with what it led to; after a reply, the reply stays. */
@@ -39,8 +58,7 @@ class RewindDialog extends PageElement {
   }
 
   async _apply() {
-    const fields = { message_id: this.messageId, keeps_message: this._keepsMessage, with_files: this._withFiles };
-    const made = await attempt(() => post(this._path, fields));
+    const made = await attempt(() => post(this._path, this._fields));
     if (!made) return;
     this._rewind = made;
     announce(t("rewind.done"));
@@ -74,24 +92,47 @@ class RewindDialog extends PageElement {
       event.preventDefault();
       void this._apply();
     }}>
-      <p>${t("rewind.removes", { n: this._removed })}</p>
-      <label class="check"><input type="checkbox" .checked=${this._withFiles} @change=${(/** @type {any} */ event) => (this._withFiles = event.target.checked)} />
+      ${this._error ? html`<p class="wrong" role="alert">${this._error}</p>` : this._preview ? this._shown(this._preview) : html`<p class="quiet" role="status">${t("state.loading")}</p>`}
+      <label class="check"><input type="checkbox" .checked=${this._withFiles} @change=${(/** @type {any} */ event) => {
+        this._withFiles = event.target.checked;
+        void this._look();
+      }} />
         <span>${t("rewind.with_files")}</span></label>
       <p class="quiet small">${t("rewind.commands")}</p>
       <div class="dialog-actions">
         <button type="button" class="button" @click=${() => this._close()}>${t("action.cancel")}</button>
-        <button class="button danger">${t("rewind.apply")}</button>
+        <button class="button danger" ?disabled=${this._preview === null || this._preview.is_busy}>${t("rewind.apply")}</button>
       </div>
     </form>`;
+  }
+
+  /** @param {Schemas["RewindPreview"]} preview */
+  _shown(preview) {
+    const { message_count: n, messages, files } = preview;
+    const more = messages.length === MOST ? html`<li class="quiet">${t("rewind.more")}</li>` : nothing;
+    return html`<p>${t("rewind.removes", { n })}</p>
+      ${messages.length > 0
+        ? html`<ul class="rewind-messages" tabindex="0" aria-label=${t("rewind.messages")}>
+            ${messages.map((each) => html`<li><span class="quiet small">${t(each.role === "user" ? "rewind.prompt" : "rewind.reply")}</span>
+              <span class="cut">${visible(each.first_line) || t("rewind.no_text")}</span></li>`)}${more}
+          </ul>`
+        : nothing}
+      ${this._withFiles ? this._files(files.filter((each) => each.result !== "left"), files.filter((each) => each.result === "left")) : nothing}
+      ${preview.is_busy ? html`<p class="wrong" role="alert">${t("rewind.busy")}</p>` : nothing}`;
+  }
+
+  /** @param {Schemas["RewoundFile"][]} changed @param {Schemas["RewoundFile"][]} left */
+  _files(changed, left) {
+    if (changed.length + left.length === 0) return html`<p class="quiet">${t("rewind.no_files")}</p>`;
+    return html`${changed.length > 0 ? html`<p class="label">${t("rewind.will_change")}</p>${fileList(changed, t("rewind.will_change"))}` : nothing}
+      ${left.length > 0 ? html`<p class="label">${t("rewind.will_leave")}</p>${fileList(left, t("rewind.will_leave"))}` : nothing}`;
   }
 
   /** @param {Schemas["Rewind"]} rewind */
   _result(rewind) {
     return html`<div class="rewind">
       ${rewind.files.length > 0
-        ? html`<ul aria-label=${t("rewind.files")}>
-            ${rewind.files.map((file) => html`<li><span class="mono">${file.path}</span>: ${t(`rewind.${file.result}`)}${file.reason ? ` (${t(`rewind.${file.reason}`)})` : nothing}</li>`)}
-          </ul>`
+        ? fileList(rewind.files, t("rewind.files"))
         : html`<p class="quiet">${t("rewind.no_files")}</p>`}
       <div class="dialog-actions">
         <button type="button" class="button" @click=${() => void this._undo()}>${t("rewind.undo")}</button>
@@ -102,6 +143,11 @@ class RewindDialog extends PageElement {
 }
 
 customElements.define("c-rewind-dialog", RewindDialog);
+
+/** @param {readonly Schemas["RewoundFile"][]} files @param {string} label */
+const fileList = (files, label) => html`<ul class="rewind-files" tabindex="0" aria-label=${label}>
+  ${files.map((file) => html`<li><span class="mono">${visible(file.path)}</span>: ${t(`rewind.${file.result}`)}${file.reason ? ` (${t(`rewind.${file.reason}`)})` : nothing}</li>`)}
+</ul>`;
 
 /** @param {SessionFeed} feed @param {string} messageId */
 export function openRewind(feed, messageId) {

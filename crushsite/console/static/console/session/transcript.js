@@ -6,6 +6,7 @@ import { html, nothing, repeat } from "../vendor/lit.js";
 import { PageElement } from "../core/element.js";
 import { empty } from "../core/empty.js";
 import { t } from "../core/strings.js";
+import "../changes/rewound.js";
 import "./message.js";
 
 const WINDOW = 150;
@@ -148,6 +149,7 @@ class Transcript extends PageElement {
           ${hasEarlier ? html`<button class="link earlier" @click=${() => void this._earlier()}>${t("session.earlier")}</button>` : nothing}
           ${messages.length === 0 ? empty("message-square-plus", t("session.empty"), t("session.empty_hint")) : nothing}
           ${repeat(messages, (each) => each.id, (each) => html`<c-message data-message=${each.id} .feed=${this.feed} .messageId=${each.id}></c-message>`)}
+          ${this._last === null ? html`<c-rewound .feed=${this.feed}></c-rewound>` : nothing}
         </div>
       </div>
       ${this._isAtEnd
