@@ -3,6 +3,7 @@
 import { at, patch, post } from "../core/api.js";
 import { go, sessionAddress } from "../core/routes.js";
 import { t } from "../core/strings.js";
+import { notify } from "../core/toasts.js";
 
 /** @typedef {{name: string, detail: string, run: (argument: string) => unknown}} Command */
 
@@ -40,6 +41,14 @@ export function builtIn(feed) {
     },
     { name: "fork", detail: t("command.fork"), run: () => fork(feed) },
     { name: "changes", detail: t("command.changes"), run: () => go(`${sessionAddress(feed.workspaceId, feed.sessionId)}/changes`) },
+    {
+      name: "summarize",
+      detail: t("command.summarize"),
+      run: async () => {
+        await post(at`workspaces/${feed.workspaceId}/sessions/${feed.sessionId}/summary`);
+        notify(t("command.summarizing"));
+      },
+    },
     {
       name: "export",
       detail: t("command.export"),

@@ -113,7 +113,8 @@ class Queue extends PageElement {
 
   /** @param {Run} run @param {number} index @param {number} count */
   _row(run, index, count) {
-    const text = (run.prompt ?? "").slice(0, 80);
+    const isSummary = run.kind === "summary";
+    const text = isSummary ? t("queue.summary") : (run.prompt ?? "").slice(0, 80);
     return html`<li class="queued ${this._dragged === run.key ? "dragged" : ""}" data-key=${run.key}
       @dragover=${(/** @type {DragEvent} */ event) => this._dragged && event.preventDefault()}
       @drop=${(/** @type {DragEvent} */ event) => {
@@ -133,12 +134,12 @@ class Queue extends PageElement {
           event.preventDefault();
           void this._move(run.key, index + step);
         }}>${icon("grip-vertical")}</button>
-      ${this._edited?.key === run.key ? this._field(this._edited) : html`<div class="queue-text"><span>${run.prompt}</span>${this._about(run)}</div>`}
+      ${this._edited?.key === run.key ? this._field(this._edited) : html`<div class="queue-text"><span>${isSummary ? text : run.prompt}</span>${this._about(run)}</div>`}
       <c-menu .label=${t("queue.actions", { text })} .items=${[
-        { label: t("queue.edit"), icon: "pencil", run: () => this._edit(run) },
+        { label: t("queue.edit"), icon: "pencil", isDisabled: isSummary, run: () => this._edit(run) },
         { label: t("queue.up"), icon: "arrow-up", isDisabled: index === 0, run: () => this._move(run.key, index - 1) },
         { label: t("queue.down"), icon: "arrow-down", isDisabled: index === count - 1, run: () => this._move(run.key, index + 1) },
-        { label: t("queue.steer"), icon: "corner-down-right", isDisabled: run.options !== undefined, run: () => this._steer(run) },
+        { label: t("queue.steer"), icon: "corner-down-right", isDisabled: isSummary || run.options !== undefined, run: () => this._steer(run) },
         { label: t("queue.remove"), icon: "trash-2", isDanger: true, run: () => this._remove(run) },
       ]}></c-menu>
     </li>`;

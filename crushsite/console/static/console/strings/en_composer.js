@@ -46,5 +46,7 @@ export const COMPOSER = {
   "command.rename_needs": "Write the title after /rename.",
   "command.fork": "Continue in a copy of this session",
   "command.changes": "Show the changed files",
+  "command.summarize": "Continue from a summary, which needs less of the model's window",
+  "command.summarizing": "The conversation is summarised after the prompts that wait.",
   "command.export": "Save as Markdown, or with “jsonl” as data",
 };

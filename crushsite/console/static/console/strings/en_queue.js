@@ -11,5 +11,6 @@ export const QUEUE = {
   "queue.removed": "Removed from the queue.",
   "queue.steered": "It joins the running turn at its next step.",
   "queue.text": "Text of the queued prompt",
+  "queue.summary": "Summary of the conversation",
   "queue.actions": "Actions for: {text}",
 };
