@@ -10,16 +10,27 @@ import { t } from "../core/strings.js";
 const MOST = 50;
 const LARGEST = 15 * 1024 * 1024; // the server takes 20 Mi characters of base64
 const LARGEST_SUM = 22 * 1024 * 1024; // and 32 MB in one request
-const TEXT_NAMES = /\.(?:c|cc|cfg|cpp|css|csv|go|h|html|ini|java|js|json|log|md|py|rb|rs|sh|sql|toml|ts|tsx|txt|xml|ya?ml)$/i;
+const PICTURES = /^image\/(?:png|jpeg|gif|webp)$/; // what models take
 
-/** The type that the server needs: a browser knows none of most source files. @param {File} file */
-function typeOf(file) {
-  if (TEXT_NAMES.test(file.name)) return "text/plain";
-  return file.type || "application/octet-stream";
+/**
+ * The type that the server needs. A browser knows none of most source files, and calls some of them
+ * videos, so a file is text if its content is. Throws an error if a model could not read it.
+ * @param {File} file
+ */
+async function typeOf(file) {
+  if (PICTURES.test(file.type)) return file.type;
+  let text = "\0";
+  try {
+    text = new TextDecoder("utf-8", { fatal: true }).decode(await file.arrayBuffer());
+  } catch (error) {
+    if (!(error instanceof TypeError)) throw new Error(t("composer.unreadable", { name: file.name }));
+  }
+  if (text.includes("\0")) throw new Error(t("composer.refused_type", { name: file.name }));
+  return file.type.startsWith("text/") ? file.type : "text/plain";
 }
 
 /**
- * Reads files. Throws an error with a sentence if they are too many or too large.
+ * Reads files. Throws an error with a sentence if they are too many, too large, or of no use to a model.
  * @param {Iterable<File>} files @param {Attachment[]} others the ones that the prompt already has
  * @returns {Promise<Attachment[]>}
  */
@@ -35,7 +46,7 @@ export async function readFiles(files, others) {
 
 /** @param {File} file @returns {Promise<Attachment>} */
 async function read(file) {
-  const type = typeOf(file);
+  const type = await typeOf(file);
   const url = await new Promise((resolve, reject) => {
     const reader = new FileReader();
     reader.onload = () => resolve(String(reader.result));
@@ -43,7 +54,7 @@ async function read(file) {
     reader.readAsDataURL(file);
   });
   const content = String(url).slice(String(url).indexOf(",") + 1);
-  const picture = /^image\/(?:png|jpeg|gif|webp)$/.test(type) ? URL.createObjectURL(file) : "";
+  const picture = PICTURES.test(type) ? URL.createObjectURL(file) : "";
   return { name: file.name, path: "", type, size: file.size, content, picture };
 }
 

@@ -58,6 +58,12 @@ class Composer extends PageElement {
       watchDraft(feed.sessionId, (text) => this._write(text)),
       registerKeys([{ key: "Escape", label: t("composer.stop"), inFields: true, run: () => this._escape() }]),
     ];
+    // Dropped beside the field, a file would replace the page.
+    for (const type of /** @type {const} */ (["dragover", "dragleave", "drop"])) {
+      const dragged = (/** @type {DragEvent} */ event) => this._dragged(event);
+      document.addEventListener(type, dragged);
+      this._leave.push(() => document.removeEventListener(type, dragged));
+    }
     rightsIn(feed.workspaceId).then((can) => (this._can = can), () => {});
   }
 
@@ -199,12 +205,12 @@ class Composer extends PageElement {
     void this._attach(files);
   }
 
-  /** @param {DragEvent} event @param {boolean} isOver */
-  _dragged(event, isOver) {
-    if (!event.dataTransfer?.types.includes("Files")) return;
+  /** @param {DragEvent} event */
+  _dragged(event) {
+    if (!event.dataTransfer?.types.includes("Files") || document.querySelector("dialog[open]")) return;
     event.preventDefault();
-    this._isDropping = isOver;
-    if (event.type === "drop") void this._attach(event.dataTransfer.files);
+    this._isDropping = event.type === "dragover" && this._can.has("prompt");
+    if (event.type === "drop" && this._can.has("prompt")) void this._attach(event.dataTransfer.files);
   }
 
   /** @param {CustomEvent} event */
@@ -228,8 +234,6 @@ class Composer extends PageElement {
     if (!feed) return nothing;
     if (!this._can.has("prompt")) return html`<p class="composer-note quiet" role="note">${t("composer.forbidden")}</p>${this._stopButton(feed)}`;
     return html`<form class="composer ${this._isDropping ? "dropping" : ""}" @submit=${this._send}
-      @dragover=${(/** @type {DragEvent} */ event) => this._dragged(event, true)} @dragleave=${() => (this._isDropping = false)}
-      @drop=${(/** @type {DragEvent} */ event) => this._dragged(event, false)}
       @options-changed=${() => this.requestUpdate()} @suggestion-taken=${this._taken}>
       <c-suggestions .feed=${feed}></c-suggestions>
       ${attachmentList(this._files, (file) => this._detach(file))}

@@ -20,6 +20,7 @@ export const COMPOSER = {
   "composer.too_many": "A prompt may have at most {n} files.",
   "composer.too_large": "{name} is larger than {size}.",
   "composer.sum_too_large": "The files of a prompt may have {size} together.",
+  "composer.refused_type": "{name} is neither text in UTF-8 nor a PNG, JPEG, GIF or WebP image. Put it into the folder, and name it with @.",
   "composer.unreadable": "{name} cannot be read.",
   "composer.needs_text": "Write what should be done with the files.",
   "composer.suggestions": "Suggestions",
