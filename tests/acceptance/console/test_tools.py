@@ -4,15 +4,18 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from playwright.async_api import expect
+from playwright.async_api import Locator, expect
 
 from tests.acceptance.calling import agents, bash, call
-from tests.acceptance.console.conftest import Connect, MakeProject, OpenConsole
-from tests.acceptance.console.transcripts import Transcript, load
+from tests.acceptance.console.conftest import PHONE, Connect, MakeProject, OpenConsole
+from tests.acceptance.console.transcripts import Transcript, load, part
 from tests.acceptance.conversation import Seat, take_seat
+from tests.acceptance.harness.browser import overflow
 from tests.acceptance.harness.shapes import Server
 
 COMMAND = "printf '\\033[31mred\\033[0m\\n'; until [ -e go ]; do sleep 0.1; done; exit 3"
+
+PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 
 MARKDOWN = [
     "# A\n\ntext *with* `code`\nand more\n\n- one\n- two\n\n  more of two\n\n- three\n\n1. x\n   - y\n",
@@ -145,3 +148,70 @@ async def test_markdown_keeps_numbers_tasks_and_columns(
     await expect(reply.get_by_role("checkbox", name="Done", exact=True)).to_be_checked()
     await expect(reply.locator("ol")).to_have_attribute("start", "7")
     await expect(reply.get_by_role("cell", name="2")).to_have_css("text-align", "right")
+
+
+@pytest.mark.timeout(180)
+async def test_results_are_lists_pages_pictures_and_the_sessions_of_agents(
+    embedded_server: Server, seat: Seat, open_console: OpenConsole
+) -> None:
+    made = Transcript("shown")
+    made.add("user", part("text", text="look"))
+    todos = [
+        {"content": "Read it", "status": "completed", "active_form": "Reading it"},
+        {"content": "Change it", "status": "in_progress", "active_form": "Changing it"},
+        {"content": "Test it", "status": "pending", "active_form": "Testing it"},
+    ]
+    figures = {"todos": todos, "completed": 1, "total": 3}
+    made.call("todos", {"todos": todos}, "Saved.", metadata=figures)
+    picture = {"data": PNG, "mime_type": "image/png"}
+    made.call("view", {"file_path": "dot.png"}, "An image.", **picture)
+    found = "Found 2 matches\n/srv/a.py:\n  Line 3: import one\n  Line 9: import two"
+    made.call("grep", {"pattern": "import"}, found, metadata={"number_of_matches": 2})
+    pages = (
+        "1. First\n   https://one.example/\n   About one.\n\n2. Bad\n   javascript:alert(1)\n   x"
+    )
+    made.call("web_search", {"query": "one"}, pages)
+    address = {"url": "https://one.example/", "format": "markdown"}
+    made.call("fetch", address, "# Heading\n\ntext")
+    child = made.agent("look around")
+    child.say("I look.")
+    grandchild = child.agent("look deeper")
+    grandchild.say("It is deep.")
+    child.agent("look elsewhere").say("Nothing there.")
+    page = await open_console(embedded_server, width=PHONE)
+    await load(page, seat.workspace.id, made)
+
+    def tool(name: str) -> Locator:
+        return page.locator("details.tool").filter(has=page.get_by_text(name, exact=True))
+
+    for name in ("To-do list", "View", "Search in files", "Search the web", "Read a page", "Agent"):
+        await tool(name).locator("summary").first.click()
+    await expect(tool("To-do list").locator("summary")).to_contain_text("1 of 3")
+    todo = tool("To-do list").locator(".todo")
+    await expect(todo).to_have_text(["Read it", "Changing it", "Test it"])
+    await expect(todo.nth(1).get_by_role("img", name="In progress")).to_be_visible()
+    picture_shown = tool("View").get_by_role("img", name="Image that the tool returned")
+    await expect(picture_shown).to_have_js_property("naturalWidth", 1)
+    await expect(tool("Search in files").locator(".match-file").last).to_have_text("/srv/a.py:")
+    await expect(tool("Search in files").locator(".match .line-number")).to_have_text(["3", "9"])
+    search = tool("Search the web")
+    await expect(search.get_by_role("link", name="First")).to_have_attribute(
+        "href", "https://one.example/"
+    )
+    await expect(search.get_by_role("link", name="Bad")).to_have_count(0)
+    await expect(search.get_by_text("javascript:alert(1)")).to_be_visible()
+    await expect(tool("Read a page").get_by_role("heading", name="Heading")).to_be_visible()
+
+    # The sessions below an agent's are a tree, and its conversation is shown inside of the call.
+    agent = page.locator("c-child-session").first
+    tree = agent.locator("ul.session-tree").first
+    await expect(tree.get_by_role("link")).to_have_text(["look deeper", "look elsewhere"])
+    await agent.get_by_text("Conversation of look around").click()
+    nested = agent.locator(".messages.nested").first
+    await expect(nested.get_by_text("I look.")).to_be_visible()
+    await nested.locator("details.tool summary").first.click()
+    await nested.get_by_text("Conversation of look deeper").click()
+    await expect(nested.get_by_text("It is deep.")).to_be_visible()
+    assert await overflow(page) == 0
+    await tree.get_by_role("link", name="look deeper").click()
+    await expect(page.get_by_role("heading", name="look deeper")).to_be_visible()

@@ -9,10 +9,17 @@ Json = dict[str, Any]
 
 
 class Transcript:
-    """Messages in order; a call of a tool is a message of the model and one of the tool."""
+    """Messages in order; a call of a tool is a message of the model and one of the tool.
 
-    def __init__(self, title: str) -> None:
+    `children`: the sessions of its calls of agents, which `agent` adds.
+    """
+
+    def __init__(self, title: str, session: str = "s", parent: str = "") -> None:
         self.title = title
+        self.session = session
+        self.parent = parent
+        self.created_at = 1_700_000_000
+        self.children: list[Transcript] = []
         self.messages: list[Json] = []
         self.calls = 0
 
@@ -22,8 +29,8 @@ class Transcript:
         has_end = any(part["type"] == "finish" for part in parts)
         self.messages.append(
             {
-                "id": f"m{number}",
-                "session_id": "s",
+                "id": self.message_id(number),
+                "session_id": self.session,
                 "role": role,
                 "parts": [*parts, *([] if has_end else [finish])],
                 "model": "scripted" if role == "assistant" else "",
@@ -32,6 +39,9 @@ class Transcript:
                 **more,
             }
         )
+
+    def message_id(self, number: int) -> str:
+        return f"m{number}" if not self.parent else f"m{number}-{self.title}"
 
     def say(self, text: str) -> None:
         self.add("assistant", part("text", text=text))
@@ -45,12 +55,28 @@ class Transcript:
         result = {"tool_call_id": call_id, "name": name, "content": content, "metadata": metadata}
         self.add("tool", part("tool_result", **{"is_error": False, **result, **more}))
 
+    def agent(self, title: str) -> "Transcript":
+        """Calls an agent; returns the transcript of its session."""
+        call_message = self.message_id(len(self.messages))
+        self.call("agent", {"prompt": title}, "Done.")
+        child = Transcript(title, f"{call_message}$$call-{self.calls}", self.session)
+        child.created_at += len(self.messages)
+        self.children.append(child)
+        return child
+
     def lines(self) -> str:
-        session = {"id": "s", "title": self.title, "created_at": 1_700_000_000}
+        rows = self.rows()
+        sessions = [row for row in rows if row["type"] == "session"]
+        end = {"type": "end", "sessions": len(sessions), "messages": len(rows) - len(sessions)}
+        return "\n".join(json.dumps(row) for row in [*rows, end])
+
+    def rows(self) -> list[Json]:
+        session = {"id": self.session, "title": self.title, "created_at": self.created_at}
+        if self.parent:
+            session["parent_session_id"] = self.parent
         rows: list[Json] = [{"type": "session", "version": 1, "session": session}]
         rows += [{"type": "message", "message": message} for message in self.messages]
-        rows.append({"type": "end", "sessions": 1, "messages": len(self.messages)})
-        return "\n".join(json.dumps(row) for row in rows)
+        return rows + [row for child in self.children for row in child.rows()]
 
 
 def part(kind: str, **data: Any) -> Json:

@@ -59,6 +59,8 @@ export class SessionState {
     this._parents = new Map();
     /** Messages and topics that have changed since `takeChanges`. @type {Set<string>} */
     this._changes = new Set();
+    // First whose child each one is: a child may come before its parent.
+    for (const session of snapshot["sessions"]) this._parents.set(session.id, session.parent_session_id ?? "");
     for (const session of snapshot["sessions"]) this._takeSession(session, false);
     for (const message of snapshot["messages"] ?? []) {
       this.messages.set(message.id, new OpenMessage(0, message));

@@ -89,6 +89,7 @@ class ChildSession extends PageElement {
   /** The sessions that this one has started. @param {string} parent @param {number} depth @returns {unknown} */
   _tree(parent, depth) {
     const children = [...(this.feed?.state?.children.values() ?? [])].filter((each) => each.parent_session_id === parent);
+    children.sort((one, other) => (one.created_at ?? 0) - (other.created_at ?? 0));
     const workspace = this.feed?.workspaceId ?? "";
     if (children.length === 0 || depth > DEEPEST) return nothing;
     return html`${depth === 0 ? html`<p class="tool-label">${t("tool.children")}</p>` : nothing}
