@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from playwright.async_api import Page, expect
 
-from tests.acceptance.console.conftest import PHONE, OpenConsole
+from tests.acceptance.console.conftest import LAPTOP, PHONE, OpenConsole
 from tests.acceptance.conversation import Seat
 from tests.acceptance.harness.browser import overflow
 from tests.acceptance.harness.model import ScriptedModel
@@ -127,3 +127,19 @@ async def test_files_that_cannot_go_are_refused_with_a_sentence(
     await page.get_by_role("button", name="Send").click()
     await expect(page.locator(".toast.wrong")).to_contain_text("Write what should be done")
     await expect(attached).to_contain_text("dot.png")
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("width", [PHONE, LAPTOP])
+async def test_an_error_does_not_cover_the_button_that_sends(
+    embedded_server: Server, seat: Seat, open_console: OpenConsole, address: Address, width: int
+) -> None:
+    session = await seat.workspace.session("covered")
+    page = await open_console(embedded_server, address(session), width=width)
+    await expect(page.get_by_label("Your prompt")).to_be_visible()
+    for number in range(3):
+        assert await give(page, "drop", file(f"{number}.zip", b"PK\x00"))
+        await expect(page.locator(".toast.wrong")).to_have_count(number + 1)
+    await page.get_by_label("Your prompt").fill("go on [[n=3]]")
+    await page.get_by_role("button", name="Send").click(timeout=5000)
+    await expect(page.locator("article.assistant")).to_have_attribute("aria-busy", "false")

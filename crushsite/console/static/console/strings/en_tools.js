@@ -96,7 +96,7 @@ export const TOOLS = {
   "error.help_quota": "Add credit at the provider, or choose another model.",
   "error.help_model": "Choose another model, or correct it in the settings.",
   "error.help_later": "This usually passes. Run it again in a while, or choose another model.",
-  "error.help_window": "Summarise the session, or start a new one.",
+  "error.help_window": "Summarise the session with /summarize, or start a new one.",
   "budget.cost": "{reached} of {limit}",
   "budget.tokens": "{reached} of {limit} tokens",
   "budget.steps": "{reached} of {limit} requests",
