@@ -124,8 +124,10 @@ class Run(models.Model):
     worker = models.CharField(max_length=64, blank=True)
     fence = models.BigIntegerField(default=0)
     lease_expires_at = models.BigIntegerField(default=0)
-    # Calls whose tools have started and have no result yet: they are never started again.
+    lost_workers = models.BigIntegerField(null=True, blank=True)  # stopped without releasing it
+    # Calls whose tools have started and have no result yet; what these have printed so far (JSON).
     open_calls = models.TextField(default="[]")
+    call_outputs = models.TextField(null=True, blank=True)  # noqa: DJ001  as above
     message_id = models.CharField(
         max_length=36, blank=True, help_text="Its last assistant message."
     )

@@ -17,9 +17,9 @@ from agents.runs.rows import (
     read_runs,
     runs_of_client,
     unfinished_runs,
-    withdraw_run,
 )
 from agents.runs.steps import OfferedEnd
+from agents.runs.transitions import withdraw_run
 from agents.states import IN_PROGRESS, RunOutcome, RunState
 from people.actions.audit import DONE, Act, record
 from workspaces.access import Actor, author_of

@@ -1,6 +1,6 @@
 """Ends runs: each gets one ``run.finished``, in one transaction with its last message.
 
-A run whose worker died is handed over if it is between two steps, and ended otherwise.
+A run whose worker died is released for another worker; after too many of them it ends.
 """
 
 from __future__ import annotations
@@ -9,7 +9,14 @@ import orjson
 
 from agents.models import RunKind
 from agents.runs.history.rollback import begin_rollback
-from agents.runs.messages import finish_reply, give_results, open_call_ids, store_prompt
+from agents.runs.messages import (
+    MOST_LOST_WORKERS,
+    finish_reply,
+    give_results,
+    open_call_ids,
+    settle_cut_calls,
+    store_prompt,
+)
 from agents.runs.objects.run_objects import run_wire
 from agents.runs.rows import (
     HAS_ACTIVE_RUNS,
@@ -81,6 +88,10 @@ def _delete_below(tx: Transaction, workspace_id: str, session_id: str) -> None:
 
 
 INTERRUPTED = "interrupted: the server stopped in the middle of this step; send the prompt again"
+LOST_TOO_OFTEN = (
+    f"interrupted: the server stopped {MOST_LOST_WORKERS} times during this run, which may be the"
+    " reason; send the prompt again"
+)
 
 
 def end_run(
@@ -181,10 +192,10 @@ def settle_cancelled(tx: Transaction, run: RunRow) -> None:
     _settle(tx, run, note, result=CANCELLED_RESULT, outcome=RunOutcome.CANCELLED, error="")
 
 
-def settle_interrupted(tx: Transaction, run: RunRow) -> None:
-    """Ends a run whose process died inside a stream or a tool: repeating it could act twice."""
-    note = Finish(FinishReason.ERROR, as_seconds(tx.now), "Interrupted", INTERRUPTED)
-    _settle(tx, run, note, result=INTERRUPTED, outcome=RunOutcome.INTERRUPTED, error=INTERRUPTED)
+def settle_interrupted(tx: Transaction, run: RunRow, error: str) -> None:
+    """Ends a run whose worker stopped, and that no other worker continues."""
+    note = Finish(FinishReason.ERROR, as_seconds(tx.now), "Interrupted", error)
+    _settle(tx, run, note, result=error, outcome=RunOutcome.INTERRUPTED, error=error)
 
 
 def settle_failed(tx: Transaction, run: RunRow, error: str) -> None:
@@ -206,8 +217,13 @@ def _settle(
     end_run(tx, run, outcome=outcome, message_id=message_id, error=error)
 
 
-def rescue_run(tx: Transaction, key: int, *, expired_before: int) -> str:
-    """Returns what was done: "ready", "interrupted", "cancelled", or "" if it is held again."""
+def rescue_run(tx: Transaction, key: int, *, expired_before: int, is_planned: bool = False) -> str:
+    """Lets another worker continue a run whose worker has stopped.
+
+    A reply that was cut is requested again. A tool that was cut is not repeated: the model gets
+    its output so far. ``is_planned``: the worker stops regularly and does not count as lost.
+    Returns what was done: "ready", "interrupted", "cancelled", or "" if the run is held again.
+    """
     rows = read_runs(
         tx,
         f"r.id = %s AND r.state = '{RunState.RUNNING}' AND r.lease_expires_at < %s",
@@ -216,15 +232,20 @@ def rescue_run(tx: Transaction, key: int, *, expired_before: int) -> str:
     if not rows:
         return ""
     run = rows[0]
+    lost = 0 if is_planned else 1
     if run.is_cancelled:
         settle_cancelled(tx, run)
         outcome = RunOutcome.CANCELLED
-    elif run.open_calls or _has_open_reply(tx, run):
-        settle_interrupted(tx, run)
+    elif run.kind == RunKind.FLEET and (run.open_calls or _has_open_reply(tx, run)):
+        # Its turn ran in a sub-agent's process, which has ended with its server.
+        settle_interrupted(tx, run, INTERRUPTED)
+        outcome = RunOutcome.INTERRUPTED
+    elif (run.lost_workers or 0) + lost >= MOST_LOST_WORKERS:
+        settle_interrupted(tx, run, LOST_TOO_OFTEN)
         outcome = RunOutcome.INTERRUPTED
     else:
-        # Between two steps: another worker continues.
-        release_from_dead(tx, run.key)
+        settle_cut_calls(tx, run)
+        release_from_dead(tx, run.key, lost=lost)
         return RunState.READY.value
     close_session_work(tx, run.workspace_id, run.session_id)
     return outcome.value

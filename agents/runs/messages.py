@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import orjson
 
 from agents.runs.objects.run_objects import run_wire
-from agents.runs.rows import MAY_BE_FOLDED, RunRow, delegations_ended, is_of, read_runs
+from agents.runs.rows import (
+    MAY_BE_FOLDED,
+    RunRow,
+    delegations_ended,
+    is_of,
+    read_call_outputs,
+    read_runs,
+)
 from agents.runs.transitions import mark_folded
 from agents.tools.contract import ToolOutcome
 from agents.tools.files.diffs import unified
-from agents.turn.notes import denied_result
+from agents.turn.notes import denied_result, unknown_result
 from permissions.models import BatchState, PermissionRequest, QuestionBatch, RequestState
 from workspaces.actions import messages
 from workspaces.log.parts import (
@@ -28,10 +35,15 @@ from workspaces.log.parts import (
     tool_calls,
     with_finish,
 )
+from workspaces.log.timestamps import as_seconds
 from workspaces.log.transaction import Transaction
 from workspaces.log.types import Kind
 from workspaces.models import PermissionMode
 from workspaces.storable import storable_json, storable_text
+
+# A run that as many workers lost ends: it may be the reason why they stopped.
+MOST_LOST_WORKERS = 5
+REPLY_CUT = "The server stopped while the model replied."
 
 
 def store_prompt(tx: Transaction, run: RunRow, *, run_key: int | None = None) -> None:
@@ -92,6 +104,59 @@ def last_words(tx: Transaction, run: RunRow) -> LastWords | None:
         return None
     finish = finish_of(last[1])
     return LastWords(last[0], finish.reason if finish else None)
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """A failed attempt at a reply, and the pause before the next one."""
+
+    attempt: int  # the number of the next attempt
+    attempts: int  # the most attempts
+    delay_seconds: float
+    reason: str
+
+
+def restart_cut_reply(
+    tx: Transaction, run: RunRow, *, model: str, provider: str, is_summary: bool
+) -> tuple[int, dict[str, Any]] | None:
+    """Clears the reply that the run's last worker left open, so that it is requested again.
+
+    Returns its stream number and its message; ``None`` if there is no such reply. One of the other
+    kind ends instead: the conversation needs a summary now, or needs none any longer.
+    """
+    left = tx.fetch(
+        "SELECT id, is_summary FROM workspaces_message WHERE session_id = %s AND run_key = %s"
+        " AND is_finished = %s",
+        [run.session_id, run.key, False],
+    )
+    if not left:
+        return None
+    ((message_id, was_summary),) = left
+    if bool(was_summary) is not is_summary:
+        note = Finish(FinishReason.ERROR, as_seconds(tx.now), "Interrupted", REPLY_CUT)
+        finish_reply(tx, run, note)
+        if was_summary:
+            append_progress(tx, run, "", done=True)
+        return None
+    retry = Retry(1 + max(1, run.lost_workers or 0), MOST_LOST_WORKERS, 0.0, REPLY_CUT)
+    return messages.restart_message(
+        tx, run.workspace_id, message_id, retry=asdict(retry), served_by=(model, provider)
+    )
+
+
+def append_progress(tx: Transaction, run: RunRow, progress: str, *, done: bool) -> None:
+    """Appends the progress of a summary."""
+    facts = {"session_id": run.session_id, "progress": progress, "done": done}
+    tx.append(run.workspace_id, Kind.SUMMARY_PROGRESSED, facts, session_id=run.session_id)
+
+
+def settle_cut_calls(tx: Transaction, run: RunRow) -> None:
+    """Gives results to the calls whose tools ran when the run's worker stopped."""
+    if not run.open_calls:
+        return
+    printed = read_call_outputs(tx, run.key)
+    cut = [call_id for call_id in open_call_ids(tx, run) if call_id in run.open_calls]
+    give_results(tx, run, {call_id: unknown_result(printed.get(call_id, "")) for call_id in cut})
 
 
 def open_call_ids(tx: Transaction, run: RunRow) -> list[str]:

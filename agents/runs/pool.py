@@ -15,6 +15,7 @@ from typing import Any
 from channels.consumer import AsyncConsumer
 
 from agents.models import RunKind
+from agents.runs.calls.outputs import CallOutputs
 from agents.runs.children.child_run import FleetRun
 from agents.runs.finish import close_session_work, rescue_run, settle_failed
 from agents.runs.history.rewind import LEFT_AFTER_MS, finish_left
@@ -69,11 +70,13 @@ class RunPool:
         self._side: set[asyncio.Task[None]] = set()  # titles
         self._loops: list[asyncio.Task[None]] = []
         self._checkpoints = Checkpoints()
+        self._outputs = CallOutputs()
         self._wake = asyncio.Event()
         self._draining = False
 
     def start(self) -> None:
         self._checkpoints.start()
+        self._outputs.start()
         self._loops = [
             asyncio.create_task(self._claim_loop(), name="claims"),
             asyncio.create_task(self._lease_loop(), name="leases"),
@@ -127,10 +130,11 @@ class RunPool:
         await wait_for_all(self._tasks.values(), seconds=seconds, unless=hurried)
 
     async def stop(self) -> None:
-        """Cuts and settles the runs that ``drain`` left in the middle of a step."""
+        """Cuts the runs that ``drain`` left in the middle of a step, and releases them."""
         self._draining = True
         for task in self._side:
             task.cancel()
+        await self._outputs.stop()
         cut = dict(self._tasks)
         for task in cut.values():
             task.cancel()
@@ -141,9 +145,11 @@ class RunPool:
         await self._checkpoints.stop()
         for key in cut:
             try:
-                await self._rescue(key, "", expired_before=now_ms() + 10 * self._lease_ms)
-            except Refusal as refusal:  # its lease expires, and another worker settles it
-                logger.warning("a run could not be settled: %s", refusal, extra={"run": key})
+                await self._rescue(
+                    key, "", expired_before=now_ms() + 10 * self._lease_ms, is_planned=True
+                )
+            except Refusal as refusal:  # its lease expires, and another worker continues it
+                logger.warning("a run could not be released: %s", refusal, extra={"run": key})
 
     # -- claiming
 
@@ -184,6 +190,7 @@ class RunPool:
                 claimed,
                 hub=self._hub,
                 checkpoints=self._checkpoints,
+                outputs=self._outputs,
                 server_mark=self.worker,
                 setup_of=self._setup_of,
                 side=self._begin_side,
@@ -283,9 +290,12 @@ class RunPool:
         grace = min(self._settings.lease_seconds, RENEWED_AFTER_OUTAGE_SECONDS)
         return key not in self._runs and not outage.is_recent(grace)
 
-    async def _rescue(self, key: int, workspace_id: str, *, expired_before: int) -> None:
+    async def _rescue(
+        self, key: int, workspace_id: str, *, expired_before: int, is_planned: bool = False
+    ) -> None:
         outcome = await writer.write(
-            workspace_id, lambda tx: rescue_run(tx, key, expired_before=expired_before)
+            workspace_id,
+            lambda tx: rescue_run(tx, key, expired_before=expired_before, is_planned=is_planned),
         )
         if outcome:
             logger.info("a run whose worker stopped: %s", outcome, extra={"run": key})

@@ -23,7 +23,7 @@ from agents.llm.usage import RequestUsage, cost_of
 from agents.runs.conversation import Conversation, read_transcript
 from agents.runs.file_tracker import DatabaseTodos
 from agents.runs.lease import Lease, require_lease
-from agents.runs.messages import whole_calls
+from agents.runs.messages import Retry, whole_calls
 from agents.runs.objects.run_timeline import ReplyTimes
 from agents.runs.rows import FENCE_IS_NEWEST
 from agents.runs.setup import RunSetup, SetupInUse, summary_request
@@ -48,16 +48,6 @@ from workspaces.log.timestamps import now_ms
 from workspaces.log.transaction import Transaction
 from workspaces.log.types import Delta
 from workspaces.log.writer import writer
-
-
-@dataclass(frozen=True, slots=True)
-class Retry:
-    """A failed attempt, and the pause before the next one."""
-
-    attempt: int  # the number of the next attempt
-    attempts: int  # the most attempts
-    delay_seconds: float
-    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +86,7 @@ def save_checkpoints(tx: Transaction, checkpoints: Sequence[Checkpoint]) -> None
 def restart_reply(tx: Transaction, held: Lease, message_id: str, retry: Retry) -> int:
     """Empties a reply whose attempt failed, before the next attempt."""
     run = require_lease(tx, held)
-    return messages.restart_message(tx, run.workspace_id, message_id, retry=asdict(retry))
+    return messages.restart_message(tx, run.workspace_id, message_id, retry=asdict(retry))[0]
 
 
 logger = logging.getLogger(__name__)

@@ -100,6 +100,7 @@ class RunRow:
     was_queued: bool = field(metadata=_column(decode=bool))
     fence: int
     open_calls: frozenset[str] = field(metadata=_column(decode=_call_ids))
+    lost_workers: int | None
     message_id: str
     started_at: int | None
     is_cancelled: bool = field(metadata=_column(IS_CANCELLED, decode=bool))
@@ -302,11 +303,6 @@ def runs_of_client(tx: Transaction, client_id: str) -> list[tuple[int, str]]:
     return [(key, workspace_id) for key, workspace_id in rows]
 
 
-def withdraw_run(tx: Transaction, key: int) -> None:
-    """Cancels this run alone. Its worker or the end of the run before it ends it."""
-    tx.execute("UPDATE agents_run SET is_withdrawn = %s WHERE id = %s", [True, key])
-
-
 def is_of(author: Mapping[str, Any] | None, other: Mapping[str, Any] | None) -> bool:
     """Whether two authors are one person; runs without an author are the server's own."""
     if author is None or other is None:
@@ -355,10 +351,28 @@ def note_canceller(
 
 
 def store_open_calls(tx: Transaction, key: int, call_ids: Iterable[str]) -> None:
+    """Stores the calls whose tools run; what they print is stored from now on."""
     tx.execute(
-        "UPDATE agents_run SET open_calls = %s WHERE id = %s",
+        "UPDATE agents_run SET open_calls = %s, call_outputs = NULL WHERE id = %s",
         [orjson.dumps(list(call_ids)).decode(), key],
     )
+
+
+def store_call_outputs(tx: Transaction, runs: Iterable[tuple[int, int, Mapping[str, str]]]) -> None:
+    """Stores what the running tools of runs have printed: key, fence, and output by call.
+
+    Changes nothing for a run that another worker holds.
+    """
+    tx.cursor.executemany(
+        "UPDATE agents_run SET call_outputs = %s"
+        f" WHERE id = %s AND fence = %s AND state = '{RunState.RUNNING}'",
+        [(orjson.dumps(dict(outputs)).decode(), key, fence) for key, fence, outputs in runs],
+    )
+
+
+def read_call_outputs(tx: Transaction, key: int) -> dict[str, str]:
+    ((stored,),) = tx.fetch("SELECT call_outputs FROM agents_run WHERE id = %s", [key])
+    return dict(orjson.loads(stored or "{}"))
 
 
 def delete_runs(tx: Transaction, session_id: str) -> None:

@@ -17,6 +17,7 @@ from django.conf import settings
 
 from agents.models import RunKind
 from agents.runs.calls.calls import RunCalls
+from agents.runs.calls.outputs import CallOutputs
 from agents.runs.conversation import Conversation, read_transcript, steps_of
 from agents.runs.lease import Lease
 from agents.runs.reply import Checkpoints, Speaker
@@ -122,6 +123,7 @@ class RunTask:
         *,
         hub: Hub,
         checkpoints: Checkpoints,
+        outputs: CallOutputs,
         server_mark: str,
         setup_of: Callable[[Claimed], Awaitable[RunSetup]],
         side: Side,
@@ -154,6 +156,7 @@ class RunTask:
             self._conversation,
             hook_decisions=claimed.hook_decisions,
             server_mark=server_mark,
+            outputs=outputs,
             put=self._inbox.put_nowait,
         )
 
@@ -213,6 +216,7 @@ class RunTask:
             reading.cancel()
             await self._work.abort()
             self._speaker.close()
+            self._calls.close()
 
     # -- before the first step
 

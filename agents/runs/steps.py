@@ -20,11 +20,13 @@ from agents.runs.finish import close_session_work, end_run, settle_cancelled
 from agents.runs.lease import Lease, require_lease
 from agents.runs.messages import (
     answered_calls,
+    append_progress,
     finish_reply,
     fold_prompts,
     give_results,
     last_words,
     open_call_ids,
+    restart_cut_reply,
     store_prompt,
     store_result,
 )
@@ -341,14 +343,9 @@ def _keep_context(tx: Transaction, run: RunRow, reply: ReplyWrite) -> None:
                 tokens=reply.usage.completion_tokens,
                 summary_message_id=reply.message_id,
             )
-        _append_progress(tx, run, "", done=True)
+        append_progress(tx, run, "", done=True)
     elif is_whole and reply.context_tokens:
         set_context(tx, run.session_id, tokens=reply.context_tokens)
-
-
-def _append_progress(tx: Transaction, run: RunRow, progress: str, *, done: bool) -> None:
-    facts = {"session_id": run.session_id, "progress": progress, "done": done}
-    tx.append(run.workspace_id, Kind.SUMMARY_PROGRESSED, facts, session_id=run.session_id)
 
 
 def _closing(tx: Transaction, reply: ReplyWrite, end: End) -> Parts:
@@ -385,16 +382,15 @@ def _close_last_reply(tx: Transaction, run: RunRow, step: Step, end: End) -> str
 
 
 def _start_reply(tx: Transaction, run: RunRow, start: ReplyStart) -> Written:
-    folded = start.fold and bool(fold_prompts(tx, run))
-    number, message = messages.start_message(
-        tx,
-        run.workspace_id,
-        run.session_id,
-        run_key=run.key,
-        model=start.model,
-        provider=start.provider,
-        is_summary=start.is_summary,
+    by: dict[str, Any] = {"model": start.model, "provider": start.provider}
+    by["is_summary"] = start.is_summary
+    # At the first claim no worker has left a reply.
+    again = restart_cut_reply(tx, run, **by) if run.fence > 1 else None
+    # A prompt that joined a reply that starts again would come after it.
+    folded = again is None and start.fold and bool(fold_prompts(tx, run))
+    number, message = again or messages.start_message(
+        tx, run.workspace_id, run.session_id, run_key=run.key, **by
     )
     if start.is_summary:
-        _append_progress(tx, run, "Summarizing the session", done=False)
+        append_progress(tx, run, "Summarizing the session", done=False)
     return Written(stream_number=number, message=message, folded=folded)

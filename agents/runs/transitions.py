@@ -95,12 +95,16 @@ def _release(tx: Transaction, key: int, state: RunState) -> None:
     )
 
 
-def release_from_dead(tx: Transaction, key: int) -> None:
-    """Frees a run from a worker that does not renew its lease. The new fence excludes it."""
+def release_from_dead(tx: Transaction, key: int, *, lost: int = 1) -> None:
+    """Frees a run from a worker that does not renew its lease. The new fence excludes it.
+
+    ``lost``: how many workers it has lost with this one; none if a server stops regularly.
+    """
     tx.execute(
         f"UPDATE agents_run SET state = '{RunState.READY}', worker = '', fence = fence + 1,"
-        " lease_expires_at = 0 WHERE id = %s",
-        [key],
+        " lease_expires_at = 0, open_calls = '[]', call_outputs = NULL,"
+        " lost_workers = COALESCE(lost_workers, 0) + %s WHERE id = %s",
+        [lost, key],
     )
 
 
@@ -125,7 +129,8 @@ def mark_finished(
     """Finishes a run. ``over_budget``: JSON, for the outcome of this name."""
     tx.execute(
         f"UPDATE agents_run SET state = '{RunState.FINISHED}', outcome = %s, message_id = %s,"
-        " error = %s, over_budget = %s, finished_at = %s, open_calls = '[]', lease_expires_at = 0"
+        " error = %s, over_budget = %s, finished_at = %s, open_calls = '[]', call_outputs = NULL,"
+        " lease_expires_at = 0"
         " WHERE id = %s",
         [outcome.value, message_id, error, over_budget, tx.now, key],
     )
@@ -138,6 +143,11 @@ def mark_folded(tx: Transaction, key: int, *, into: int) -> None:
         " folded_into_id = %s, started_at = %s, finished_at = %s WHERE id = %s",
         [into, tx.now, tx.now, key],
     )
+
+
+def withdraw_run(tx: Transaction, key: int) -> None:
+    """Cancels this run alone. Its worker or the end of the run before it ends it."""
+    tx.execute("UPDATE agents_run SET is_withdrawn = %s WHERE id = %s", [True, key])
 
 
 def store_accept_numbers(tx: Transaction, numbers: Mapping[int, int]) -> None:

@@ -13,8 +13,17 @@ SKIPPED_RESULT = "User denied permission for another call of this reply: this on
 EARLIER_DENIED_RESULTS = ("The user denied permission for this call.",)  # in stored turns
 # Before the reason of a person who allowed a call, below its result.
 ALLOWED_NOTE = "Note of the user who allowed this call: "
+UNKNOWN_RESULT = (
+    "The outcome of this call is unknown: the server stopped while the tool ran, and ended its"
+    " processes. It may have had all, some or none of its effects. Check before you repeat it."
+)
 CANCELLED_NOTE = "User canceled request"
 REPEATED_NOTE = "Stopped: the same tool calls were repeated without progress."
+
+
+def unknown_result(output: str) -> str:
+    """Returns the result of a call whose tool was cut. ``output``: what it has printed until then."""
+    return f"{UNKNOWN_RESULT}\n\nIts output until then:\n{output}" if output else UNKNOWN_RESULT
 
 
 def denied_result(reason: str = "") -> str:

@@ -171,23 +171,30 @@ def checkpoint_message(tx: Transaction, message_id: str, *, parts: Parts) -> Non
 
 
 def restart_message(
-    tx: Transaction, workspace_id: str, message_id: str, *, retry: Mapping[str, Any]
-) -> int:
-    """Clears an open message for a retry; returns its new stream number.
+    tx: Transaction,
+    workspace_id: str,
+    message_id: str,
+    *,
+    retry: Mapping[str, Any],
+    served_by: tuple[str, str] | None = None,
+) -> tuple[int, dict[str, Any]]:
+    """Clears an open message for a retry; returns its new stream number and the message.
 
-    ``retry`` contains the reason and the time of the next request to the model.
+    ``retry`` contains the reason and the time of the next request to the model. ``served_by``:
+    the model and its provider, if another one may write the message now.
     """
     number = tx.next_number(workspace_id)
-    _change(
+    more = ", model = %s, provider = %s" if served_by else ""
+    message = _change(
         tx,
         workspace_id,
         message_id,
         Kind.MESSAGE_RESTARTED,
-        "parts = '[]', stream_number = %s",
-        [number],
+        f"parts = '[]', stream_number = %s{more}",
+        [number, *(served_by or ())],
         more={"retry": retry},
     )
-    return number
+    return number, message
 
 
 def finish_message(

@@ -17,6 +17,7 @@ import orjson
 
 from agents.jobs.workspace_jobs import WorkspaceJobs
 from agents.runs import nudges
+from agents.runs.calls.outputs import CallOutputs
 from agents.runs.calls.permission_check import (
     CallVerdict,
     Hooked,
@@ -89,6 +90,7 @@ class RunCalls:
         *,
         hook_decisions: Mapping[str, Mapping[str, Any]],
         server_mark: str,
+        outputs: CallOutputs,
         put: Callable[[Input], None],
     ) -> None:
         """``put`` adds an input of the turn machine to the run's inbox."""
@@ -100,6 +102,7 @@ class RunCalls:
         self._conversation = conversation
         self._hooks = HookMemory(held, hook_decisions)
         self._server_mark = server_mark
+        self._outputs = outputs
         self._put = put
         self._reasons: dict[str, str] = {}  # by call: why a person allowed it, for the model
 
@@ -164,6 +167,11 @@ class RunCalls:
             self.results.pop(result.tool_call_id, None)
             self.reads.pop(result.tool_call_id, None)
             self.started.pop(result.tool_call_id, None)
+            self._outputs.end(self._held, result.tool_call_id)
+
+    def close(self) -> None:
+        """Ends the work of this process for the run."""
+        self._outputs.forget(self._held)
 
     def _end(self, result: ToolResult) -> None:
         result = self._hooks.marked(result)
@@ -348,12 +356,7 @@ class RunCalls:
             call_id=call.id,
             env={**setup.env, SERVER_MARK: self._server_mark},
             process_mark=new_id(),
-            progress=progress_of(
-                held.workspace_id,
-                session_id=held.session_id,
-                message_id=message_id,
-                call_id=call.id,
-            ),
+            progress=self._progress(call.id, message_id),
             files=DatabaseFileTracker(held.workspace_id, held.session_id),
             todos=DatabaseTodos(held.workspace_id, held.session_id),
             jobs=WorkspaceJobs(held.workspace_id, held.session_id),
@@ -368,20 +371,19 @@ class RunCalls:
             hook_commands=tuple(hook.command for hook in setup.settings.pre_tool_hooks),
         )
 
+    def _progress(self, call_id: str, message_id: str) -> Callable[[str], None]:
+        """Returns a function that sends a call's whole output so far to readers, and keeps it.
 
-def progress_of(
-    workspace_id: str, *, session_id: str, message_id: str, call_id: str
-) -> Callable[[str], None]:
-    """Returns a function that sends a call's whole output so far to readers.
+        It is cheap and may be called often, in the event loop.
+        """
+        held, outputs = self._held, self._outputs
 
-    It is cheap and may be called often, in the event loop.
-    """
+        def progress(text: str) -> None:
+            output = limits.cut_middle(text, limits.LIVE_OUTPUT_BYTES)
+            publish_output(held.workspace_id, Output(held.session_id, message_id, call_id, output))
+            outputs.add(held, call_id, output)
 
-    def progress(text: str) -> None:
-        output = limits.cut_middle(text, limits.LIVE_OUTPUT_BYTES)
-        publish_output(workspace_id, Output(session_id, message_id, call_id, output))
-
-    return progress
+        return progress
 
 
 def arguments_of(call: ToolCall) -> dict[str, Any]:

@@ -21,9 +21,13 @@ from agents.runs.rows import (
     queue_size,
     read_runs,
     unfinished_runs,
+)
+from agents.runs.transitions import (
+    set_prompt,
+    set_strategy,
+    store_accept_numbers,
     withdraw_run,
 )
-from agents.runs.transitions import set_prompt, set_strategy, store_accept_numbers
 from agents.states import IN_PROGRESS, RunOutcome, RunState, Strategy
 from agents.turn.options import NO_OPTIONS
 from people.actions.audit import DONE, Act, record

@@ -123,18 +123,19 @@ def test_it_survives_a_restart_of_the_server(
     path, gate = project(), model.new_gate()
     with Typed(embedded_server.env, "attach", "--new", "--path", str(path)) as typed:
         typed.wait_for("idle")
-        write(typed, f"[[gate={gate} n=3]]")
+        write(typed, f"[[gate={gate} n=3 id=cut]]")
         asyncio.run(model.wait_at_gate(gate))
         embedded_server.kill9()
         typed.wait_for("the connection is lost")
         embedded_server.restart()
         typed.wait_for("connected again")
-        typed.wait_for("interrupted")
+        model.open_gate(gate)
+        typed.wait_for("cut-2")
+        typed.wait_for("idle")
         write(typed, "[[n=3 id=again]]")
         typed.wait_for("again-2")
         typed.type("q")
         assert typed.end() == 0
-    model.open_gate(gate)
 
 
 def test_without_a_server_it_starts_one_of_its_own(project: MakeProject, alone: Env) -> None:

@@ -1,8 +1,12 @@
 """What the tests of crashes share: patient servers, commands that leave a mark, the whole log."""
 
 import json
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
+
+import psycopg
 
 from tests.acceptance.folding import Fold
 from tests.acceptance.harness.client import Client, Workspace
@@ -32,3 +36,14 @@ async def log_of(client: Client, workspace: Workspace) -> Fold:
     for item in reader.received:
         fold.take(item.body)
     return fold
+
+
+def stored_outputs(server: Server) -> list[str]:
+    """What is stored of the tools that run."""
+    query = "SELECT call_outputs FROM agents_run WHERE call_outputs IS NOT NULL"
+    if url := server.env.get("DATABASE_URL"):
+        with psycopg.connect(url) as connection:
+            return [output for (output,) in connection.execute(query)]
+    file = Path(server.env["CRUSH_DATA_DIR"]) / "server.sqlite3"
+    with closing(sqlite3.connect(f"file:{file}?mode=ro", uri=True)) as read_only:
+        return [output for (output,) in read_only.execute(query)]

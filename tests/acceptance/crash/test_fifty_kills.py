@@ -87,7 +87,7 @@ async def check_place(client: Client, place: Place) -> int:
     for run in fold.ends:
         last = finish_of(messages[run["message_id"]])
         if run["outcome"] == "interrupted":
-            assert "interrupted" in run["error"]
+            assert "stopped 5 times" in run["error"]
             assert last["reason"] == "error"
         else:
             assert not run["error"]

@@ -80,4 +80,5 @@ async def test_every_prompt_has_one_run_and_one_end(
     assert len(fold.ends) + sum(fold.folded.values()) == ROUNDS * PROMPTS
     texts = [text_of(m) for m in await workspace.messages(session) if m["role"] == "user"]
     assert len(texts) == len(set(texts))
-    assert {run["outcome"] for run in fold.ends} <= {"completed", "cancelled", "interrupted"}
+    # A run ends as interrupted only if five servers died; it met at most four.
+    assert {run["outcome"] for run in fold.ends} <= {"completed", "cancelled"}

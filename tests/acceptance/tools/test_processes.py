@@ -1,7 +1,6 @@
 """The processes that tools start end with their call, their run and their server."""
 
 import asyncio
-import json
 import shutil
 import uuid
 from collections.abc import Callable
@@ -93,7 +92,7 @@ async def test_the_server_s_end_is_the_end_of_its_tools_processes(
     messages = await again.workspace.messages(session)
     (result,) = results(messages)
     assert result["is_error"] is True
-    assert "interrupted" in json.dumps(messages)
+    assert result["content"].startswith("The outcome of this call is unknown")
     assert processes(seat) == []  # it was not run again
     await again.workspace.prompt(session, "[[n=2]]", "next")
     assert "error" not in await again.stream.run_complete(session, "next")

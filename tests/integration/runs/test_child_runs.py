@@ -9,6 +9,7 @@ from agents.runs.cancel import cancel_session
 from agents.runs.children.delegations import TooDeep, begin_delegation, delegation_result
 from agents.runs.finish import rescue_run
 from agents.runs.lease import Lease
+from agents.runs.messages import MOST_LOST_WORKERS
 from agents.runs.steps import ReplyStart, ReplyWrite, Written
 from agents.states import RunOutcome
 from agents.tools.contract import ChildResult, ChildTask
@@ -126,6 +127,10 @@ def test_the_end_of_a_child_whose_worker_died_lets_its_parent_go_on(parent: Leas
     park(parent)
     child = begin(held_by(key, *claim()))
     step(child, start=ReplyStart("m", "p"))
+    assert write(lambda tx: rescue_run(tx, key, expired_before=FAR)) == "ready"
+    assert run_of(parent.key).state == "parked"  # the child continues, so its parent waits
+    Run.objects.filter(pk=key).update(lost_workers=MOST_LOST_WORKERS - 1)
+    begin(held_by(key, *claim()))
 
     assert write(lambda tx: rescue_run(tx, key, expired_before=FAR)) == "interrupted"
 

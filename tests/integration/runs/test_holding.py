@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from agents.models import Run
 from agents.runs.calls.permission_check import check_call
 from agents.runs.children.delegations import (
     begin_delegation,
@@ -15,6 +16,7 @@ from agents.runs.children.delegations import (
 )
 from agents.runs.finish import rescue_run
 from agents.runs.lease import Lease, LeaseLost, require_lease
+from agents.runs.messages import MOST_LOST_WORKERS
 from agents.runs.steps import ReplyStart, Step, begin_run, write_step
 from agents.states import RunOutcome
 from agents.tools.contract import ChildTask, RequiredPermission
@@ -81,6 +83,7 @@ def test_a_worker_whose_run_was_settled_writes_nothing(ground: Ground, name: str
     late = ground.start()
     say(late, calls=["c"])
     step(late, begins=["c"])
+    Run.objects.filter(pk=late.key).update(lost_workers=MOST_LOST_WORKERS - 1)
     assert write(lambda tx: rescue_run(tx, late.key, expired_before=FAR)) == "interrupted"
     assert run_of(late.key).fence == late.fence
     before = Event.objects.count()

@@ -11,7 +11,8 @@ from agents.models import RunKind
 from agents.runs.calls.permission_check import keep_hooked
 from agents.runs.finish import rescue_run
 from agents.runs.lease import Lease
-from agents.runs.reply import Checkpoint, Retry, restart_reply, save_checkpoints
+from agents.runs.messages import Retry
+from agents.runs.reply import Checkpoint, restart_reply, save_checkpoints
 from agents.runs.steps import ReplyStart, ReplyWrite
 from agents.states import RunOutcome
 from agents.turn.effects import End

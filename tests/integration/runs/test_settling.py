@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 import pytest
 
-from agents.models import RunKind
+from agents.models import Run, RunKind
 from agents.runs.cancel import cancel_session
 from agents.runs.finish import INTERRUPTED, close_session_work, rescue_run, settle_failed
 from agents.runs.lease import Lease, require_lease
@@ -140,6 +140,7 @@ def test_an_interrupted_run_says_that_the_server_stopped(ground: Ground) -> None
     held = ground.start()
     say(held, calls=["a"])
     step(held, begins=["a"])
+    Run.objects.filter(pk=held.key).update(kind=RunKind.FLEET)  # only a sub-agent's run ends
     write(lambda tx: rescue_run(tx, held.key, expired_before=FAR))
 
     finish = finish_of(held)

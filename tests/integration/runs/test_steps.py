@@ -11,6 +11,7 @@ from agents.runs.finish import rescue_run
 from agents.runs.steps import ReplyStart, ReplyWrite, Written
 from agents.states import RunOutcome
 from agents.turn.effects import End
+from agents.turn.notes import UNKNOWN_RESULT
 from tests.integration.runs.ground import (
     Ground,
     claim,
@@ -125,10 +126,8 @@ def test_a_crash_beside_a_parallel_call_never_runs_that_call_again(ground: Groun
 
     outcome = write(lambda tx: rescue_run(tx, held.key, expired_before=FAR))
 
-    assert outcome == "interrupted"
-    content, is_error = results_of(held)["a"]
-    assert is_error
-    assert content.startswith("interrupted: the server stopped")
+    assert outcome == "ready"
+    assert results_of(held) == {"b": ("done", False), "a": (UNKNOWN_RESULT, True)}
 
 
 def test_after_refused_calls_a_crash_lets_the_run_go_on(ground: Ground) -> None:
