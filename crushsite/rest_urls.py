@@ -63,10 +63,17 @@ from notifications.rest.channels import (
     PushKeyView,
 )
 from people.rest.audit import AuditList, WorkspaceAuditList
+from people.rest.groups import (
+    GroupDetail,
+    GroupList,
+    GroupRoleDetail,
+    GroupRoleList,
+    WorkspaceGroupRoleList,
+)
 from people.rest.me import Me
 from people.rest.members import MemberDetail, MemberList
 from people.rest.tokens import LoginLinkList, TokenDetail, TokenList
-from people.rest.users import GroupRoleDetail, GroupRoleList, UserDetail, UserList
+from people.rest.users import UserDetail, UserList
 from permissions.rest.approval_policy import ApprovalPolicyDetail
 from permissions.rest.grants import GrantDetail, GrantList
 from workspaces.rest.documentation import DocsView, SchemaView
@@ -134,6 +141,7 @@ _workspace: Routes = [
     path("sessions/<str:session_id>", SessionDetail.as_view()),
     path("sessions/<str:session_id>/", include(_session)),
     path("audit", WorkspaceAuditList.as_view()),
+    path("group-roles", WorkspaceGroupRoleList.as_view()),
     path("members", MemberList.as_view()),
     path("members/<int:user_id>", MemberDetail.as_view()),
     path("approvals/<str:approval_id>", ApprovalDetail.as_view()),
@@ -153,6 +161,8 @@ urlpatterns: Routes = [
     path("docs", DocsView.as_view()),
     path("audit", AuditList.as_view()),
     path("folders", Folders.as_view()),
+    path("groups", GroupList.as_view()),
+    path("groups/<int:group_id>", GroupDetail.as_view()),
     path("group-roles", GroupRoleList.as_view()),
     path("group-roles/<int:group_role_id>", GroupRoleDetail.as_view()),
     path("login-links", LoginLinkList.as_view()),

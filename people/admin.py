@@ -15,9 +15,9 @@ from typing_extensions import override
 
 from people.actions.audit import Act
 from people.actions.browser_sessions import end_browser_session
+from people.actions.groups import delete_group_role, set_group_role
 from people.actions.members import set_role
 from people.actions.tokens import revoke_token
-from people.actions.users import delete_group_role, set_group_role
 from people.identities import IDENTITIES
 from people.models import ROLES, AuditEntry, BrowserSession, GroupRole, Member, Token
 from people.pages.sender import actor_of

@@ -199,6 +199,8 @@ class AuditApi(OperationGroup):
             "create login link",
             "add user",
             "change user",
+            "add group",
+            "delete group",
             "set role",
             "create channel",
             "change channel",
@@ -278,6 +280,8 @@ class AuditApi(OperationGroup):
             "create login link",
             "add user",
             "change user",
+            "add group",
+            "delete group",
             "set role",
             "create channel",
             "change channel",
@@ -338,6 +342,8 @@ class AuditApi(OperationGroup):
             "create login link",
             "add user",
             "change user",
+            "add group",
+            "delete group",
             "set role",
             "create channel",
             "change channel",
@@ -415,6 +421,8 @@ class AuditApi(OperationGroup):
             "create login link",
             "add user",
             "change user",
+            "add group",
+            "delete group",
             "set role",
             "create channel",
             "change channel",
@@ -788,6 +796,76 @@ class GroupRolesApi(OperationGroup):
         Needs the right `administer`.
         """
         await self._call("DELETE", "/api/group-roles/{group_role_id}", path=(group_role_id,))
+
+    async def list_of_workspace(
+        self,
+        workspace_id: str,
+        *,
+        cursor: str | NotGiven = NOT_GIVEN,
+        limit: int | NotGiven = NOT_GIVEN,
+    ) -> t.PaginatedGroupRoleList:
+        """The roles that groups give in a workspace, also those that hold in every workspace.
+
+        Needs the right `read`.
+        """
+        _answer: t.PaginatedGroupRoleList = await self._call(
+            "GET",
+            "/api/workspaces/{workspace_id}/group-roles",
+            path=(workspace_id,),
+            query={"cursor": cursor, "limit": limit},
+        )
+        return _answer
+
+    def iterate_of_workspace(
+        self, workspace_id: str, *, limit: int | NotGiven = NOT_GIVEN
+    ) -> AsyncIterator[t.GroupRole]:
+        """Yields the objects of all pages of ``list_of_workspace``."""
+        return self._iterate(
+            "GET",
+            "/api/workspaces/{workspace_id}/group-roles",
+            path=(workspace_id,),
+            query={"limit": limit},
+        )
+
+
+class GroupsApi(OperationGroup):
+    async def list(
+        self, *, cursor: str | NotGiven = NOT_GIVEN, limit: int | NotGiven = NOT_GIVEN
+    ) -> t.PaginatedGroupList:
+        """The groups of users, by name, also those without a role.
+
+        Needs the right `administer`.
+        """
+        _answer: t.PaginatedGroupList = await self._call(
+            "GET", "/api/groups", query={"cursor": cursor, "limit": limit}
+        )
+        return _answer
+
+    def iterate(self, *, limit: int | NotGiven = NOT_GIVEN) -> AsyncIterator[t.Group]:
+        """Yields the objects of all pages of ``list``."""
+        return self._iterate("GET", "/api/groups", query={"limit": limit})
+
+    async def create(self, *, name: str, idempotency_key: str = "") -> t.Group:
+        """Adds a group without users and roles.
+
+        Needs the right `administer`.
+
+        ``name``: Unique.
+        """
+        _answer: t.Group = await self._call(
+            "POST",
+            "/api/groups",
+            body={"name": name},
+            idempotency_key=idempotency_key or self._new_key(),
+        )
+        return _answer
+
+    async def delete(self, group_id: int) -> None:
+        """Deletes the group with its roles. Its users stay.
+
+        Needs the right `administer`.
+        """
+        await self._call("DELETE", "/api/groups/{group_id}", path=(group_id,))
 
 
 class JobsApi(OperationGroup):
@@ -3044,6 +3122,7 @@ class Api:
         self.folders = FoldersApi(transport)
         self.grants = GrantsApi(transport)
         self.group_roles = GroupRolesApi(transport)
+        self.groups = GroupsApi(transport)
         self.jobs = JobsApi(transport)
         self.known_providers = KnownProvidersApi(transport)
         self.language_servers = LanguageServersApi(transport)

@@ -31,6 +31,8 @@ ActEnum: TypeAlias = Literal[
     "create login link",
     "add user",
     "change user",
+    "add group",
+    "delete group",
     "set role",
     "create channel",
     "change channel",
@@ -790,6 +792,24 @@ class Grant(TypedDict):
     session_id: NotRequired[str]
 
 
+class Group(TypedDict):
+    """A group of users."""
+
+    # A number, as text.
+    id: str
+    # Unique.
+    name: str
+    # How many users are in it.
+    user_count: int
+
+
+class GroupRequest(TypedDict):
+    """A group of users."""
+
+    # Unique.
+    name: str
+
+
 class GroupRole(TypedDict):
     """The role of everyone in a group."""
 
@@ -1426,6 +1446,13 @@ class PaginatedDeliveryList(TypedDict):
 class PaginatedGrantList(TypedDict):
     # The objects of this page.
     items: list[Grant]
+    # The `cursor` of the next page; null on the last one.
+    next: str | None
+
+
+class PaginatedGroupList(TypedDict):
+    # The objects of this page.
+    items: list[Group]
     # The `cursor` of the next page; null on the last one.
     next: str | None
 

@@ -37,6 +37,8 @@ class Act(StrEnum):
     CREATE_LOGIN_LINK = "create login link"
     ADD_USER = "add user"
     CHANGE_USER = "change user"
+    ADD_GROUP = "add group"
+    DELETE_GROUP = "delete group"
     SET_ROLE = "set role"
     CREATE_CHANNEL = "create channel"
     CHANGE_CHANNEL = "change channel"

@@ -1,4 +1,4 @@
-"""Users, and the roles of groups. Synchronous: call it in a write's transaction."""
+"""Users. Synchronous: call it in a write's transaction."""
 
 from __future__ import annotations
 
@@ -10,11 +10,10 @@ from django.contrib.auth.models import Group, User
 
 from people.actions.audit import Act, record
 from people.actions.browser_sessions import end_browser_sessions
-from people.models import GroupRole, Owner
-from workspaces.access import Actor, MemberRole
-from workspaces.log.errors import Forbidden, GroupRoleUnknown, OwnerNeeded, UserTaken, UserUnknown
+from people.models import Owner
+from workspaces.access import Actor
+from workspaces.log.errors import Forbidden, OwnerNeeded, UserTaken, UserUnknown
 from workspaces.log.transaction import Transaction
-from workspaces.models import Workspace
 
 _PASSWORD = {"changed": ["password"]}
 
@@ -81,36 +80,3 @@ def replace_password(tx: Transaction, user: User, before: str, *, actor: Actor) 
         raise Forbidden
     end_browser_sessions(user)
     record(tx, actor, Act.CHANGE_USER, target=user.username, outcome="changed", details=_PASSWORD)
-
-
-def set_group_role(
-    tx: Transaction,
-    group_name: str,
-    workspace: Workspace | None,
-    role: MemberRole,
-    *,
-    actor: Actor | None = None,
-) -> GroupRole:
-    """Gives everyone in a group a role; creates the group if it is new."""
-    group, _ = Group.objects.get_or_create(name=group_name)
-    row, _ = GroupRole.objects.update_or_create(
-        group=group, workspace=workspace, defaults={"role": role.value}
-    )
-    _record_group_role(tx, row, role.value, actor)
-    return row
-
-
-def delete_group_role(tx: Transaction, row_id: int, *, actor: Actor | None = None) -> None:
-    """Raises ``GroupRoleUnknown``."""
-    row = GroupRole.objects.select_related("group").filter(pk=row_id).first()
-    if row is None:
-        raise GroupRoleUnknown
-    _record_group_role(tx, row, "none", actor)
-    row.delete()
-
-
-def _record_group_role(tx: Transaction, row: GroupRole, role: str, actor: Actor | None) -> None:
-    target = f"group {row.group.name}"
-    record(
-        tx, actor, Act.SET_ROLE, workspace_id=row.workspace_id or "", target=target, outcome=role
-    )

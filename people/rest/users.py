@@ -1,4 +1,4 @@
-"""Users, and the roles of groups: for staff and for administrators of the whole server."""
+"""Users: for staff and for administrators of the whole server."""
 
 from __future__ import annotations
 
@@ -15,20 +15,13 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from people.actions.users import (
-    UserChange,
-    add_user,
-    change_user,
-    delete_group_role,
-    set_group_role,
-)
+from people.actions.users import UserChange, add_user, change_user
 from people.identities import IDENTITIES, identity_of
-from people.models import GroupRole, Owner
+from people.models import Owner
 from people.rest.me import RoleSerializer, require_unlimited, roles_wire
-from workspaces.access import IdentityKind, MemberRole, Right
+from workspaces.access import IdentityKind, Right
 from workspaces.log.errors import Forbidden, UserUnknown
 from workspaces.log.writer import writer
-from workspaces.models import Workspace
 from workspaces.rest.view import Resource
 
 NAME_LIMIT = 150
@@ -177,69 +170,3 @@ class UserDetail(UserResource):
         if found is None:
             raise UserUnknown
         return cast("User", found)
-
-
-class GroupRoleSerializer(serializers.ModelSerializer[GroupRole]):
-    """The role of everyone in a group."""
-
-    id = serializers.CharField(read_only=True, help_text="A number, as text.")
-    group = serializers.CharField(
-        source="group.name", max_length=NAME_LIMIT, help_text="The group's name."
-    )
-    workspace_id = serializers.PrimaryKeyRelatedField(
-        source="workspace",
-        queryset=Workspace.objects.all(),
-        allow_null=True,
-        help_text="Where it holds; null: in every workspace.",
-    )
-    role = serializers.ChoiceField(
-        [role.value for role in MemberRole], help_text="What the members of the group may do."
-    )
-
-    class Meta:
-        model = GroupRole
-        fields = ("id", "group", "workspace_id", "role")
-        validators = ()  # a second one for the same workspace replaces the first
-
-
-class GroupRoleList(Resource):
-    """The roles of groups."""
-
-    rights: ClassVar = {"get": Right.ADMINISTER, "post": Right.ADMINISTER}
-    serializer_class = GroupRoleSerializer
-    queryset = GroupRole.objects.select_related("group")
-    ordering = ("id",)
-
-    def get(self, _: Request) -> Response:
-        return self.page(self.get_queryset())
-
-    @extend_schema(responses={201: GroupRoleSerializer})
-    def post(self, _: Request) -> Response:
-        """Gives a group a role, instead of the one that it has there. A new group is created."""
-        require_unlimited(self.caller.identity)
-        body = self.body()
-        give = partial(
-            set_group_role,
-            group_name=body["group"]["name"],
-            workspace=body["workspace"],
-            role=MemberRole(body["role"]),
-            actor=self.actor,
-        )
-        row = self.act(writer.write, "", give)
-        IDENTITIES.forget()
-        return Response(self.get_serializer(row).data, status=201)
-
-
-class GroupRoleDetail(Resource):
-    """One role of a group."""
-
-    rights: ClassVar = {"delete": Right.ADMINISTER}
-
-    @extend_schema(responses={204: None})
-    def delete(self, _: Request, group_role_id: int) -> Response:
-        """Takes the role away."""
-        require_unlimited(self.caller.identity)
-        take = partial(delete_group_role, row_id=group_role_id, actor=self.actor)
-        self.act(writer.write, "", take)
-        IDENTITIES.forget()
-        return Response(status=204)

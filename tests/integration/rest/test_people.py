@@ -148,6 +148,7 @@ async def test_a_limited_token_cannot_widen_itself(rest: Api, owner: User) -> No
         ("/api/users", {"name": "x"}),
         ("/api/login-links", {}),
         ("/api/group-roles", group),
+        ("/api/groups", {"name": "crew"}),
         ("/api/tokens", {"name": "x"}),
         ("/api/tokens", {"name": "x", "scopes": ["shell"]}),
     ):
@@ -196,6 +197,42 @@ async def test_groups_have_roles(rest: Api, workspace: Opened, owner: User) -> N
     assert await read(GroupRole.objects.count) == 1
     unknown = {"group": "crew", "workspace_id": "unknown", "role": "viewer"}
     assert (await send(rest, "POST", path, unknown)).status == 400
+
+
+async def test_groups_are_added_and_deleted_with_their_roles(
+    rest: Api, workspace: Opened, owner: User
+) -> None:
+    made = await send(rest, "POST", "/api/groups", {"name": "crew"})
+    assert (made.status, made.json["name"], made.json["user_count"]) == (201, "crew", 0)
+    again = await send(rest, "POST", "/api/groups", {"name": "crew"})
+    assert (again.status, again.json["code"]) == (409, "group_taken")
+    assert (await send(rest, "POST", "/api/groups", {"name": " "})).status == 400
+    for where in (workspace.id, None):
+        role = {"group": "crew", "workspace_id": where, "role": "approver"}
+        assert (await send(rest, "POST", "/api/group-roles", role)).status == 201
+    other = {"group": "others", "workspace_id": None, "role": "viewer"}
+    assert (await send(rest, "POST", "/api/group-roles", other)).status == 201
+    ann = await add(rest, "ann", groups=["crew"])
+    groups = (await rest.get("/api/groups"))["items"]
+    assert [(each["name"], each["user_count"]) for each in groups] == [("crew", 1), ("others", 0)]
+
+    await acting(rest, ann, roles={workspace.id: MemberRole.APPROVER})
+    here = (await rest.get(f"/api/workspaces/{workspace.id}/group-roles"))["items"]
+    assert [(each["group"], each["workspace_id"]) for each in here] == [
+        ("crew", workspace.id),
+        ("crew", None),
+        ("others", None),
+    ]
+    assert (await send(rest, "GET", "/api/groups")).status == 403
+    rest.caller = Caller(identity(owner), address="192.0.2.7")
+
+    path = f"/api/groups/{groups[0]['id']}"
+    assert (await send(rest, "DELETE", path)).status == 204
+    assert (await send(rest, "DELETE", path)).json["code"] == "group_unknown"
+    left = await rest.get(f"/api/users/{ann['id']}")
+    assert (left["groups"], left["roles"]) == ([], [])
+    assert [each["group"] for each in (await rest.get("/api/group-roles"))["items"]] == ["others"]
+    assert (await acts(rest, "?act=delete%20group")) == [("delete group", "crew", "done")]
 
 
 async def test_a_token_is_shown_once_works_and_is_revoked(
