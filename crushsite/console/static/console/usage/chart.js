@@ -56,6 +56,16 @@ class UsageChart extends PageElement {
     if (this._plot && width > 0 && width !== this._plot.width) this._plot.setSize({ width, height: HEIGHT });
   }
 
+  /** The colour of the theme: a canvas cannot read `light-dark()`. @param {string} name */
+  _colour(name) {
+    const probe = document.createElement("span");
+    probe.style.color = `var(${name})`;
+    this.append(probe);
+    const { color } = getComputedStyle(probe);
+    probe.remove();
+    return color;
+  }
+
   /** The library loads with the first chart. */
   async _redraw() {
     const { default: Plot } = await import("../vendor/uplot.js");
@@ -64,7 +74,7 @@ class UsageChart extends PageElement {
     this._plot?.destroy();
     this._at = null;
     const style = getComputedStyle(this);
-    const colour = (/** @type {string} */ name) => style.getPropertyValue(name).trim();
+    const colour = (/** @type {string} */ name) => this._colour(name);
     const axis = { stroke: colour("--quiet"), font: `12px ${style.fontFamily}`, grid: { stroke: colour("--line"), width: 1 }, ticks: { show: false } };
     // Each series is drawn from zero to its top, the highest one first, so that lower ones cover it.
     /** @type {number[][]} */
