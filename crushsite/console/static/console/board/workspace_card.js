@@ -71,6 +71,7 @@ class WorkspaceCard extends PageElement {
               ${icon("plus")}${t("board.new_session")}
             </button>`
           : nothing}
+        <a class="icon-button" href="${workspaceAddress(workspace.id)}/settings" aria-label=${t("settings.of", { name: workspace.name })} title=${t("settings.of", { name: workspace.name })}>${icon("settings")}</a>
       </header>
       ${sessions.length === 0 ? html`<p class="quiet small">${t("board.no_sessions")}</p>` : nothing}
       <ul class="board-sessions">

@@ -68,6 +68,7 @@ export async function boardEntries() {
     const workspace = /** @type {Schemas["BoardWorkspace"]} */ (item);
     const address = workspaceAddress(workspace.id);
     others.push({ ...page(address, "folder", cut(workspace.name)), detail: cut(workspace.path), kind: "palette.workspace" });
+    others.push({ ...page(`${address}/settings`, "settings", t("settings.of", { name: cut(workspace.name) })), detail: cut(workspace.path) });
     for (const each of workspace.sessions) sessions.push(session(workspace, each));
     if (workspace.can.includes("prompt") && (workspace.is_open || workspace.can.includes("open"))) {
       others.push(action(`new:${workspace.id}`, "message-square-plus", t("palette.new_session", { name: cut(workspace.name) }), () => newSession(workspace), workspace.path));

@@ -6,7 +6,7 @@ import { PageElement } from "../core/element.js";
 import { count, money, short } from "../core/format.js";
 import { icon } from "../core/icons.js";
 import { rightsIn } from "../core/rights.js";
-import { go, sessionAddress } from "../core/routes.js";
+import { go, sessionAddress, workspaceAddress } from "../core/routes.js";
 import { t } from "../core/strings.js";
 import { attempt, notify } from "../core/toasts.js";
 import { changeSession, download, exportAddress, fork } from "../composer/commands.js";
@@ -108,6 +108,7 @@ class SessionHeader extends PageElement {
       { label: t("header.fork"), icon: "git-fork", isDisabled: isForbidden, run: () => attempt(() => fork(feed)) },
       { label: t("header.export_markdown"), icon: "download", run: () => download(exportAddress(feed, "markdown")) },
       { label: t("header.export_jsonl"), icon: "download", run: () => download(exportAddress(feed, "jsonl")) },
+      { label: t("settings.workspace_title"), icon: "settings", href: `${workspaceAddress(feed.workspaceId)}/settings` },
       { label: t("header.delete"), icon: "trash-2", isDanger: true, isDisabled: isForbidden, run: () => this.querySelector("dialog")?.showModal() },
     ];
   }

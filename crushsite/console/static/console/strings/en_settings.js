@@ -3,6 +3,7 @@
 export const SETTINGS = {
   "settings.title": "Settings",
   "settings.workspace_title": "Settings of the workspace",
+  "settings.of": "Settings of {name}",
   "settings.sections": "Sections",
   "settings.workspaces": "Workspaces",
   "settings.of_server": "All settings",
