@@ -17,10 +17,10 @@ const READ_SECONDS = 8;
 const OWN_SECONDS = 4; // whoever has answered needs less time to read it
 
 /** @param {WaitingItem} item @param {Record<string, unknown>} [more] @returns {unknown} */
-export function cardOf(item, { feed = null, hasKeys = false, place = null } = /** @type {any} */ ({})) {
+export function cardOf(item, { feed = null, isActive = false, place = null } = /** @type {any} */ ({})) {
   return item.kind === "approval"
-    ? html`<c-approval-card data-item=${item.id} .item=${item} .feed=${feed} .hasKeys=${hasKeys} .place=${place}></c-approval-card>`
-    : html`<c-question-card data-item=${item.id} .item=${item} .feed=${feed} .hasKeys=${hasKeys} .place=${place}></c-question-card>`;
+    ? html`<c-approval-card data-item=${item.id} .item=${item} .feed=${feed} .isActive=${isActive} .place=${place}></c-approval-card>`
+    : html`<c-question-card data-item=${item.id} .item=${item} .feed=${feed} .isActive=${isActive} .place=${place}></c-question-card>`;
 }
 
 /** @typedef {{item: WaitingItem, isOwn: boolean, isLinked: boolean, seconds: number}} Entry */
@@ -163,7 +163,7 @@ class Cards extends PageElement {
     return html`<section class="cards" aria-label=${t("cards.label")} @answered=${this._answered}>
       ${repeat(entries, (each) => each.item.id, (each) =>
         each.item.resolution || each === active
-          ? cardOf(each.item, { feed: this.feed, hasKeys: each === active })
+          ? cardOf(each.item, { feed: this.feed, isActive: each === active })
           : this._line(each.item))}
     </section>`;
   }

@@ -136,7 +136,7 @@ class Inbox extends PageElement {
         ${waiting.items === null ? html`<p class="quiet" role="status">${t("state.loading")}</p>` : nothing}
         ${waiting.items !== null && open.length === 0 ? empty("circle-check", t("inbox.empty"), t("inbox.empty_hint")) : nothing}
         <div class="inbox-cards">
-          ${repeat(items, (each) => each.id, (each) => cardOf(each, { hasKeys: each === active, place: this._placeOf(each) }))}
+          ${repeat(items, (each) => each.id, (each) => cardOf(each, { isActive: each === active, place: this._placeOf(each) }))}
         </div>
       </section>
       <section aria-labelledby="inbox-past">

@@ -5,7 +5,7 @@ import { html, nothing } from "../vendor/lit.js";
 import { PageElement } from "../core/element.js";
 import { duration, iso, when } from "../core/format.js";
 import { icon } from "../core/icons.js";
-import { registerKeys, shownKey } from "../core/keys.js";
+import { hasLetterKeys, registerKeys, shownKey, watchLetterKeys } from "../core/keys.js";
 import { rightsIn } from "../core/rights.js";
 import { t } from "../core/strings.js";
 import { GUARD_MS, isTrust } from "./answering.js";
@@ -17,7 +17,7 @@ export class RequestCard extends PageElement {
   static properties = {
     item: { attribute: false },
     feed: { attribute: false },
-    hasKeys: { attribute: false },
+    isActive: { attribute: false },
     place: { attribute: false },
     _isArmed: { state: true },
     _isBusy: { state: true },
@@ -34,7 +34,7 @@ export class RequestCard extends PageElement {
     /** @type {SessionFeed | null} */
     this.feed = null;
     /** Whether the keyboard's shortcuts are for this card. */
-    this.hasKeys = false;
+    this.isActive = false;
     /** Where the request comes from, outside of its session's page. @type {{workspace: string, session: string, href: string} | null} */
     this.place = null;
     this._isArmed = false;
@@ -53,6 +53,7 @@ export class RequestCard extends PageElement {
 
   connectedCallback() {
     super.connectedCallback();
+    this._leaveLetters = watchLetterKeys(() => this.requestUpdate());
     this._guard = setTimeout(() => (this._isArmed = true), GUARD_MS);
     this._clock = setInterval(() => {
       if (this.item?.data["deny_at"] && !this.resolution) this._now = Date.now() / 1000;
@@ -65,10 +66,16 @@ export class RequestCard extends PageElement {
 
   disconnectedCallback() {
     super.disconnectedCallback();
+    this._leaveLetters?.();
     clearTimeout(this._guard);
     clearInterval(this._clock);
     this._leaveKeys?.();
     this._leaveKeys = null;
+  }
+
+  /** Whether its keys work now, so that its buttons name them. */
+  get hasKeys() {
+    return this.isActive && hasLetterKeys();
   }
 
   /** @returns {CardKey[]} */
@@ -96,15 +103,15 @@ export class RequestCard extends PageElement {
 
   /** @param {Map<string, any>} changed */
   willUpdate(changed) {
-    if (changed.has("hasKeys") && this.hasKeys) this._keysFrom = performance.now();
+    if (changed.has("isActive") && this.isActive) this._keysFrom = performance.now();
     this._hadFocus = this.contains(document.activeElement);
   }
 
   updated() {
-    const isActive = this.hasKeys && this.canAnswer;
-    if (isActive && this._leaveKeys === null) {
+    const takesKeys = this.isActive && this.canAnswer;
+    if (takesKeys && this._leaveKeys === null) {
       this._leaveKeys = registerKeys(this.keys().map((each) => ({ key: each.key, label: t(each.label), run: () => this._pressed(each.run) })));
-    } else if (!isActive && this._leaveKeys !== null) {
+    } else if (!takesKeys && this._leaveKeys !== null) {
       this._leaveKeys();
       this._leaveKeys = null;
     }

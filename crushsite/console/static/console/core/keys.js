@@ -5,6 +5,10 @@
 /** @type {Set<Shortcut[]>} */
 const registered = new Set();
 
+const LETTERS_KEY = "crush-letter-keys";
+/** @type {Set<() => void>} */
+const letterListeners = new Set();
+
 const IS_MAC = /mac|iphone|ipad/i.test(navigator.platform);
 
 /** The name of a pressed key: `mod+k`, `shift+?`, `Escape`. @param {KeyboardEvent} event */
@@ -26,8 +30,30 @@ export function registerKeys(shortcuts) {
   return () => registered.delete(shortcuts);
 }
 
+/** Shortcuts of one character without a modifier can be turned off: speech input presses them by accident. */
+export const hasLetterKeys = () => localStorage.getItem(LETTERS_KEY) !== "off";
+
+/** @param {boolean} isOn */
+export function setLetterKeys(isOn) {
+  if (isOn) localStorage.removeItem(LETTERS_KEY);
+  else localStorage.setItem(LETTERS_KEY, "off");
+  for (const listener of [...letterListeners]) listener();
+}
+
+/** Calls the listener when letters are turned on or off, in this tab or in another. @param {() => void} listener */
+export function watchLetterKeys(listener) {
+  letterListeners.add(listener);
+  return () => letterListeners.delete(listener);
+}
+
+/** @param {Shortcut} shortcut */
+export const works = ({ key }) => key.length > 1 || hasLetterKeys();
+
+/** All shortcuts of the page, also those that are turned off. @returns {Shortcut[]} */
+export const registeredKeys = () => [...registered].flat();
+
 /** All shortcuts that work now. @returns {Shortcut[]} */
-export const knownKeys = () => [...registered].flat();
+export const knownKeys = () => registeredKeys().filter(works);
 
 /** @param {EventTarget | null} target */
 function isField(target) {
@@ -39,10 +65,13 @@ export function watchKeys() {
     if (event.defaultPrevented || event.isComposing) return;
     const name = nameOfKey(event);
     for (const shortcut of [...registered].reverse().flat()) {
-      if (shortcut.key !== name || (isField(event.target) && !shortcut.inFields)) continue;
+      if (shortcut.key !== name || !works(shortcut) || (isField(event.target) && !shortcut.inFields)) continue;
       event.preventDefault();
       shortcut.run(event);
       return;
     }
+  });
+  addEventListener("storage", (event) => {
+    if (event.key === LETTERS_KEY) for (const listener of [...letterListeners]) listener();
   });
 }

@@ -2,7 +2,7 @@
 
 import { at, everything, post, query } from "../core/api.js";
 import { clientId } from "../core/client.js";
-import { knownKeys, shownKey } from "../core/keys.js";
+import { registeredKeys, shownKey, works } from "../core/keys.js";
 import { go, sessionAddress, workspaceAddress } from "../core/routes.js";
 import { t } from "../core/strings.js";
 import { setTheme, theme } from "../core/theme.js";
@@ -50,11 +50,11 @@ export function ownEntries(ownKey) {
  * @param {string} ownKey @returns {Entry[]}
  */
 function pageActions(ownKey) {
-  return knownKeys()
+  return registeredKeys()
     .filter((each) => each.key !== ownKey && (each.key === "?" || /^(?:mod|alt)\+/.test(each.key)))
     .map((each) => ({
       ...action(`key:${each.key}`, each.key === "?" ? "keyboard" : "command", each.label, () => each.run(new KeyboardEvent("keydown", { key: each.key }))),
-      key: shownKey(each.key),
+      ...(works(each) ? { key: shownKey(each.key) } : {}),
     }));
 }
 

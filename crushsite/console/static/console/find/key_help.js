@@ -3,7 +3,7 @@
 import { html, nothing } from "../vendor/lit.js";
 import { PageElement } from "../core/element.js";
 import { icon } from "../core/icons.js";
-import { knownKeys, shownKey } from "../core/keys.js";
+import { hasLetterKeys, knownKeys, shownKey } from "../core/keys.js";
 import { t } from "../core/strings.js";
 
 /** @type {[string[], StringKey][]} */
@@ -56,7 +56,9 @@ class KeyHelp extends PageElement {
       <h3>${t("keys.everywhere")}</h3>
       <dl class="keys">${[...shortcuts].map(([key, label]) => this._row(shownKey(key).split("+"), label))}</dl>
       <h3>${t("keys.lists")}</h3>
-      <dl class="keys">${IN_LISTS.map(([keys, label]) => this._row(keys, t(label)))}</dl>`;
+      <dl class="keys">${IN_LISTS.map(([keys, label]) => this._row(keys, t(label)))}</dl>
+      <p class="small quiet">${t(hasLetterKeys() ? "keys.letters_on" : "keys.letters_off")}
+        <a href="/settings/appearance" @click=${() => this._dialog.close()}>${t("nav.settings")}</a></p>`;
   }
 
   /** @param {string[]} keys @param {string} label */

@@ -36,4 +36,6 @@ export const FIND = {
   "keys.act": "Open or do",
   "keys.close": "Close",
   "keys.next": "Next control",
+  "keys.letters_on": "Shortcuts of a single character can be turned off:",
+  "keys.letters_off": "Shortcuts of a single character are turned off:",
 };

@@ -28,6 +28,9 @@ export const SETTINGS = {
 
   "settings.appearance": "Appearance",
   "settings.appearance.help": "For this browser.",
+  "settings.keyboard": "Keyboard",
+  "settings.keyboard.letters": "Shortcuts of a single character",
+  "settings.keyboard.letters_help": "A, D, F, E, R, Y and N answer requests, ? shows all shortcuts. Turn them off if you speak your input or press keys by accident. The command palette and its key stay.",
 
   "settings.models": "Models and keys",
   "settings.models.help": "Which models work here, and the keys of their providers.",
