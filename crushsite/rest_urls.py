@@ -52,7 +52,13 @@ from agents.rest.questions import (
 from agents.rest.runs import RunCancel, RunDetail, RunList, RunRetry, RunSteps
 from agents.rest.sessions import RewindList, RewindPreview, RewindUndo, SessionDetail
 from agents.rest.sub_agents import SubAgentList
-from agents.rest.trust import Trust, TrustRequestAnswer, TrustRequestDetail, TrustRequestList
+from agents.rest.trust import (
+    Trust,
+    TrustRequestAnswer,
+    TrustRequestDetail,
+    TrustRequestList,
+    WorkspaceTrust,
+)
 from agents.rest.usage import UsageCsv, UsageList
 from agents.rest.workspaces import OneWorkspace, Workspaces
 from notifications.rest.channels import (
@@ -141,6 +147,7 @@ _workspace: Routes = [
     path("sessions/<str:session_id>", SessionDetail.as_view()),
     path("sessions/<str:session_id>/", include(_session)),
     path("audit", WorkspaceAuditList.as_view()),
+    path("trust", WorkspaceTrust.as_view()),
     path("group-roles", WorkspaceGroupRoleList.as_view()),
     path("members", MemberList.as_view()),
     path("members/<int:user_id>", MemberDetail.as_view()),

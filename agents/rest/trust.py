@@ -5,10 +5,11 @@ A decision has the effect of an answered trust request, also for a folder that i
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, ClassVar
 
+from django.conf import settings
 from django.db.models import OuterRef, Subquery
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
@@ -17,14 +18,14 @@ from rest_framework.response import Response
 
 from agents.config.cache import config_of_folder
 from agents.config.edits.trust_requests import apply_trust, revoke_trust, set_trust, shown_trust
-from agents.config.trust.decision import TrustState
+from agents.config.trust.decision import TrustMode, TrustState
 from agents.rest.approvals import ID_LIMIT, OPEN, PAST, state_is
 from agents.runs.answer import answer
 from agents.states import Answer
 from people.actions.audit import Act, record
 from workspaces.access import Actor, Right
 from workspaces.api.paths import PATH_LIMIT, resolved_folder
-from workspaces.log.errors import ApprovalUnknown, BadField, Refusal
+from workspaces.log.errors import ApprovalUnknown, BadField, Refusal, WorkspaceUnknown
 from workspaces.log.transaction import Transaction
 from workspaces.log.writer import writer
 from workspaces.models import TrustRequest, TrustRequestState, Workspace
@@ -49,8 +50,12 @@ class TrustAnswerSerializer(serializers.Serializer[Any]):
 
 
 class TrustSerializer(serializers.Serializer[Any]):
-    """Whether a folder is trusted. Without a path in the query only `answers`."""
+    """Whether a folder is trusted. Without a path in the query only `mode` and `answers`."""
 
+    mode = serializers.ChoiceField(
+        [mode.value for mode in TrustMode],
+        help_text="Who decides: a person for each folder, or the operator (`all`, `none`).",
+    )
     path = serializers.CharField(required=False, help_text="The folder, symlinks followed.")
     state = serializers.ChoiceField(
         [state.value for state in TrustState],
@@ -76,10 +81,9 @@ class TrustQuery(serializers.Serializer[Any]):
     )
 
 
-class TrustDecisionSerializer(serializers.Serializer[Any]):
-    """A decision about a folder."""
+class WorkspaceTrustDecisionSerializer(serializers.Serializer[Any]):
+    """A decision about the folder of a workspace."""
 
-    path = serializers.CharField(max_length=PATH_LIMIT, help_text="The folder, absolute.")
     answer = serializers.ChoiceField(
         ["allow", "deny", REVOKE], help_text="`revoke` removes an earlier decision."
     )
@@ -91,26 +95,66 @@ class TrustDecisionSerializer(serializers.Serializer[Any]):
     )
 
 
-class Trust(Resource):
-    """Whether the configuration of a folder may act, and the decision about it."""
+class TrustDecisionSerializer(WorkspaceTrustDecisionSerializer):
+    """A decision about a folder."""
+
+    path = serializers.CharField(max_length=PATH_LIMIT, help_text="The folder, absolute.")
+
+
+class TrustResource(Resource):
+    """What both resources of trust share."""
 
     rights: ClassVar = {"get": Right.READ, "post": Right.TRUST}
     serializer_class = TrustSerializer
+
+    def shown(self, folder: str) -> Response:
+        return Response({"mode": settings.CRUSH_TRUST, **shown_trust(config_of_folder(folder))})
+
+    def decide(self, folder: str, given: Mapping[str, str], workspace_id: str = "") -> Response:
+        decide = _decision(folder, given["answer"], given["digest"])
+        self.act(_decide, folder, given["answer"], decide, self.actor, workspace_id)
+        return self.shown(folder)
+
+
+class Trust(TrustResource):
+    """Whether the configuration of a folder may act, and the decision about it."""
 
     @extend_schema(parameters=[TrustQuery])
     def get(self, _: Request) -> Response:
         path = self.query(TrustQuery).get("path")
         if path is None:
-            return Response({"answers": [shown_answer(one) for one in answered_requests("")]})
-        return Response(shown_trust(config_of_folder(resolved_folder(path))))
+            answers = [shown_answer(one) for one in answered_requests("")]
+            return Response({"mode": settings.CRUSH_TRUST, "answers": answers})
+        return self.shown(resolved_folder(path))
 
     @extend_schema(request=TrustDecisionSerializer, responses={200: TrustSerializer})
     def post(self, _: Request) -> Response:
         """Stores the decision. 409 when the configuration has changed since it was shown."""
         given = self.body(TrustDecisionSerializer)
-        folder, answer = resolved_folder(given["path"]), given["answer"]
-        self.act(_decide, folder, answer, _decision(folder, answer, given["digest"]), self.actor)
-        return Response(shown_trust(config_of_folder(folder)))
+        return self.decide(resolved_folder(given["path"]), given)
+
+
+class WorkspaceTrust(TrustResource):
+    """The same for the folder of a workspace, for those who have the right in it alone."""
+
+    rights: ClassVar = {"get": Right.READ, "post": Right.TRUST}
+    allows_closed: ClassVar = True
+
+    def get(self, _: Request, workspace_id: str) -> Response:
+        return self.shown(_folder_of(workspace_id))
+
+    @extend_schema(request=WorkspaceTrustDecisionSerializer, responses={200: TrustSerializer})
+    def post(self, _: Request, workspace_id: str) -> Response:
+        """Stores the decision. 409 when the configuration has changed since it was shown."""
+        given = self.body(WorkspaceTrustDecisionSerializer)
+        return self.decide(_folder_of(workspace_id), given, workspace_id)
+
+
+def _folder_of(workspace_id: str) -> str:
+    path = Workspace.objects.filter(pk=workspace_id).values_list("path", flat=True).first()
+    if path is None:
+        raise WorkspaceUnknown
+    return resolved_folder(path)
 
 
 def _decision(folder: str, answer: str, digest: str) -> Callable[[Transaction], object]:
@@ -125,11 +169,15 @@ def _decision(folder: str, answer: str, digest: str) -> Callable[[Transaction], 
 
 
 async def _decide(
-    folder: str, answer: str, decide: Callable[[Transaction], object], actor: Actor
+    folder: str,
+    answer: str,
+    decide: Callable[[Transaction], object],
+    actor: Actor,
+    workspace_id: str,
 ) -> None:
     def store(tx: Transaction) -> None:
         decide(tx)
-        record(tx, actor, Act.TRUST, target=folder, outcome=answer)
+        record(tx, actor, Act.TRUST, workspace_id=workspace_id, target=folder, outcome=answer)
 
     await writer.write("", store)
     await apply_trust(folder)

@@ -2662,7 +2662,7 @@ class TrustApi(OperationGroup):
     async def create(
         self,
         *,
-        answer: t.TrustDecisionAnswerEnum,
+        answer: t.Answer6fbEnum,
         path: str,
         digest: str | NotGiven = NOT_GIVEN,
         idempotency_key: str = "",
@@ -2681,6 +2681,41 @@ class TrustApi(OperationGroup):
             "POST",
             "/api/trust",
             body={"answer": answer, "digest": digest, "path": path},
+            idempotency_key=idempotency_key or self._new_key(),
+        )
+        return _answer
+
+    async def get_of_workspace(self, workspace_id: str) -> t.Trust:
+        """The same for the folder of a workspace, for those who have the right in it alone.
+
+        Needs the right `read`.
+        """
+        _answer: t.Trust = await self._call(
+            "GET", "/api/workspaces/{workspace_id}/trust", path=(workspace_id,)
+        )
+        return _answer
+
+    async def create_of_workspace(
+        self,
+        workspace_id: str,
+        *,
+        answer: t.Answer6fbEnum,
+        digest: str | NotGiven = NOT_GIVEN,
+        idempotency_key: str = "",
+    ) -> t.Trust:
+        """Stores the decision. 409 when the configuration has changed since it was shown.
+
+        Needs the right `trust`.
+
+        ``answer``: `revoke` removes an earlier decision.
+
+        ``digest``: Identifies what was reviewed; not needed to revoke.
+        """
+        _answer: t.Trust = await self._call(
+            "POST",
+            "/api/workspaces/{workspace_id}/trust",
+            path=(workspace_id,),
+            body={"answer": answer, "digest": digest},
             idempotency_key=idempotency_key or self._new_key(),
         )
         return _answer

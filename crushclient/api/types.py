@@ -44,6 +44,8 @@ ActEnum: TypeAlias = Literal[
 
 Answer6a4Enum: TypeAlias = Literal["allow", "deny"]
 
+Answer6fbEnum: TypeAlias = Literal["allow", "deny", "revoke"]
+
 AuditActorKindEnum: TypeAlias = Literal["anonymous", "owner", "user", "token"]
 
 BlankEnum: TypeAlias = Literal[""]
@@ -90,6 +92,8 @@ LanguageServerStateEnum: TypeAlias = Literal[
 ListEnum: TypeAlias = Literal["tools", "prompts", "resources"]
 
 MeKindEnum: TypeAlias = Literal["owner", "user", "token"]
+
+ModeEnum: TypeAlias = Literal["ask", "all", "none"]
 
 NewModelChoiceScopeEnum: TypeAlias = Literal["user", "workspace"]
 
@@ -142,8 +146,6 @@ SubAgentStateEnum: TypeAlias = Literal["starting", "running", "waiting", "ended"
 TimelineEntryKindEnum: TypeAlias = Literal[
     "queue", "reply", "summary", "call", "approval", "questions", "child_run"
 ]
-
-TrustDecisionAnswerEnum: TypeAlias = Literal["allow", "deny", "revoke"]
 
 TrustEnum: TypeAlias = Literal["unneeded", "trusted", "denied", "open"]
 
@@ -2331,8 +2333,10 @@ class Token(TypedDict):
 
 
 class Trust(TypedDict):
-    """Whether a folder is trusted. Without a path in the query only `answers`."""
+    """Whether a folder is trusted. Without a path in the query only `mode` and `answers`."""
 
+    # Who decides: a person for each folder, or the operator (`all`, `none`).
+    mode: ModeEnum
     # All decisions, the newest first.
     answers: NotRequired[list[TrustAnswer]]
     # What it would do, for people.
@@ -2364,7 +2368,7 @@ class TrustDecisionRequest(TypedDict):
     """A decision about a folder."""
 
     # `revoke` removes an earlier decision.
-    answer: TrustDecisionAnswerEnum
+    answer: Answer6fbEnum
     # The folder, absolute.
     path: str
     # Identifies what was reviewed; not needed to revoke.
@@ -2491,3 +2495,12 @@ class Workspace(TypedDict):
     path: str
     # Whether permissions are requested.
     permission_mode: PermissionModeEnum
+
+
+class WorkspaceTrustDecisionRequest(TypedDict):
+    """A decision about the folder of a workspace."""
+
+    # `revoke` removes an earlier decision.
+    answer: Answer6fbEnum
+    # Identifies what was reviewed; not needed to revoke.
+    digest: NotRequired[str]

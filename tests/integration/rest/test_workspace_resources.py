@@ -1,4 +1,4 @@
-"""Models, servers of tools, jobs, skills, sub-agents and usage as native resources."""
+"""Models, servers of tools, jobs, skills, sub-agents, usage and a diagnosis as native resources."""
 
 import asyncio
 import csv
@@ -291,27 +291,7 @@ async def test_usage_as_a_table_computes_nothing(rest: Api, workspace: Opened) -
     assert (rows[0]["user_name"], rows[0]["model"], rows[0]["cost"]) == ("'=1+1", 'a"b,c', "0.5")
 
 
-# -- trust and diagnosis
-
-
-async def test_a_folder_is_trusted_by_the_digest_that_was_shown(
-    rest: Api, folder: Path, settings: Any
-) -> None:
-    settings.CRUSH_TRUST = "ask"
-    (folder / "crush.json").write_text(json.dumps({"mcp": {"x": {"command": "touch X"}}}))
-    shown = (await rest.call("GET", f"/api/trust?path={folder}")).json
-    assert shown["state"] == "open"
-    body = {"path": str(folder), "answer": "allow"}
-    without = await rest.call("POST", "/api/trust", body)
-    assert (without.status, without.json["code"]) == (400, "bad_field")
-    wrong = await rest.call("POST", "/api/trust", body | {"digest": "0" * 64})
-    assert (wrong.status, wrong.json["code"]) == (409, "trust_changed")
-    done = await rest.call("POST", "/api/trust", body | {"digest": shown["digest"]})
-    assert done.json["state"] == "trusted"
-    (answer,) = (await rest.call("GET", "/api/trust")).json["answers"]
-    assert (answer["path"], answer["allowed"]) == (str(folder), True)
-    revoked = await rest.call("POST", "/api/trust", body | {"answer": "revoke"})
-    assert revoked.json["state"] == "open"
+# -- diagnosis
 
 
 async def test_a_diagnosis_names_models_and_mistakes(rest: Api, folder: Path) -> None:
