@@ -7,7 +7,7 @@ import { notify } from "../core/toasts.js";
 import { t } from "../core/strings.js";
 
 /**
- * @typedef {{type?: string, value?: string, help?: string, required?: boolean, autocomplete?: string, min?: number}} FieldOptions
+ * @typedef {{type?: string, value?: string, help?: string, required?: boolean, autocomplete?: string, min?: number, list?: string[]}} FieldOptions
  */
 
 /** The state of a form. Its component renders the fields with it. */
@@ -56,12 +56,13 @@ export class Form {
     this.host.requestUpdate();
   }
 
-  /** A field of text. @param {string} name @param {string} label @param {FieldOptions} [options] */
-  text(name, label, { type = "text", value = "", help = "", required = false, autocomplete = "off", min } = {}) {
+  /** A field of text; `list` has values to choose from. @param {string} name @param {string} label @param {FieldOptions} [options] */
+  text(name, label, { type = "text", value = "", help = "", required = false, autocomplete = "off", min, list } = {}) {
     const id = this._id(name);
     return this._field(name, label, help, html`<input id=${id} class="input" name=${name} type=${type} .defaultValue=${value}
-      ?required=${required} autocomplete=${autocomplete} min=${min ?? nothing} spellcheck="false"
-      aria-invalid=${this.errors.has(name) ? "true" : nothing} aria-describedby="${id}-help ${id}-error" />`);
+      ?required=${required} autocomplete=${autocomplete} min=${min ?? nothing} list=${list ? `${id}-list` : nothing} spellcheck="false"
+      aria-invalid=${this.errors.has(name) ? "true" : nothing} aria-describedby="${id}-help ${id}-error" />
+      ${list ? html`<datalist id="${id}-list">${list.map((each) => html`<option value=${each}></option>`)}</datalist>` : nothing}`);
   }
 
   /** A choice. @param {string} name @param {string} label @param {[string, string][]} choices value and text @param {FieldOptions & {change?: (value: string) => void}} [options] */

@@ -58,6 +58,13 @@ export const OF_SERVER = [
     show: (of) => html`<c-settings-users .rights=${of.rights} .me=${of.me}></c-settings-users>`,
   },
   {
+    name: "groups",
+    icon: "network",
+    needs: "administer",
+    load: () => import("./groups.js"),
+    show: (of) => html`<c-settings-groups .rights=${of.rights} .me=${of.me}></c-settings-groups>`,
+  },
+  {
     name: "audit",
     icon: "scroll-text",
     needs: "administer",
@@ -122,13 +129,13 @@ export const OF_WORKSPACE = [
     icon: "users",
     needs: "read",
     load: () => import("./members.js"),
-    show: (of) => html`<c-settings-members .workspaceId=${of.workspaceId} .rights=${of.rights}></c-settings-members>`,
+    show: (of) => html`<c-settings-members .workspaceId=${of.workspaceId} .rights=${of.rights} .me=${of.me}></c-settings-members>`,
   },
   {
     name: "audit",
     icon: "scroll-text",
     needs: "administer",
     load: () => import("./audit.js"),
-    show: (of) => html`<c-settings-audit .workspaceId=${of.workspaceId} .rights=${of.rights}></c-settings-audit>`,
+    show: (of) => html`<c-settings-audit .workspaceId=${of.workspaceId} .rights=${of.rights} .me=${of.me}></c-settings-audit>`,
   },
 ];
