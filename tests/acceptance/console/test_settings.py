@@ -160,7 +160,7 @@ async def test_every_section_fits_a_phone_and_is_accessible(
         await expect(links.first).to_be_visible()
         found = [await link.get_attribute("href") for link in await links.all()]
         addresses += [each for each in found if each and each.startswith(f"{start}/")]
-    assert len(addresses) == 18
+    assert len(addresses) == 20
     for address in addresses:
         await page.goto(address)
         heading = page.get_by_role("heading", level=1 if address == "/usage" else 2).first
@@ -171,3 +171,67 @@ async def test_every_section_fits_a_phone_and_is_accessible(
         assert await content.evaluate("it => it.scrollWidth <= it.clientWidth"), address
         results = await Axe().run(page)
         assert results.violations_count == 0, (address, results.generate_report())
+
+
+@pytest.mark.timeout(180)
+async def test_shortcuts_of_a_single_character_can_be_turned_off(
+    embedded_server: Server, seat: Seat, open_console: OpenConsole
+) -> None:
+    session = await seat.workspace.session("letters")
+    await seat.workspace.prompt(session, write("letters.txt"))
+    await permission_request(seat, session)
+    address = f"/w/{seat.workspace.id}/s/{session}"
+
+    page = await open_console(embedded_server, address)
+    allow = page.get_by_role("button", name="Allow", exact=True)
+    await expect(allow).to_have_attribute("aria-keyshortcuts", "a")
+    await expect(allow.locator("kbd")).to_have_text("A")
+    await page.get_by_role("heading", level=1).press("?")
+    help_dialog = page.get_by_role("dialog", name="Keyboard shortcuts")
+    await expect(help_dialog).to_contain_text("Allow")
+    await help_dialog.get_by_role("link", name="Settings").click()
+    switch = page.get_by_role("switch", name="Shortcuts of a single character")
+    await expect(switch).to_be_checked()
+    await switch.press("Space")
+
+    await page.goto(address)
+    await expect(allow).to_be_enabled()
+    await expect(allow).not_to_have_attribute("aria-keyshortcuts", "a")
+    await expect(page.locator(".request-card kbd")).to_have_count(0)
+    for key in ("a", "d", "r", "?"):
+        await page.get_by_role("heading", level=1).press(key)
+    await expect(page.get_by_role("dialog")).to_have_count(0)
+    await page.keyboard.press("Control+k")
+    await page.get_by_role("combobox", name="Command palette").fill("keyboard shortcuts")
+    await page.keyboard.press("Enter")
+    await expect(help_dialog).to_contain_text("are turned off")
+    await expect(help_dialog).not_to_contain_text("Allow")
+    await page.keyboard.press("Escape")
+    await expect(allow).to_be_enabled()  # no key has answered
+    await allow.click()
+    await seat.stream.run_complete(session)
+
+
+@pytest.mark.timeout(120)
+async def test_settings_of_a_workspace_are_reached_from_everywhere(
+    embedded_server: Server, seat: Seat, open_console: OpenConsole
+) -> None:
+    session = await seat.workspace.session("ways")
+    reached = re.compile(f"/w/{seat.workspace.id}/settings$")
+    page = await open_console(embedded_server)
+    await page.get_by_role("link", name="Settings of shown").click()
+    await expect(page).to_have_url(reached)
+
+    await page.goto(f"/w/{seat.workspace.id}/s/{session}")
+    await page.get_by_role("button", name="Actions for this session").click()
+    await page.get_by_role("menuitem", name="Settings of the workspace").click()
+    await expect(page).to_have_url(reached)
+    await expect(page.get_by_role("heading", name="Settings of the workspace")).to_be_visible()
+
+    await page.goto("/inbox")
+    await page.keyboard.press("Control+k")
+    await page.get_by_role("combobox", name="Command palette").fill("settings shown")
+    option = page.get_by_role("option", name="Settings of shown")
+    await expect(option).to_be_visible()
+    await option.click()
+    await expect(page).to_have_url(reached)

@@ -35,7 +35,7 @@ class AppearanceSettings extends SettingsSection {
         <h3>${t("settings.keyboard")}</h3>
         <label class="check"><input type="checkbox" role="switch" aria-describedby="letters-help" .checked=${hasLetterKeys()}
           @change=${(/** @type {any} */ event) => setLetterKeys(event.target.checked)} /> ${t("settings.keyboard.letters")}</label>
-        <p class="help" id="letters-help">${t("settings.keyboard.letters_help")}</p>
+        <p class="quiet small" id="letters-help">${t("settings.keyboard.letters_help")}</p>
       </section>`;
   }
 }

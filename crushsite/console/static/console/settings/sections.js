@@ -125,6 +125,13 @@ export const OF_WORKSPACE = [
     show: (of) => html`<c-settings-grants .workspaceId=${of.workspaceId} .rights=${of.rights}></c-settings-grants>`,
   },
   {
+    name: "trust",
+    icon: "shield-check",
+    needs: "read",
+    load: () => import("./workspace_trust.js"),
+    show: (of) => html`<c-settings-workspace-trust .workspaceId=${of.workspaceId} .rights=${of.rights}></c-settings-workspace-trust>`,
+  },
+  {
     name: "members",
     icon: "users",
     needs: "read",
