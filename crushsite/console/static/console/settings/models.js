@@ -53,15 +53,15 @@ class ModelSettings extends SettingsSection {
   }
 
   /** @param {any} data */
-  _providers({ providers, known }) {
-    const keyless = new Set(known.filter((/** @type {any} */ each) => each.key_variables.length === 0).map((/** @type {any} */ each) => each.id));
+  _providers({ providers }) {
     return html`<ul class="settings-list" aria-label=${t("settings.models.providers")}>
       ${providers.map((/** @type {any} */ each) => {
-        const state = each.has_key ? "has_key" : keyless.has(each.id) ? "needs_no_key" : "no_key";
+        // Providers that cannot work without a key are not among these: they are problems of the configuration.
+        const state = each.has_key ? "has_key" : "no_key";
         return html`<li class="settings-row">
           <div class="settings-about"><strong>${each.name || each.id}</strong>
             <span class="quiet small">${[each.type, t("settings.models.count", { n: each.model_count }), each.base_url].filter(Boolean).join(" · ")}</span></div>
-          <span class="badge ${{ has_key: "done", needs_no_key: "", no_key: "waiting" }[state]}">${icon(state === "no_key" ? "circle-alert" : "key-round")}${t(`settings.models.${state}`)}</span>
+          <span class="badge ${each.has_key ? "done" : ""}">${icon("key-round")}${t(`settings.models.${state}`)}</span>
         </li>`;
       })}
     </ul>`;
