@@ -98,6 +98,25 @@ def email(url: str) -> dict[str, Any]:
     }
 
 
+SHORTEST_SECRET = 16
+
+
+def read_secret_file(name: str) -> str:
+    """Reads the secret in the file that a variable names; empty without the variable."""
+    file = read_text(name)
+    if not file:
+        return ""
+    try:
+        secret = Path(file).read_text(encoding="ascii").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ImproperlyConfigured(f"{name}: {file} cannot be read: {error}.") from error
+    if len(secret) < SHORTEST_SECRET:
+        raise ImproperlyConfigured(
+            f"{name}: {file} has fewer than {SHORTEST_SECRET} characters, so it can be guessed."
+        )
+    return secret
+
+
 def read_choice(name: str, choices: Sequence[str]) -> str:
     """Reads one of the choices; the first is the default."""
     raw = read_text(name, choices[0]).lower()

@@ -40,6 +40,7 @@ from agents.skills.watch import skill_watch
 from agents.tools.shell.process import SUPERVISOR
 from agents.tools.shell.tree_limits import TreeLimits
 from crushsite.logs import logging_lifecycle
+from crushsite.monitoring.figures import FIGURES
 from crushsite.monitoring.readiness import READINESS
 from crushsite.runtime import protect_process
 from crushsite.server_client import named_server
@@ -63,6 +64,7 @@ from workspaces.log.timestamps import now_ms
 from workspaces.log.transaction import RecordedEvent, Transaction
 from workspaces.log.types import Kind
 from workspaces.log.writer import writer
+from workspaces.measuring import listen_to_measurements, stop_listening_to_measurements
 from workspaces.models import Workspace
 from workspaces.tasks import cancel_within, wait_for_all
 
@@ -190,6 +192,11 @@ class ServerProcess:
             is_draining=lambda: self._is_drained or self.is_stopping, layer=self.hub.check_layer
         )
         self._wiring.callback(READINESS.watch_no_more)
+        # Its measurements and what it holds: to `/metrics`.
+        FIGURES.watch(running=lambda: self.pool.running, readers=self.hub.count_readers)
+        self._wiring.callback(FIGURES.watch_no_more)
+        listen_to_measurements(FIGURES.handle)
+        self._wiring.callback(stop_listening_to_measurements, FIGURES.handle)
         if self.shape.works:
             # Nudges for accepted and cancelled runs: to the worker, without the channel layer.
             nudges.listen_here(self.pool.receive_nudge)

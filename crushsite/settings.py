@@ -219,6 +219,8 @@ CRUSH_MAX_QUEUED_PROMPTS = env.read_number("CRUSH_MAX_QUEUED_PROMPTS", 5_000, lo
 CRUSH_MAX_QUEUED_BYTES = (
     env.read_number("CRUSH_MAX_QUEUED_MB", 64, low=1, high=65_536) * 1024 * 1024
 )
+# Monitoring: who sends this token may read /metrics, and nothing else.
+CRUSH_METRICS_TOKEN = env.read_secret_file("CRUSH_METRICS_TOKEN_FILE")
 # Workers
 CRUSH_LEASE_SECONDS = env.read_seconds("CRUSH_LEASE", 15.0)
 # How long a stop waits for runs to finish their step.

@@ -35,6 +35,7 @@ from workspaces.log.reader import read
 from workspaces.log.timestamps import now_ms
 from workspaces.log.transaction import Transaction
 from workspaces.log.writer import writer
+from workspaces.measuring import Measured, measure
 from workspaces.tasks import wait_for_all, wait_until_set
 
 logger = logging.getLogger(__name__)
@@ -213,6 +214,7 @@ class RunPool:
         try:
             await run.perform()
         except LeaseLost:
+            measure(Measured.LEASE_LOST)
             logger.info("run has ended, or is held by another worker now", extra=log)
         except ShuttingDown:
             logger.info("run is left for the next start", extra=log)
@@ -298,6 +300,7 @@ class RunPool:
             lambda tx: rescue_run(tx, key, expired_before=expired_before, is_planned=is_planned),
         )
         if outcome:
+            measure(Measured.RESCUE)
             logger.info("a run whose worker stopped: %s", outcome, extra={"run": key})
             self._wake.set()
 

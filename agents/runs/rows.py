@@ -102,6 +102,7 @@ class RunRow:
     open_calls: frozenset[str] = field(metadata=_column(decode=_call_ids))
     lost_workers: int | None
     message_id: str
+    accepted_at: int
     started_at: int | None
     is_cancelled: bool = field(metadata=_column(IS_CANCELLED, decode=bool))
     # The run whose call waits for it.

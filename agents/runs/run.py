@@ -20,6 +20,7 @@ from agents.runs.calls.calls import RunCalls
 from agents.runs.calls.outputs import CallOutputs
 from agents.runs.conversation import Conversation, read_transcript, steps_of
 from agents.runs.lease import Lease
+from agents.runs.objects.run_timeline import measure_step
 from agents.runs.reply import Checkpoints, Speaker
 from agents.runs.rows import Claimed
 from agents.runs.setup import RunSetup, SetupInUse
@@ -33,6 +34,7 @@ from agents.runs.steps import (
 )
 from agents.runs.title import FirstTitle, Side
 from agents.runs.tool_servers.mcp_servers import record_late_servers
+from agents.runs.usage import measure_usage
 from agents.states import RunOutcome
 from agents.turn.effects import (
     AbortWork,
@@ -49,7 +51,9 @@ from agents.turn.rebuilding import rebuild
 from agents.turn.state import Phase, Turn
 from workspaces.delivery.hub import Hub
 from workspaces.log.reader import read
+from workspaces.log.timestamps import now_ms
 from workspaces.log.writer import writer
+from workspaces.measuring import Measured, measure, measured
 from workspaces.tasks import unless_set
 
 LOOK_SECONDS = 0.005
@@ -205,7 +209,10 @@ class RunTask:
         # The setup is read while the prompt is stored.
         reading = asyncio.create_task(self._setup_in_use.read(self.claimed, self._setup_of))
         try:
-            if await writer.write(self.held.workspace_id, lambda tx: begin_run(tx, self.held)):
+            run = await writer.write(self.held.workspace_id, lambda tx: begin_run(tx, self.held))
+            if run is not None:
+                if run.started_at is None:
+                    measure(Measured.QUEUE_WAIT, (now_ms() - run.accepted_at) / 1000)
                 await self._prepare(reading)
                 tokens = self._conversation.tokens(self.claimed.context_tokens)
                 only_summarises = self.claimed.kind == RunKind.SUMMARY
@@ -261,9 +268,10 @@ class RunTask:
         written = Written()
         if step is not None:
             await self._before(step)
-            written = await writer.write(
-                self.held.workspace_id, lambda tx: write_step(tx, self.held, step)
-            )
+            with measured(Measured.STEP):
+                written = await writer.write(
+                    self.held.workspace_id, lambda tx: write_step(tx, self.held, step)
+                )
         if written.is_cancelled:
             # The cancel mark was set before this step's commit, so nothing was written.
             await self._advance(CancelSeen())
@@ -302,7 +310,12 @@ class RunTask:
 
     def _keep(self, step: Step) -> None:
         """Adds the written reply and results to the conversation."""
+        ids = ((result.name, result.tool_call_id) for result in step.results)
+        tools = [(name, step.started[call_id]) for name, call_id in ids if call_id in step.started]
+        times = step.reply.times if step.reply is not None else None
+        measure_step(times, (step.provider, step.model), tools)
         if step.reply is not None:
+            measure_usage(step.reply.usage)
             self._speaker.keep(step.reply)
         self._calls.keep(step.results, step.refusals)
 

@@ -19,7 +19,7 @@ from agents.models import UsageKind
 from agents.prompts.render import title_prompt
 from agents.runs.rows import Claimed
 from agents.runs.setup import small_model_of
-from agents.runs.usage import store_usage
+from agents.runs.usage import measure_usage, store_usage
 from agents.turn.transcript import TurnMessage
 from workspaces.actions.sessions import read_session, rename_session
 from workspaces.log.errors import Refusal
@@ -81,6 +81,7 @@ async def give_title(claimed: Claimed) -> None:
             title, used = await _request_title(claimed, prompt)
         if title or used.is_known:
             await writer.write(claimed.workspace_id, lambda tx: _write(tx, claimed, title, used))
+            measure_usage(used)
     except (ModelError, Refusal, TimeoutError) as error:
         logger.info("no title was given: %s", error, extra={"session": claimed.session_id})
     except Exception:

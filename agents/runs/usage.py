@@ -18,6 +18,7 @@ from agents.llm.usage import RequestUsage
 from agents.models import UsageEntry, UsageKind
 from workspaces.actions.sessions import add_usage
 from workspaces.log.transaction import Transaction
+from workspaces.measuring import Measured, measure
 
 MS_A_DAY = 86_400_000
 
@@ -77,6 +78,22 @@ def store_usage(
         completion_tokens=used.completion_tokens,
         cost=used.cost,
     )
+
+
+def measure_usage(used: RequestUsage) -> None:
+    """Reports what a request has used, once its entry is stored."""
+    if not used.is_known:
+        return
+    served_by = (used.provider, used.model)
+    tokens = used.tokens
+    for kind, count in (
+        ("input", tokens.input),
+        ("output", tokens.output),
+        ("cache_read", tokens.cache_read),
+        ("cache_write", tokens.cache_write),
+    ):
+        measure(Measured.TOKENS, count, *served_by, kind)
+    measure(Measured.COST, used.cost, *served_by)
 
 
 class UsageBy(StrEnum):

@@ -8,6 +8,7 @@ requests. Neither is a proxy, which passes on what others send.
 from __future__ import annotations
 
 import asyncio
+import hmac
 import ipaddress
 import os
 from collections.abc import Awaitable, Callable, Collection, Iterable
@@ -20,7 +21,15 @@ from crushsite.asgi.peer import Peer, peer_of_tcp
 from crushsite.asgi.tool_processes import is_tool
 from people.identities import IDENTITIES, SESSION_COOKIE, UNKNOWN_TOKEN, Found, Identities
 from people.sign_in_throttle import GUESSES, SignInThrottle
-from workspaces.access import ANONYMOUS, ANONYMOUS_CALLER, OWNER, Caller, Identity
+from workspaces.access import (
+    ANONYMOUS,
+    ANONYMOUS_CALLER,
+    OWNER,
+    Caller,
+    Identity,
+    IdentityKind,
+    Right,
+)
 
 # The server's extension of an ASGI scope: the peer of the connection.
 PEER = "crush.peer"
@@ -32,6 +41,12 @@ _OF_PROXIES = b"x-forwarded-"
 _BEARER = b"bearer "
 
 LOCAL_SOCKET = "unix"
+
+METRICS_PATH = "/metrics"
+# Who sends the token of CRUSH_METRICS_TOKEN_FILE, at that path alone.
+METRICS_READER = Identity(
+    IdentityKind.TOKEN, name="metrics", is_staff=True, scopes=frozenset({Right.ADMINISTER})
+)
 ADDRESS_CHARS = 100
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
@@ -49,11 +64,13 @@ class Identification:
         proxies: Collection[Network] = (),
         identities: Identities = IDENTITIES,
         guesses: SignInThrottle = GUESSES,
+        metrics_token: str = "",
     ) -> None:
         """``servers``: the processes of this server on this machine, whose children are tools.
 
         With ``has_proxy`` no TCP connection makes an owner: anyone may be behind the proxy.
-        ``proxies``: those whose ``X-Forwarded-For`` is believed.
+        ``proxies``: those whose ``X-Forwarded-For`` is believed. ``metrics_token``: of the setting,
+        known without the database, so that metrics can be read while it is away.
         """
         self._servers = servers
         self._owner = owner
@@ -61,6 +78,7 @@ class Identification:
         self._proxies = tuple(proxies)
         self._identities = identities
         self._guesses = guesses
+        self._metrics_header = b"Bearer " + metrics_token.encode() if metrics_token else b""
         self._uid = os.geteuid()
 
     async def caller_of(self, scope: Scope) -> Caller:
@@ -69,6 +87,8 @@ class Identification:
         test = ANONYMOUS_CALLER.is_tool if peer is None else partial(self._is_tool, peer)
         headers = scope["headers"]
         address = self._address_of(scope, headers)
+        if self._reads_metrics(scope.get("path"), headers):
+            return Caller(METRICS_READER, address, is_tool=test)
         look_up = self._credential_in(headers)
         if look_up is not None:
             found = await look_up()
@@ -79,6 +99,12 @@ class Identification:
         if peer is None or not self._is_owner(peer, headers):
             return Caller(ANONYMOUS, address, is_tool=test)
         return Caller(self._owner(), address, is_tool=test)
+
+    def _reads_metrics(self, path: object, headers: Headers) -> bool:
+        if path != METRICS_PATH or not self._metrics_header:
+            return False
+        sent = [value for name, value in headers if name == b"authorization"]
+        return len(sent) == 1 and hmac.compare_digest(sent[0], self._metrics_header)
 
     async def _count_guess(self, address: str) -> None:
         """Raises ``TooManyAttempts``; after the look-up, so that a right token always works."""

@@ -30,7 +30,7 @@ from typing_extensions import override
 from agents.api.stream_commands import COMMANDS
 from agents.fleet.child.consumer import ChildSocket
 from crushsite.asgi.guard import Application, Guard, Receive, Scope, Send
-from crushsite.asgi.identify import Identification
+from crushsite.asgi.identify import METRICS_PATH, Identification
 from crushsite.child.server_turn import entrance_of
 from crushsite.process import ServerProcess
 from crushsite.static_files import collect_for_pages
@@ -58,7 +58,7 @@ _NATIVE_SOCKET = re.compile(rf"/api/workspaces/{_ID}/stream/?")
 
 # Their answers are the same for everyone: no credential is looked up, which may need the database.
 PROBES = frozenset({"/healthz", "/readyz"})
-MONITORED = PROBES | {"/metrics"}
+MONITORED = PROBES | {METRICS_PATH}
 API_URLS = "crushsite.api_urls"
 CHILD_PATHS = frozenset({"/fleet/child", "/fleet/child/"})
 
@@ -85,6 +85,7 @@ class Router:
             owner=lambda: server.owner,
             has_proxy=settings.CRUSH_HAS_PROXY or settings.CRUSH_LOCAL_TOKEN,
             proxies=settings.CRUSH_TRUSTED_PROXIES,
+            metrics_token=settings.CRUSH_METRICS_TOKEN,
         )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -10,6 +10,8 @@ from typing import Any, ClassVar
 from django.http import HttpResponse
 from django.urls import URLPattern, URLResolver, path
 
+from crushsite.monitoring.figures import FIGURES
+from crushsite.monitoring.metrics import CONTENT_TYPE
 from crushsite.monitoring.readiness import READINESS
 from workspaces.access import Right
 from workspaces.api.answers import json_answer
@@ -38,6 +40,17 @@ class ReadinessView(ApiView):
         return _fresh({"message": message, "failing": failing}, status=503)
 
 
+class MetricsView(ApiView):
+    """The figures of this process, for Prometheus."""
+
+    rights: ClassVar = {"get": Right.ADMINISTER}
+
+    async def get(self) -> HttpResponse:
+        answer = HttpResponse(await FIGURES.page(), content_type=CONTENT_TYPE)
+        answer["Cache-Control"] = "no-store"
+        return answer
+
+
 def _fresh(body: dict[str, Any], *, status: int = 200) -> HttpResponse:
     answer = json_answer(body, status=status)
     answer["Cache-Control"] = "no-store"
@@ -47,4 +60,5 @@ def _fresh(body: dict[str, Any], *, status: int = 200) -> HttpResponse:
 urlpatterns: list[URLPattern | URLResolver] = [
     path("healthz", LivenessView.as_view()),
     path("readyz", ReadinessView.as_view()),
+    path("metrics", MetricsView.as_view()),
 ]

@@ -139,6 +139,14 @@ class Hub:
             task.add_done_callback(lambda _: self._priming.pop(workspace_id, None))
         return await asyncio.shield(task)
 
+    def count_readers(self) -> dict[str, int]:
+        """Returns how many native and `/v1` streams are open."""
+        rooms = self._rooms.values()
+        return {
+            "native": sum(len(room.native.readers) for room in rooms),
+            "v1": sum(len(room.v1.readers) for room in rooms),
+        }
+
     async def catch_up(self, room: Room, number: int) -> None:
         """Returns when the room has sent this event of the log."""
         while room.last_number < number:

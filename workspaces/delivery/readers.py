@@ -15,6 +15,7 @@ from typing import Any
 
 from workspaces.delivery import native_frames, v1_frames
 from workspaces.delivery.tool_output import ended_by
+from workspaces.measuring import Measured, measure
 
 QUEUE_LIMIT_BYTES = 1_048_576
 
@@ -73,6 +74,7 @@ class NativeReader:
         self._size += len(chunk)
         if self._size > self._limit:
             self.overflowed = True
+            measure(Measured.READER_OVERFLOW)
             self._queue.clear()
             self._outputs.clear()
         self._wake.set()

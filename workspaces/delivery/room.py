@@ -17,8 +17,10 @@ from workspaces.delivery.open_message import Applied, LiveMessage, OpenMessages
 from workspaces.delivery.outboxes import NativeOutbox, V1Outbox, progress_of
 from workspaces.delivery.readers import NativeReader, V1Reader
 from workspaces.delivery.tool_output import OutputKey, ended_by
+from workspaces.log.timestamps import now_ms
 from workspaces.log.transaction import RecordedEvent
 from workspaces.log.types import CLOSING, Delta, Kind, Output, StreamOnly
+from workspaces.measuring import Measured, measure
 
 HELD_LIMIT = 10_000  # deltas kept while a gap is repaired; further ones are read from the database
 
@@ -169,6 +171,7 @@ class Room:
 
     def _apply(self, event: RecordedEvent) -> None:
         self.last_number = event.number
+        measure(Measured.LOG_LAG, (now_ms() - event.created_at) / 1000)
         self._wake_waiters()
         closed = self.live.follow(event)
         self._end_outputs(event)

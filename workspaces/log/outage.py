@@ -48,6 +48,12 @@ class Outage:
         logger.log(level, "the database can be used again after %.1f s", seconds)
 
     @property
+    def seconds(self) -> float:
+        """Returns how long it has lasted; 0 without one."""
+        since = self.since
+        return 0.0 if since is None else self._clock() - since
+
+    @property
     def is_long(self) -> bool:
         """Whether it lasts long enough to refuse requests at once instead of letting them wait."""
         since = self.since

@@ -16,6 +16,7 @@ from permissions.models import PermissionRequest, QuestionBatch
 from workspaces.log.parts import ToolResult
 from workspaces.log.timestamps import now_ms
 from workspaces.log.transaction import Transaction
+from workspaces.measuring import Measured, measure
 
 MOST_ENTRIES = 5_000
 
@@ -74,6 +75,24 @@ def store_call_steps(
             rows.append([*who, started[call_id], None, tx.now, 0, 0, 0.0])
     if rows:
         tx.cursor.executemany(_INSERT, rows)
+
+
+def measure_step(
+    times: ReplyTimes | None, served_by: tuple[str, str], tools: Sequence[tuple[str, int]]
+) -> None:
+    """Reports how long a stored request to a model and stored tool calls took.
+
+    ``tools``: the name of each called tool, and when the call started.
+    """
+    now = now_ms()
+    if times is not None:
+        measure(Measured.MODEL, (now - times.started_at) / 1000, *served_by)
+        if times.first_at is not None:
+            measure(Measured.FIRST_TEXT, (times.first_at - times.started_at) / 1000, *served_by)
+        if times.attempts > 1:
+            measure(Measured.MODEL_RETRY, times.attempts - 1, *served_by)
+    for name, started_at in tools:
+        measure(Measured.TOOL, (now - started_at) / 1000, name)
 
 
 def run_timeline(run: Run) -> tuple[list[dict[str, Any]], bool]:

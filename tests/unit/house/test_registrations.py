@@ -12,6 +12,8 @@ REGISTRATIONS = (
     r"\blisten_to_output\(",
     r"\bclose_streams_by\(",
     r"\blisten_here\(",
+    r"\blisten_to_measurements\(",
+    r"\b(?:FIGURES|READINESS)\.watch\(",
     r"\.on_unannounced = ",
 )
 

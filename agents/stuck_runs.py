@@ -1,0 +1,131 @@
+"""Runs that do not proceed, with the reason, from what the database has.
+
+A run that waits for people, for its turn in a session or for its child runs is not stuck.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from django.db.models import Exists, F, Max, OuterRef, Q, QuerySet, Subquery
+
+from agents.models import Run, RunStep
+from agents.states import CLAIMABLE, IN_PROGRESS, RunState
+from permissions.models import BatchState, PermissionRequest, QuestionBatch, RequestState
+from workspaces.models import UNFINISHED_REWINDS, Message, Rewind
+
+WAIT_MS = 10_000  # workers look for runs each second
+STALLED_MS = 600_000  # a request to a model without any data is repeated after two minutes
+SHOWN = 100
+
+
+@dataclass(frozen=True, slots=True)
+class StuckRun:
+    key: int
+    workspace_id: str
+    path: str
+    session_id: str
+    state: str
+    worker: str
+    since: int  # milliseconds
+    reason: str
+
+
+def stuck_runs(now: int) -> list[StuckRun]:
+    """Returns the stuck runs, those that do not proceed for the longest time first."""
+    found = [*_abandoned(now), *_unclaimed(now), *_parked_for_nothing(), *_silent(now)]
+    return sorted(found, key=lambda run: run.since)[:SHOWN]
+
+
+def _abandoned(now: int) -> Iterator[StuckRun]:
+    runs = _runs(RunState.RUNNING).filter(lease_expires_at__lt=now)
+    for run in runs.order_by("lease_expires_at")[:SHOWN]:
+        reason = "its worker does not renew its lease, and no other worker has settled it"
+        yield _stuck(run, run.lease_expires_at or run.started_at or run.accepted_at, reason)
+
+
+def _unclaimed(now: int) -> Iterator[StuckRun]:
+    before = Run.objects.filter(session_id=OuterRef("session_id")).filter(
+        Q(state__in=_values(IN_PROGRESS))
+        | Q(state=RunState.ACCEPTED, accept_number__lt=OuterRef("accept_number"))
+    )
+    rewind = Rewind.objects.filter(
+        session_id=OuterRef("session_id"), state__in=_values(UNFINISHED_REWINDS)
+    )
+    ended = RunStep.objects.filter(run_key=OuterRef("pk")).order_by()
+    requests = PermissionRequest.objects.filter(run_key=OuterRef("pk")).order_by()
+    batches = QuestionBatch.objects.filter(run_key=OuterRef("pk")).order_by()
+    children = Run.objects.filter(parent_id=OuterRef("pk")).order_by()
+    runs = (
+        Run.objects.filter(state__in=_values(CLAIMABLE), accepted_at__lt=now - WAIT_MS)
+        .filter(Q(state=RunState.READY) | ~Exists(before))
+        .annotate(
+            has_rewind=Exists(rewind),
+            step_at=_newest(ended, "run_key", "ended_at"),
+            allowed_at=_newest(requests, "run_key", "answered_at"),
+            answered_at=_newest(batches, "run_key", "answered_at"),
+            child_at=_newest(children, "parent_id", "finished_at"),
+        )
+    )
+    for run in runs.select_related("workspace").order_by("pk")[:SHOWN]:
+        moments = (run.step_at, run.allowed_at, run.answered_at, run.child_at, run.accepted_at)
+        since = max(moment for moment in moments if moment is not None)
+        if now - since < WAIT_MS:
+            continue
+        if run.has_rewind:
+            reason = "a rewind of its session has not ended"
+        else:
+            reason = "no worker claims it: none runs, or all of them have as many runs as they may"
+        yield _stuck(run, since, reason)
+
+
+def _newest(rows: QuerySet[Any], key: str, field: str) -> Subquery:
+    return Subquery(rows.values(key).annotate(newest=Max(field)).values("newest"))
+
+
+def _parked_for_nothing() -> Iterator[StuckRun]:
+    requests = PermissionRequest.objects.filter(run_key=OuterRef("pk"), state=RequestState.PENDING)
+    batches = QuestionBatch.objects.filter(run_key=OuterRef("pk"), state=BatchState.PENDING)
+    children = Run.objects.filter(parent_id=OuterRef("pk")).exclude(state=RunState.FINISHED)
+    runs = _runs(RunState.PARKED).filter(~Exists(requests), ~Exists(batches), ~Exists(children))
+    for run in runs.order_by("pk")[:SHOWN]:
+        reason = "it waits for an answer, but no request, question or child run of it is open"
+        yield _stuck(run, run.started_at or run.accepted_at, reason)
+
+
+def _silent(now: int) -> Iterator[StuckRun]:
+    """Runs with a worker that have stored nothing for long. A long command does that, too."""
+    messages = Message.objects.filter(session_id=OuterRef("session_id")).order_by()
+    runs = (
+        _runs(RunState.RUNNING)
+        .filter(lease_expires_at__gte=now, started_at__lt=now - STALLED_MS)
+        .annotate(message_at=_newest(messages, "session_id", "updated_at"))
+        .filter(Q(message_at=None) | Q(message_at__lt=now - STALLED_MS))
+    )
+    for run in runs.order_by(F("message_at").asc(nulls_first=True))[:SHOWN]:
+        is_call = run.open_calls != "[]"
+        reason = "a tool call has no result" if is_call else "its model sends nothing"
+        yield _stuck(run, max(run.message_at or 0, run.started_at or 0), reason)
+
+
+def _runs(state: RunState) -> QuerySet[Run]:
+    return Run.objects.filter(state=state).select_related("workspace")
+
+
+def _values(states: Any) -> list[str]:
+    return [state.value for state in states]
+
+
+def _stuck(run: Run, since: int, reason: str) -> StuckRun:
+    return StuckRun(
+        run.pk,
+        run.workspace_id,
+        run.workspace.path,
+        run.session_id,
+        run.state,
+        run.worker,
+        since,
+        reason,
+    )

@@ -1,0 +1,122 @@
+"""``manage.py ps``: the processes of the server, its unfinished runs, and those that are stuck.
+
+Reads the database itself, so that it works when no web process answers.
+"""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from typing import Any
+
+from django.conf import settings
+from django.core.management.base import BaseCommand
+from typing_extensions import override
+
+from agents.figures import runs_by_state, workers
+from agents.stuck_runs import StuckRun, stuck_runs
+from crushsite.client.listing import NONE, Column, as_json, duration, shown_id, table
+from crushsite.monitoring.processes import ServerPid, processes
+from crushsite.storage import require_database
+from workspaces.log.timestamps import now_ms
+
+PROCESSES = (
+    Column("pid", is_number=True),
+    Column("kind"),
+    Column("id"),
+    Column("host"),
+    Column("runs", is_number=True),
+    Column("lease"),
+    Column("database", is_flexible=True),
+)
+STUCK = (
+    Column("run", is_number=True),
+    Column("state"),
+    Column("for"),
+    Column("session"),
+    Column("path", is_flexible=True, is_optional=True),
+    Column("reason", is_flexible=True),
+)
+
+
+class Command(BaseCommand):
+    help = "Shows the server's processes, its unfinished runs, and the runs that are stuck, with the reason."
+    examples = ("ps", "ps --json")
+    requires_system_checks = ()
+
+    @override
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--json", action="store_true", help="print JSON")
+
+    @override
+    def handle(self, *args: Any, **options: Any) -> None:
+        require_database()
+        now = now_ms()
+        found = processes(workers(), folder=settings.DATA_DIR)
+        states = runs_by_state()
+        stuck = stuck_runs(now)
+        if options["json"]:
+            shown = {
+                "processes": [_process_fields(each, now) for each in found],
+                "runs": states,
+                "stuck": [_stuck_fields(run, now) for run in stuck],
+            }
+            self.stdout.write(as_json(shown))
+            return
+        if found:
+            self.stdout.write(table(PROCESSES, [_process_row(each, now) for each in found]))
+        else:
+            self.stdout.write("No process of the server runs.")
+        counts = ", ".join(f"{count:,} {state}" for state, count in sorted(states.items()))
+        self.stdout.write(f"\nUnfinished runs: {counts or 'none'}")
+        if stuck:
+            self.stdout.write("\nStuck:")
+            self.stdout.write(table(STUCK, [_stuck_row(run, now) for run in stuck]))
+        else:
+            self.stdout.write("No run is stuck.")
+
+
+def _process_row(each: ServerPid, now: int) -> list[str]:
+    lease = NONE
+    if each.lease_expires_at is not None:
+        left = (each.lease_expires_at - now) / 1000
+        lease = f"{duration(left)} left" if left > 0 else f"expired {duration(-left)} ago"
+    return [
+        str(each.pid or NONE),
+        each.kind,
+        shown_id(each.instance_id) or NONE,
+        each.host or NONE,
+        str(each.runs),
+        lease,
+        each.database,
+    ]
+
+
+def _stuck_row(run: StuckRun, now: int) -> list[str]:
+    waited = duration((now - run.since) / 1000)
+    return [str(run.key), run.state, waited, shown_id(run.session_id), run.path, run.reason]
+
+
+def _process_fields(each: ServerPid, now: int) -> dict[str, Any]:
+    expires = each.lease_expires_at
+    return {
+        "pid": each.pid,
+        "kind": each.kind,
+        "id": each.instance_id,
+        "host": each.host,
+        "runs": each.runs,
+        "lease_seconds": None if expires is None else (expires - now) / 1000,
+        "database": each.database,
+    }
+
+
+def _stuck_fields(run: StuckRun, now: int) -> dict[str, Any]:
+    return {
+        "key": run.key,
+        "state": run.state,
+        "workspace_id": run.workspace_id,
+        "path": run.path,
+        "session_id": run.session_id,
+        "worker": run.worker,
+        "seconds": (now - run.since) / 1000,
+        "reason": run.reason,
+    }
