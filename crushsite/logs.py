@@ -1,4 +1,4 @@
-"""Logging to standard error: one line per record, with ``key=value`` for the ids it concerns.
+"""Logging to standard error: one line per record, with the ids it concerns, as text or as JSON.
 
 Also logs committed events: workspaces that open and close, runs that start and end. Each such
 line is written once, and contains no prompt, text or path.
@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import json
 import logging
 import logging.config
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TypeAlias
 
@@ -24,8 +25,10 @@ from workspaces.log.outage import one_line, outage
 from workspaces.log.transaction import RecordedEvent
 from workspaces.log.types import Kind
 
-CONCERNS = ("workspace", "session", "run", "client")
+# A run has the number of its row, and the id that its client gave it.
+CONCERNS = ("workspace", "session", "run", "run_id", "client")
 VALUE_CHARS = 200
+FORMATS = ("text", "json")
 LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 
 
@@ -72,22 +75,57 @@ class LineFormatter(logging.Formatter):
             return self._line(record)
         except Exception as error:  # noqa: BLE001  even then the record must be noticed
             # For example: no file descriptor is left to read the source of a stack trace.
-            return (
-                f"{record.levelname.lower()} {record.name} {record.msg!r:.200}"
-                f" (not formatted: {type(error).__name__})"
-            )
+            return self._unformatted(record, error)
+
+    def _unformatted(self, record: logging.LogRecord, error: Exception) -> str:
+        return (
+            f"{record.levelname.lower()} {record.name} {record.msg!r:.200}"
+            f" (not formatted: {type(error).__name__})"
+        )
 
     def _line(self, record: logging.LogRecord) -> str:
-        at = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
         message = _printable(record.getMessage())
-        line = f"{at.replace('+00:00', 'Z')} {record.levelname.lower()} {record.name} {message}"
-        for name in CONCERNS:
-            value = getattr(record, name, None)
-            if value not in (None, ""):
-                line += f" {name}={_value(str(value))}"
+        line = f"{_moment(record)} {record.levelname.lower()} {record.name} {message}"
+        for name, value in _concerns(record):
+            line += f" {name}={_value(str(value))}"
         if record.exc_info:
             line += "\n" + self.formatException(record.exc_info)
         return line
+
+
+class JsonFormatter(LineFormatter):
+    """Formats a record as one line of JSON, with its stack trace in a field."""
+
+    @override
+    def _line(self, record: logging.LogRecord) -> str:
+        fields: dict[str, object] = {
+            "time": _moment(record),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+            **{name: str(value)[:VALUE_CHARS] for name, value in _concerns(record)},
+        }
+        if record.exc_info:
+            fields["exception"] = self.formatException(record.exc_info)
+        # In ASCII: control characters and broken text are escaped.
+        return json.dumps(fields)
+
+    @override
+    def _unformatted(self, record: logging.LogRecord, error: Exception) -> str:
+        text = super()._unformatted(record, error)
+        return json.dumps({"level": record.levelname.lower(), "message": text})
+
+
+def _moment(record: logging.LogRecord) -> str:
+    at = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
+    return at.replace("+00:00", "Z")
+
+
+def _concerns(record: logging.LogRecord) -> Iterator[tuple[str, object]]:
+    for name in CONCERNS:
+        value = getattr(record, name, None)
+        if value not in (None, ""):
+            yield name, value
 
 
 def _value(text: str) -> str:
@@ -108,10 +146,10 @@ def _printable(text: str) -> str:
     )
 
 
-def set_up_logging(level: str) -> None:
+def set_up_logging(level: str, *, form: str = FORMATS[0]) -> None:
     """Sets up logging for a long-lived process. Libraries log warnings and errors only.
 
-    Raises ``ImproperlyConfigured``.
+    ``form``: one of ``FORMATS``. Raises ``ImproperlyConfigured``.
     """
     if level not in LEVELS:
         raise ImproperlyConfigured(
@@ -122,12 +160,12 @@ def set_up_logging(level: str) -> None:
         {
             "version": 1,
             "disable_existing_loggers": False,
-            "formatters": {"line": {"()": LineFormatter}},
+            "formatters": {"text": {"()": LineFormatter}, "json": {"()": JsonFormatter}},
             "filters": {"outage": {"()": OutageFilter}},
             "handlers": {
                 "stderr": {
                     "class": "logging.StreamHandler",
-                    "formatter": "line",
+                    "formatter": form,
                     "filters": ["outage"],
                 }
             },
@@ -192,6 +230,7 @@ def _log(what: str, event: RecordedEvent) -> None:
         extra={
             "workspace": event.workspace_id,
             "session": event.session_id,
-            "run": run.get("run_id") or run.get("key", ""),
+            "run": run.get("key", ""),
+            "run_id": run.get("run_id", ""),
         },
     )

@@ -44,7 +44,7 @@ from crushsite.monitoring.figures import FIGURES
 from crushsite.monitoring.readiness import READINESS
 from crushsite.runtime import protect_process
 from crushsite.server_client import named_server
-from crushsite.storage import forget_process, note_process, running_here
+from crushsite.storage import forget_process, name_connections, note_process, running_here
 from workspaces.access import OWNER
 from workspaces.actions.search_texts import fill_search
 from workspaces.delivery.attachments import (
@@ -84,6 +84,13 @@ class ProcessShape:
     serves: bool  # has clients
     is_alone: bool  # no other process uses this data
     exits_idle: bool = False  # started by a client: ends when no workspace is open
+
+    @property
+    def kind(self) -> str:
+        """The name of the command that starts such a process."""
+        if self.works and self.serves:
+            return "serve"
+        return "web" if self.serves else "worker"
 
 
 class ServerProcess:
@@ -139,6 +146,7 @@ class ServerProcess:
             processes=settings.CRUSH_COMMAND_PROCESSES,
             file_bytes=settings.CRUSH_COMMAND_FILE_BYTES,
         )
+        name_connections(self.shape.kind, self.instance_id)
         limit_for_process(None)
         refuse_prompts(False)
         self.wire()

@@ -239,3 +239,4 @@ CRUSH_FLEET_EXECUTOR = env.read_text("CRUSH_FLEET_EXECUTOR", "crush")  # or echo
 # A folder of gate files for tests that hold a run at a named place; empty in production.
 CRUSH_GATES = env.read_text("CRUSH_GATES")
 CRUSH_LOG_LEVEL = env.read_text("CRUSH_LOG_LEVEL", "INFO").upper()
+CRUSH_LOG_FORMAT = env.read_choice("CRUSH_LOG_FORMAT", ("text", "json"))

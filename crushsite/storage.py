@@ -22,7 +22,7 @@ from pathlib import Path
 import orjson
 from django.conf import settings
 from django.core.management import CommandError, call_command
-from django.db import Error, OperationalError, connection
+from django.db import DEFAULT_DB_ALIAS, Error, OperationalError, connection, connections
 from django.db.migrations.executor import MigrationExecutor
 
 from agents.tools.shell.identity import is_server_alive, this_server
@@ -33,6 +33,7 @@ from workspaces.log.failures import DatabaseFailure, failure_of
 from workspaces.log.outage import one_line
 from workspaces.log.timestamps import as_rfc3339, now_ms
 
+SHOWN_ID = 8  # characters of an instance's id
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _REDIS_MODULE = "redis."
 
@@ -233,6 +234,22 @@ def _refuse_newer(state: MigrationState) -> None:
             f"A newer version of this program has migrated the database ({state.newer[-1]}): start"
             " that version, or restore a backup that this one has made."
         )
+
+
+LONGEST_NAME = 63  # PostgreSQL cuts longer ones
+DEFAULT_NAME = "crush-server"
+
+
+def name_connections(kind: str, instance_id: str) -> None:
+    """Names this process in PostgreSQL: its kind, its pid, and the beginning of its id in leases.
+
+    A name that the URL of the database gives stays. Call it before connections are opened.
+    """
+    if connection.vendor == "postgresql":
+        options = connections.settings[DEFAULT_DB_ALIAS]["OPTIONS"]
+        if options.get("application_name") == DEFAULT_NAME:
+            name = f"{DEFAULT_NAME} {kind} {os.getpid()} {instance_id[:SHOWN_ID]}"
+            options["application_name"] = name[:LONGEST_NAME]
 
 
 def require_scaled_settings() -> None:

@@ -91,7 +91,7 @@ class HostedServer:
         return await asyncio.shield(self._starting)
 
     async def _start(self) -> Router:
-        set_up_logging(settings.CRUSH_LOG_LEVEL)
+        set_up_logging(settings.CRUSH_LOG_LEVEL, form=settings.CRUSH_LOG_FORMAT)
         return_large_blocks()
         shorten_turns_of_threads()
         try:

@@ -1,12 +1,14 @@
 """A record is one line, whatever stands in it."""
 
+import json
 import logging
+import re
 import sys
 
 import pytest
 from django.db import OperationalError
 
-from crushsite.logs import LineFormatter, OutageFilter
+from crushsite.logs import JsonFormatter, LineFormatter, OutageFilter
 from workspaces.log.errors import DatabaseUnreachable
 from workspaces.log.log_throttle import LogThrottle
 
@@ -71,3 +73,46 @@ def test_a_record_that_cannot_be_formatted_is_still_a_line() -> None:
     record = logging.LogRecord("app.part", logging.ERROR, __file__, 1, "%d runs", ("x",), None)
     told = LineFormatter().format(record)
     assert told == "error app.part '%d runs' (not formatted: TypeError)"
+
+
+def as_json(message: str, **more: object) -> dict[str, object]:
+    record = logging.LogRecord("app.part", logging.INFO, __file__, 1, message, None, None)
+    record.__dict__.update(more)
+    text = JsonFormatter().format(record)
+    assert "\n" not in text
+    assert text.isascii()
+    return dict(json.loads(text))
+
+
+def test_json_has_the_same_fields_by_name() -> None:
+    found = as_json("run started", session="s1", run=7, run_id="my-run", client="", other="x")
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", str(found.pop("time")))
+    assert found == {
+        "level": "info",
+        "logger": "app.part",
+        "message": "run started",
+        "session": "s1",
+        "run": "7",
+        "run_id": "my-run",
+    }
+
+
+def test_json_escapes_what_others_chose_and_cuts_long_ids() -> None:
+    forged = 'r"}\n{"level": "error"\x1b[31m\ud800'
+    assert as_json(forged, run=forged)["message"] == forged
+    assert len(str(as_json("x", run="r" * 10_000)["run"])) == 200
+
+
+def test_json_has_the_stack_trace_in_a_field() -> None:
+    found = json.loads(JsonFormatter().format(failed(ValueError("wrong"))))
+    assert found["message"] == "this failed"
+    assert found["exception"].endswith("ValueError: wrong")
+
+
+def test_a_record_that_cannot_be_formatted_is_still_json() -> None:
+    record = logging.LogRecord("app.part", logging.ERROR, __file__, 1, "%d runs", ("x",), None)
+    found = json.loads(JsonFormatter().format(record))
+    assert found == {
+        "level": "error",
+        "message": "error app.part '%d runs' (not formatted: TypeError)",
+    }

@@ -54,7 +54,7 @@ class Command(BaseCommand):
             check_host(options["host"])
         ensure_data_dir()
         require_migrated()
-        set_up_logging(settings.CRUSH_LOG_LEVEL)
+        set_up_logging(settings.CRUSH_LOG_LEVEL, form=settings.CRUSH_LOG_FORMAT)
         return_large_blocks()
         runtime.run(_work(options["channels"], options["host"]))
 

@@ -101,7 +101,7 @@ class Command(BaseCommand):
 
 def run_server(host: str, shape: ProcessShape, *, folder: Path) -> None:
     """Serves until SIGTERM or SIGINT."""
-    set_up_logging(settings.CRUSH_LOG_LEVEL)
+    set_up_logging(settings.CRUSH_LOG_LEVEL, form=settings.CRUSH_LOG_FORMAT)
     return_large_blocks()
     shorten_turns_of_threads()
     runtime.run(_serve(host, shape, folder=folder))
