@@ -59,14 +59,13 @@ _NATIVE_SOCKET = re.compile(rf"/api/workspaces/{_ID}/stream/?")
 # Their answers are the same for everyone: no credential is looked up, which may need the database.
 PROBES = frozenset({"/healthz", "/readyz"})
 MONITORED = PROBES | {METRICS_PATH}
-API_URLS = "crushsite.api_urls"
 CHILD_PATHS = frozenset({"/fleet/child", "/fleet/child/"})
 
 
 class Router:
     """Everything behind the guard."""
 
-    def __init__(self, server: ServerProcess, *, urlconf: str = API_URLS) -> None:
+    def __init__(self, server: ServerProcess, *, urlconf: str = "crushsite.api_urls") -> None:
         streams = {
             "hub": server.hub,
             "attachments": server.attachments,
@@ -295,7 +294,7 @@ class ApiHandler:
     nothing leaves the event loop unless the view does.
     """
 
-    def __init__(self, urlconf: str = API_URLS) -> None:
+    def __init__(self, urlconf: str = "crushsite.api_urls") -> None:
         # Clients repeat a few addresses: 0.05 in place of 5.6 µs (`python -m tests.bench.bypasses
         # addresses`). An unknown address raises, so it is not kept.
         self._match = lru_cache(KEPT_ADDRESSES)(get_resolver(urlconf).resolve)
