@@ -42,7 +42,7 @@ def stuck_runs(now: int) -> list[StuckRun]:
 def _abandoned(now: int) -> Iterator[StuckRun]:
     runs = _runs(RunState.RUNNING).filter(lease_expires_at__lt=now)
     for run in runs.order_by("lease_expires_at")[:SHOWN]:
-        reason = "its worker does not renew its lease, and no other worker has settled it"
+        reason = "its worker does not renew its lease, and no other worker has taken it over"
         yield _stuck(run, run.lease_expires_at or run.started_at or run.accepted_at, reason)
 
 

@@ -77,7 +77,7 @@ class ServerFigures:
                 "crush_leases_lost_total", "Runs that this process no longer held."
             ),
             Measured.RESCUE: CounterFigure(
-                "crush_rescued_runs_total", "Runs of lost workers that this process has settled."
+                "crush_rescued_runs_total", "Runs of lost workers that this process has taken over."
             ),
             Measured.READER_OVERFLOW: CounterFigure(
                 "crush_reader_overflows_total", "Readers that were too slow and had to resume."

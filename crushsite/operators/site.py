@@ -24,6 +24,7 @@ from typing_extensions import override
 from agents import figures
 from agents.models import Run, SubAgent, UsageEntry
 from agents.states import RunState
+from agents.stuck_runs import StuckRun, stuck_runs
 from people.models import AuditEntry
 from people.pages.form import ThrottledForm
 from permissions.models import BatchState, PermissionRequest, QuestionBatch
@@ -33,6 +34,7 @@ from workspaces.log.timestamps import now_ms
 
 MayView = Callable[[str], bool]
 AUDIT_SHOWN = 8
+STUCK_SHOWN = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,12 +66,20 @@ class WorkerLine:
     url: str
 
 
+@dataclass(frozen=True, slots=True)
+class StuckLine:
+    run: StuckRun
+    waited: str
+    url: str
+
+
 @dataclass(slots=True)
 class Dashboard:
     at: str
     tiles: list[Tile] = field(default_factory=list)
     charts: list[Chart] = field(default_factory=list)
     workers: list[WorkerLine] | None = None
+    stuck: list[StuckLine] | None = None
     audit: list[tuple[AuditEntry, str]] | None = None
 
 
@@ -115,6 +125,7 @@ def _add_runs(shown: Dashboard, now: int, after: int) -> None:
         Tile("Errors", f"{errors:,}", f"of {ended:,} runs in 24 hours", where, bool(errors))
     )
     shown.charts += [_accepted_chart(hours), _wait_chart(hours), _errors_chart(hours)]
+    shown.stuck = _stuck(now)
     found = figures.workers()
     most = max((worker.runs for worker in found), default=0)
     shown.workers = [
@@ -126,6 +137,15 @@ def _add_runs(shown: Dashboard, now: int, after: int) -> None:
             _list(Run, state=RunState.RUNNING, worker=worker.name),
         )
         for worker in found
+    ]
+
+
+def _stuck(now: int) -> list[StuckLine]:
+    return [
+        StuckLine(
+            run, duration(now - run.since), reverse("admin:agents_run_change", args=[run.key])
+        )
+        for run in stuck_runs(now)[:STUCK_SHOWN]
     ]
 
 

@@ -12,12 +12,19 @@ from typing_extensions import override
 
 from crushsite.cli.exit_codes import Exit
 from crushsite.cli.servers import add_server_options, chosen_login
-from crushsite.client.client_command import NoServer
+from crushsite.program_name import command_line
 from crushsite.server_client import RunningServer, ServerGone, ServerRefused, named_server
 
 PATH = "/readyz"
 REQUEST_SECONDS = 5.0  # longer than the checks take
 POLL_SECONDS = 0.2
+
+
+class NoServerHere(CommandError):
+    def __init__(self) -> None:
+        super().__init__(
+            f"No server runs here: start `{command_line('serve')}`.", returncode=Exit.UNREACHABLE
+        )
 
 
 class Command(BaseCommand):
@@ -41,12 +48,18 @@ class Command(BaseCommand):
         while True:
             try:
                 _server(options).call("GET", PATH, timeout=REQUEST_SECONDS)
-            except (ServerGone, ServerRefused, NoServer) as error:
-                if time.monotonic() >= until:
-                    raise _failure(error) from error
+            except ServerRefused as refusal:
+                failure = CommandError(refusal.sentence)
+            except ServerGone as error:
+                sentence = f"The server cannot be reached: {error}."
+                failure = CommandError(sentence, returncode=Exit.UNREACHABLE)
+            except NoServerHere as error:
+                failure = error
             else:
                 self.stdout.write("ready")
                 return
+            if time.monotonic() >= until:
+                raise failure
             time.sleep(POLL_SECONDS)
 
 
@@ -56,17 +69,5 @@ def _server(options: dict[str, Any]) -> RunningServer:
         return login.as_server()
     server = named_server(settings.DATA_DIR)
     if server is None:
-        raise NoServer
+        raise NoServerHere
     return server
-
-
-def _failure(error: ServerGone | ServerRefused | NoServer) -> CommandError:
-    match error:
-        case NoServer():
-            return error
-        case ServerRefused():
-            return CommandError(error.sentence)
-        case ServerGone():
-            return CommandError(
-                f"The server cannot be reached: {error}.", returncode=Exit.UNREACHABLE
-            )

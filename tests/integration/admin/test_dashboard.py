@@ -106,3 +106,14 @@ def test_a_chart_is_escaped_and_scaled() -> None:
     heights = [float(each) for each in re.findall(r'<rect[^>]* height="([\d.]+)"', drawn)]
     assert heights == [24.0, 48.0, 48.0]
     assert "<rect" not in str(bar_chart("empty", [], top_label=""))
+
+
+def test_it_shows_stuck_runs_with_the_reason(admin_client: Client, everything: Place) -> None:
+    now = now_ms()
+    assert "Stuck runs" not in admin_client.get(INDEX).content.decode()
+    add_run(everything, 0, state="running", worker=HOSTILE, lease_expires_at=now - 60_000)
+    page = admin_client.get(INDEX).content.decode()
+    run = Run.objects.get(state="running")
+    assert f'<a href="/admin/agents/run/{run.pk}/change/">{run.pk}</a>' in page
+    assert "does not renew its lease" in page
+    assert HOSTILE not in page
