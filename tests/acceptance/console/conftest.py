@@ -29,7 +29,13 @@ EXPECTED = re.compile(
 
 class OpenConsole(Protocol):
     async def __call__(
-        self, server: Server, path: str = "/", *, width: int = LAPTOP, dark: bool = False
+        self,
+        server: Server,
+        path: str = "/",
+        *,
+        width: int = LAPTOP,
+        dark: bool = False,
+        **options: Any,
     ) -> Page: ...
 
 
@@ -49,13 +55,20 @@ async def login_link(server: Server) -> str:
 async def open_console(browser: Browser) -> AsyncIterator[OpenConsole]:
     """`await open_console(server, "/inbox", width=PHONE)`: a page of a new browser, signed in.
 
+    `options` are Playwright's, of the browser's context.
+
     After the test, no page may have printed an error or violated its content policy.
     """
     wrong: list[str] = []
     contexts: dict[int, BrowserContext] = {}
 
     async def open_page(
-        server: Server, path: str = "/", *, width: int = LAPTOP, dark: bool = False
+        server: Server,
+        path: str = "/",
+        *,
+        width: int = LAPTOP,
+        dark: bool = False,
+        **options: Any,
     ) -> Page:
         context = await browser.new_context(
             base_url=f"http://localhost:{server.port}",
@@ -63,6 +76,7 @@ async def open_console(browser: Browser) -> AsyncIterator[OpenConsole]:
             color_scheme="dark" if dark else "light",
             has_touch=width == PHONE,
             permissions=["clipboard-read", "clipboard-write"],
+            **options,
         )
         contexts[len(contexts)] = context
         page = await context.new_page()
