@@ -67,7 +67,7 @@ class NothingToSummarize(Refusal):
     """The session has no messages, so there is nothing to summarise. Send a prompt first."""
 
     code = "nothing_to_summarize"
-    status = 409
+    status = 422
 
 
 class SessionSummary(RunBase):

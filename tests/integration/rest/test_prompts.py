@@ -276,7 +276,7 @@ async def test_interrupting_prompts_at_once_leave_one_running_and_lose_none(runs
 
 async def test_a_summary_is_accepted_as_a_run_of_a_session_with_messages(runs: Runs) -> None:
     path = f"sessions/{runs.session_id}/summary"
-    refused = await runs.ask("POST", path, status=409)
+    refused = await runs.ask("POST", path, status=422)
     assert refused["code"] == "nothing_to_summarize"
 
     def job(tx: Transaction) -> None:
