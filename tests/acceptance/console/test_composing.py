@@ -202,6 +202,7 @@ async def test_a_prompt_chooses_its_model_its_effort_and_its_budget(
     # The choice is this tab's, and survives its reload.
     await page.reload()
     await expect(page.get_by_role("button", name="Options (changed)")).to_be_visible()
+    await expect(page.get_by_role("button", name="Send")).to_be_enabled()
     word = model.new_gate()
     await field.fill(f"{word} {bash('true')}")
     await field.press("Enter")
@@ -226,6 +227,7 @@ async def test_a_prompt_to_a_busy_session_does_what_its_strategy_names(
     page = await open_console(embedded_server, f"/w/{seat.workspace.id}/s/{session}")
     field = page.get_by_label("Your prompt")
     strategy = page.get_by_label("While it works")
+    await expect(page.get_by_role("button", name="Send")).to_be_enabled()
     await field.fill(f"first {SLOW}")
     await field.press("Enter")
 
@@ -276,6 +278,7 @@ async def test_the_queue_is_sorted_by_dragging_and_a_stop_of_one_prompt_says_so(
     session = await seat.workspace.session("dragged")
     page = await open_console(embedded_server, address(session))
     field = page.get_by_label("Your prompt")
+    await expect(page.get_by_role("button", name="Send")).to_be_enabled()
     await field.fill(SLOW)
     await field.press("Enter")
     await expect(page.get_by_role("button", name="Stop")).to_be_visible()

@@ -90,9 +90,12 @@ class Suggestions extends PageElement {
 
   /** @param {any} suggestion */
   async _take(suggestion) {
-    const word = this._word;
+    const found = this._word;
+    const caret = this._field?.selectionStart ?? 0;
     this.close();
-    if (!word) return;
+    if (!found || caret < found.start) return;
+    // More of the word may have been typed since the list was made.
+    const word = { ...found, end: caret };
     const made = suggestion.choose ? await attempt(suggestion.choose) : { text: suggestion.text };
     if (made) this.emit("suggestion-taken", { word, text: "", ...made });
   }
