@@ -297,10 +297,9 @@ class Job(models.Model):
     class Meta:
         indexes = [
             models.Index(
-                fields=["workspace"],
-                condition=models.Q(state=JobState.RUNNING.value),
-                name="job_running",
-            )
+                fields=["workspace"], condition=models.Q(state=JobState.RUNNING), name="job_running"
+            ),
+            models.Index(fields=["-started_at", "-id"], name="job_by_start"),
         ]
 
     @override

@@ -48,6 +48,9 @@ class Workspace(models.Model):
     opened_at = models.BigIntegerField(default=now_ms)
     closed_at = models.BigIntegerField(null=True, blank=True)
 
+    class Meta:
+        indexes = [models.Index(fields=["-opened_at", "-id"], name="workspace_by_opening")]
+
     @override
     def __str__(self) -> str:
         return self.path
