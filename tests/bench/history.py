@@ -27,7 +27,7 @@ from tests.bench.distribution import distribution
 from tests.bench.http_client import HttpClient
 from tests.bench.subjects import answers
 
-WORKSPACES, SESSIONS, LONG = 10, 30, 10_000
+WORKSPACES, SESSIONS, LONG = 50, 30, 10_000
 TIMES = 100
 WORDS = [f"word{number}" for number in range(20_000)]
 COMMON = ["the", "a", "of", "file", "test", "run"]
@@ -40,7 +40,7 @@ def main() -> None:
     options = parser.parse_args()
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="crush-history-")))
-        extra = {"CRUSH_DATA_DIR": str(folder / "data"), "CRUSH_DETACH_GRACE": "600"}
+        extra = {"CRUSH_DATA_DIR": str(folder / "data"), "CRUSH_SERVER_CREATE_GRACE": "600"}
         if options.database == "postgresql":
             if reason := missing_services():
                 raise SystemExit(reason)
@@ -129,6 +129,7 @@ async def _measure(url: str, workspaces: dict[str, str], long_session: str) -> N
     base = f"/api/workspaces/{first}"
     session = f"{base}/sessions/{long_session}"
     requests = {
+        "board of 50 workspaces (at most 15 ms)": "/api/board",
         "sessions of a workspace (at most 15 ms)": f"{base}/sessions",
         "50 of 10,000 messages (at most 15 ms)": f"{session}/messages",
         "snapshot, limit=150 of 10,000 (at most 10 ms)": (
@@ -146,17 +147,31 @@ async def _measure(url: str, workspaces: dict[str, str], long_session: str) -> N
         ),
         "search: nothing (at most 100 ms)": "/api/search?q=nothing",
     }
-    print("| | p50 (ms) | p99 (ms) |\n|---|---:|---:|")
+    print("| | least (ms) | p50 (ms) | p99 (ms) |\n|---|---:|---:|---:|")
     for title, address in requests.items():
-        seconds = []
-        for _ in range(TIMES):
-            _, taken = await http.call("GET", address)
-            seconds.append(taken * 1000)
-        found = distribution(seconds)
-        assert found is not None
-        print(f"| {title} | {found.p50:.1f} | {found.p99:.1f} |")
+        taken = [await _milliseconds(http, address) for _ in range(TIMES)]
+        _report(title, taken)
+    taken = []
+    for number in range(TIMES):
+        await http.call("PATCH", session, {"title": f"title {number}"})
+        taken.append(await _milliseconds(http, "/api/board"))
+    _report("board after a change in one of 50 workspaces (at most 15 ms)", taken)
+    # The server keeps what it has read for each number of sessions.
+    taken = [await _milliseconds(http, f"/api/board?sessions={number}") for number in range(1, 11)]
+    _report("board of 50 workspaces, read for the first time", taken)
     http.close()
     print(f"\nLoad of the machine: {os.getloadavg()[0]:.1f}.")
+
+
+async def _milliseconds(http: HttpClient, address: str) -> float:
+    _, seconds = await http.call("GET", address)
+    return seconds * 1000
+
+
+def _report(title: str, taken: list[float]) -> None:
+    found = distribution(taken)
+    assert found is not None
+    print(f"| {title} | {min(taken):.1f} | {found.p50:.1f} | {found.p99:.1f} |", flush=True)
 
 
 if __name__ == "__main__":
