@@ -75,6 +75,7 @@ class PermissionRequest(models.Model):
             ),
             models.Index(fields=["run_key"], name="permission_by_run"),
             models.Index(fields=["asked_at", "id"], name="permission_by_time"),
+            models.Index(fields=["tool_name", "asked_at", "id"], name="permission_by_tool"),
             models.Index(
                 fields=["deny_at"],
                 condition=models.Q(state="pending", deny_at__isnull=False),
@@ -153,6 +154,9 @@ class ApprovalPolicy(models.Model):
     changed_at = models.BigIntegerField(default=now_ms)
 
     class Meta:
+        indexes = [
+            models.Index(fields=["changed_at", "workspace"], name="approval_policy_by_change")
+        ]
         verbose_name_plural = "approval policies"
 
     @override
