@@ -19,8 +19,9 @@ SERVER_SECTIONS = [
     "grants",
     "trust",
     "users",
+    "groups",
     "audit",
-]  #
+]
 WORKSPACE_SECTIONS = [
     "models",
     "mcp",
@@ -29,9 +30,10 @@ WORKSPACE_SECTIONS = [
     "configuration",
     "approvals",
     "grants",
+    "trust",
     "members",
     "audit",
-]  #
+]
 
 
 @dataclass(frozen=True)
