@@ -9,6 +9,7 @@ from typing import Any
 from django.db import models
 from typing_extensions import override
 
+from agents.mcp_models import McpSecret, McpServer
 from agents.states import (
     CLAIMABLE,
     IN_PROGRESS,
@@ -23,6 +24,8 @@ from agents.states import (
 from workspaces.log.ids import new_id
 from workspaces.log.timestamps import now_ms
 from workspaces.models import Session, Workspace
+
+__all__ = ["McpSecret", "McpServer"]  # Django finds the rows of an application here
 
 
 def _choices(states: type[StrEnum] | type[IntEnum], **shown: str) -> list[tuple[Any, str]]:
@@ -83,6 +86,12 @@ class Run(models.Model):
         null=True,
         blank=True,
         help_text="Who sent it: kind, name, user_id. A child run's is its parent's.",
+    )
+    is_from_person = models.BooleanField(
+        db_default=False, help_text="A person sent its prompt, and no tool of this server."
+    )
+    end_noticed_at = models.BigIntegerField(
+        null=True, blank=True, help_text="When it was decided who is notified of its end."
     )
     cancelled_by = models.JSONField(
         null=True, blank=True, help_text="Who cancelled it, as its author."
@@ -196,6 +205,12 @@ class Run(models.Model):
                 condition=~models.Q(state=RunState.FINISHED.value),
                 name="run_unfinished",
             ),
+            # The ends without a notice yet, and those of the last moments.
+            models.Index(
+                fields=["end_noticed_at"],
+                condition=models.Q(state=RunState.FINISHED.value, is_from_person=True),
+                name="run_ended",
+            ),
         ]
 
     @override
@@ -305,47 +320,6 @@ class Job(models.Model):
     @override
     def __str__(self) -> str:
         return f"{self.id} {self.command[:60]}"
-
-
-class McpServer(models.Model):
-    """The state of a workspace's MCP server, for clients."""
-
-    workspace = models.ForeignKey(Workspace, models.CASCADE, related_name="mcp_servers")
-    name = models.CharField(max_length=200)
-    state = models.CharField(max_length=16)  # disabled, starting, connected, error, needs auth
-    error = models.TextField(blank=True)
-    tool_count = models.IntegerField(default=0)
-    prompt_count = models.IntegerField(default=0)
-    resource_count = models.IntegerField(default=0)
-    auth_url = models.TextField(blank=True, help_text="Where a person lets the server in.")
-    connected_at = models.BigIntegerField(null=True, blank=True)
-    pid = models.IntegerField(default=0)
-    pid_started = models.CharField(max_length=64, blank=True)
-
-    class Meta:
-        verbose_name = "MCP server"
-        constraints = [
-            models.UniqueConstraint(fields=["workspace", "name"], name="one_mcp_server_a_name")
-        ]
-
-    @override
-    def __str__(self) -> str:
-        return f"{self.name}: {self.state}"
-
-
-class McpSecret(models.Model):
-    """The encrypted tokens and client registration for an MCP server that requires OAuth."""
-
-    url = models.CharField(max_length=1000, unique=True)
-    sealed = models.TextField()
-    changed_at = models.BigIntegerField(default=now_ms)
-
-    class Meta:
-        verbose_name = "MCP login"
-
-    @override
-    def __str__(self) -> str:
-        return self.url
 
 
 class LanguageServer(models.Model):

@@ -68,6 +68,7 @@ from notifications.rest.channels import (
     DeliveryList,
     PushKeyView,
 )
+from notifications.rest.ends import EndList
 from people.rest.audit import AuditList, WorkspaceAuditList
 from people.rest.groups import (
     GroupDetail,
@@ -185,6 +186,7 @@ urlpatterns: Routes = [
     path("notifications/channels/<str:channel_id>", ChannelDetail.as_view()),
     path("notifications/channels/<str:channel_id>/test", ChannelTest.as_view()),
     path("notifications/deliveries", DeliveryList.as_view()),
+    path("notifications/ends", EndList.as_view()),
     path("notifications/push-key", PushKeyView.as_view()),
     path("known-providers", KnownProviderList.as_view()),
     path("diagnosis", Diagnosis.as_view()),

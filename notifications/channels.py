@@ -13,6 +13,7 @@ from notifications.messages import new_secret
 from notifications.models import (
     ChannelKind,
     Delivery,
+    Ends,
     Notice,
     NotificationChannel,
     PushKey,
@@ -71,11 +72,14 @@ def create_channel(
     kind: ChannelKind,
     target: Mapping[str, str],
     workspace: Workspace | None = None,
+    notify_waiting: bool = True,
+    notify_ended: Ends = Ends.OWN,
     actor: Actor | None = None,
 ) -> NewChannel:
     """Raises ``BadField``, ``NoMailServer``, ``NoMailAddress`` or ``PushNotInstalled``."""
     if NotificationChannel.objects.filter(user=user).count() >= CHANNELS_LIMIT:
         raise BadField(f"channels: a user may have at most {CHANNELS_LIMIT}")
+    _require_something(notify_waiting, notify_ended)
     secret = ""
     match kind:
         case ChannelKind.WEBHOOK:
@@ -94,7 +98,13 @@ def create_channel(
             kept = _subscription(target)
             name = urlsplit(kept["endpoint"]).netloc
     row = NotificationChannel.objects.create(
-        user=user, kind=kind, workspace=workspace, name=name, sealed_target=seal_target(kept)
+        user=user,
+        kind=kind,
+        workspace=workspace,
+        name=name,
+        sealed_target=seal_target(kept),
+        notify_waiting=notify_waiting,
+        notify_ended=notify_ended,
     )
     record(tx, actor, Act.CREATE_CHANNEL, workspace_id=_id(workspace), target=str(row))
     return NewChannel(row, secret)
@@ -136,13 +146,29 @@ def push_key(tx: Transaction) -> str:
 
 
 def change_channel(
-    tx: Transaction, channel_id: str, *, user_id: int, is_enabled: bool, actor: Actor
+    tx: Transaction,
+    channel_id: str,
+    *,
+    user_id: int,
+    is_enabled: bool | None = None,
+    notify_waiting: bool | None = None,
+    notify_ended: Ends | None = None,
+    actor: Actor,
 ) -> NotificationChannel:
-    """Enables or disables a channel. Raises ``ChannelUnknown``."""
+    """Enables or disables a channel, and changes what it gets; ``None`` changes nothing.
+
+    Raises ``ChannelUnknown`` and ``BadField``.
+    """
     row = own_channel(channel_id, user_id)
-    row.is_enabled, row.failures = is_enabled, 0
-    row.save(update_fields=["is_enabled", "failures"])
-    outcome = "enabled" if is_enabled else "disabled"
+    if is_enabled is not None:
+        row.is_enabled, row.failures = is_enabled, 0
+    if notify_waiting is not None:
+        row.notify_waiting = notify_waiting
+    if notify_ended is not None:
+        row.notify_ended = notify_ended
+    _require_something(row.notify_waiting, row.notify_ended)
+    row.save(update_fields=["is_enabled", "failures", "notify_waiting", "notify_ended"])
+    outcome = {None: "changed", True: "enabled", False: "disabled"}[is_enabled]
     record(
         tx,
         actor,
@@ -150,8 +176,17 @@ def change_channel(
         workspace_id=row.workspace_id or "",
         target=str(row),
         outcome=outcome,
+        details={"notify_waiting": row.notify_waiting, "notify_ended": row.notify_ended},
     )
     return row
+
+
+def _require_something(notify_waiting: bool, notify_ended: str) -> None:
+    """Raises ``BadField`` for a channel that would get nothing."""
+    if not notify_waiting and notify_ended == Ends.NONE:
+        raise BadField(
+            "notify_ended: choose what waits, what ends, or both. `is_enabled` switches a channel off"
+        )
 
 
 def delete_channel(tx: Transaction, channel_id: str, *, user_id: int, actor: Actor) -> None:

@@ -42,9 +42,14 @@ class LinkedRequest:
 
 
 def link_of(message: NotificationMessage, base_url: str) -> NotificationMessage:
-    """Returns the message with its link; without a known address it has none."""
+    """Returns the message with its link; without a known address it has none.
+
+    A message about a run leads to its session, and its reader signs in there.
+    """
     if not base_url:
         return message
+    if message.end is not None:
+        return replace(message, link=base_url.rstrip("/") + message.page)
     query = urlencode({"key": Signer(salt=_SIGNER_SALT).sign(message.id)})
     return replace(message, link=f"{base_url.rstrip('/')}{PATH}?{query}")
 
@@ -69,7 +74,7 @@ def open_link(key: str) -> LinkedRequest:
     request = questions = None
     if row.notice.subject == Subject.PERMISSION:
         request = PermissionRequest.objects.filter(pk=row.notice.subject_id).first()
-    else:
+    elif row.notice.subject == Subject.QUESTION:
         questions = QuestionBatch.objects.filter(pk=row.notice.subject_id).first()
     if request is None and questions is None:
         raise AnswerLinkInvalid

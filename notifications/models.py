@@ -17,6 +17,14 @@ class ChannelKind(models.TextChoices):
     WEB_PUSH = "web_push", "browser"
 
 
+class Ends(models.TextChoices):
+    """The runs of whose ends a channel gets messages."""
+
+    NONE = "none"
+    OWN = "own", "own (of prompts that the user has sent)"
+    ALL = "all", "all (of prompts in workspaces that the user may read)"
+
+
 class NotificationChannel(models.Model):
     """One way to reach a user: an address for webhooks, the account's e-mail, or a browser."""
 
@@ -29,10 +37,16 @@ class NotificationChannel(models.Model):
         null=True,
         blank=True,
         related_name="+",
-        help_text="Empty: every workspace in which the user may answer.",
+        help_text="Empty: every workspace of the user.",
     )
     name = models.CharField(max_length=200, help_text="How lists show it, without secrets.")
     sealed_target = models.TextField(blank=True, help_text="Addresses and keys, encrypted.")
+    notify_waiting = models.BooleanField(
+        default=True, help_text="Messages about requests and questions that wait."
+    )
+    notify_ended = models.CharField(
+        max_length=8, choices=Ends.choices, default=Ends.OWN, help_text="Messages about ends."
+    )
     is_enabled = models.BooleanField(default=True)
     # In a row; a channel that always fails is disabled.
     failures = models.IntegerField(default=0)
@@ -50,11 +64,12 @@ class Subject(models.TextChoices):
 
     PERMISSION = "permission"
     QUESTION = "question"
+    RUN = "run", "run (that has ended)"
     TEST = "test"
 
 
 class Notice(models.Model):
-    """A request or a batch of questions about which users are notified, once."""
+    """A request, a batch of questions or a run's end of which users are notified, once."""
 
     subject = models.CharField(max_length=16, choices=Subject.choices)
     subject_id = models.CharField(max_length=36)
@@ -76,7 +91,7 @@ class DeliveryState(models.TextChoices):
     PENDING = "pending"
     SENT = "sent"
     FAILED = "failed", "failed (after all attempts)"
-    OBSOLETE = "obsolete", "obsolete (the request was answered before)"
+    OBSOLETE = "obsolete", "obsolete (answered or deleted before)"
 
 
 class Delivery(models.Model):

@@ -1,6 +1,7 @@
 """Finds what users are to be notified about, and delivers the messages.
 
-Every worker does this. A notice is created once, by a constraint of the database; a delivery is
+Every worker does this. What is to be noticed is found in stored rows: requests whose time is over,
+and runs that have ended. A notice is created once, by a constraint of the database; a delivery is
 claimed by one conditional statement for the time of an attempt. Nobody is notified who is looking
 at the session, nor about a request that was answered meanwhile.
 """
@@ -8,13 +9,12 @@ at the session, nor about a request that was answered meanwhile.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from django.db.models import Q
-
+from notifications.ends import end_message, has_unnoticed_ends, notice_ends
 from notifications.links import link_of
 from notifications.messages import NotificationMessage
 from notifications.models import (
@@ -25,16 +25,15 @@ from notifications.models import (
     NotificationChannel,
     Subject,
 )
+from notifications.recipients import channels_for_request
 from notifications.senders import SEND_SECONDS, Sent, open_target, send
-from people.identities import identity_of
 from permissions.models import BatchState, PermissionRequest, QuestionBatch
-from workspaces.access import IdentityKind, Right
 from workspaces.backoff import pause_after
 from workspaces.log.reader import read
 from workspaces.log.timestamps import now_ms
 from workspaces.log.transaction import Transaction
 from workspaces.log.writer import writer
-from workspaces.models import ClientClaim, Session, Workspace
+from workspaces.models import Session, Workspace
 
 AT_ONCE = 20  # deliveries of one pass
 ATTEMPTS = 8
@@ -77,6 +76,8 @@ def _unnoticed(subject: Subject) -> Iterable[PermissionRequest | QuestionBatch]:
 
 
 def _has_unnoticed() -> bool:
+    if has_unnoticed_ends():
+        return True
     return NotificationChannel.objects.filter(is_enabled=True).exists() and any(
         _unnoticed(subject) for subject in _MODELS
     )
@@ -97,39 +98,25 @@ def create_notices(tx: Transaction) -> int:
                 },
             )
             if is_new:
-                found = _channels_for(row.workspace_id, row.session_id)
-                Delivery.objects.bulk_create(
-                    Delivery(
-                        notice=notice,
-                        channel=channel,
-                        due_at=tx.now,
-                        created_at=tx.now,
-                        link_expires_at=tx.now + LINK_MS,
-                    )
-                    for channel in found
-                )
-                count += len(found)
-    return count
+                channels = channels_for_request(row.workspace_id, row.session_id)
+                count += _create_deliveries(tx, notice, channels)
+    return count + sum(_create_deliveries(tx, *found) for found in notice_ends(tx))
 
 
-def _channels_for(workspace_id: str, session_id: str) -> list[NotificationChannel]:
-    """Returns the channels of users who may answer here and are not looking at the session."""
-    looking = set(
-        ClientClaim.objects.filter(
-            workspace_id=workspace_id, current_session_id=session_id, is_streaming=True
-        ).values_list("user_id", flat=True)
-    )
-    channels = NotificationChannel.objects.filter(
-        Q(workspace_id=workspace_id) | Q(workspace__isnull=True),
-        is_enabled=True,
-        user__is_active=True,
-    ).select_related("user")
-    return [
-        channel
+def _create_deliveries(
+    tx: Transaction, notice: Notice, channels: Sequence[NotificationChannel]
+) -> int:
+    Delivery.objects.bulk_create(
+        Delivery(
+            notice=notice,
+            channel=channel,
+            due_at=tx.now,
+            created_at=tx.now,
+            link_expires_at=tx.now + LINK_MS,
+        )
         for channel in channels
-        if channel.user_id not in looking
-        and identity_of(channel.user, IdentityKind.USER).may(Right.ANSWER, workspace_id)
-    ]
+    )
+    return len(channels)
 
 
 # -- deliveries
@@ -172,12 +159,14 @@ def claim_due(tx: Transaction, ids: Iterable[str]) -> list[ClaimedDelivery]:
 
 
 def _message(row: Delivery, now: int) -> NotificationMessage | None:
-    """Returns the message of a delivery; ``None`` once its request is answered."""
+    """Returns the message of a delivery; ``None`` once its request is answered or deleted."""
     notice = row.notice
     subject = Subject(notice.subject)
     message = NotificationMessage(row.pk, "test", notice.workspace_id, session_id=notice.session_id)
     if subject is Subject.TEST:
         return message
+    if subject is Subject.RUN:
+        return end_message(message, notice.subject_id)
     found = _MODELS[subject].objects.filter(pk=notice.subject_id).first()
     if found is None or found.state != BatchState.PENDING:
         return None

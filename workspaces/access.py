@@ -7,8 +7,9 @@ calls ``Caller.require`` and decides nothing itself.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from subprocess import SubprocessError
 from typing import Any
 
 from workspaces.log.errors import Forbidden, ForbiddenToTools, Refusal, Unauthenticated
@@ -128,6 +129,7 @@ class Actor:
     client_id: str = ""
     address: str = ""
     via: str = ""  # the kind of client: "v1", "socket", "rest", "admin", "page", "command"
+    is_tool: bool = False  # known of those who send prompts; see ``Caller.sender``
 
     def author(self) -> dict[str, Any]:
         """Returns this person or program for others, as rows and events contain it."""
@@ -143,6 +145,11 @@ def author_of(actor: Actor | None, *, with_client: bool = False) -> dict[str, An
     if actor is None:
         return None
     return actor.author() | ({"via": actor.via} if with_client and actor.via else {})
+
+
+def is_person(actor: Actor | None) -> bool:
+    """Whether a user acts, by hand or by a program of theirs, and no tool of this server."""
+    return actor is not None and actor.user_id is not None and not actor.is_tool
 
 
 ANONYMOUS = Identity(IdentityKind.ANONYMOUS)
@@ -169,6 +176,13 @@ class Caller:
         """Returns who acts, through this client."""
         who = self.identity
         return Actor(who.kind, who.name, who.user_id, who.token_id, client_id, self.address, via)
+
+    async def sender(self, actor: Actor) -> Actor:
+        """Returns the actor of a prompt, with whether a tool of this server sends it."""
+        try:
+            return replace(actor, is_tool=await self.is_tool())
+        except (OSError, SubprocessError):  # the process cannot be examined; the prompt counts
+            return replace(actor, is_tool=True)
 
     async def current(self) -> Identity:
         """Returns the identity as it is now."""

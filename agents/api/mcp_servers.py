@@ -18,7 +18,7 @@ from agents.config.cache import configs
 from agents.config.edits.changes import StoredPlace, change_stored
 from agents.config.edits.choices import StoredScope, remove_value, set_value
 from agents.config.mask import masked_address
-from agents.models import McpServer
+from agents.mcp_models import McpServer
 from agents.runs.tool_servers.mcp_servers import mcp_host
 from agents.runs.tool_servers.own_environment import server_env
 from agents.tools.mcp.contract import (

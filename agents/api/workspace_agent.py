@@ -46,7 +46,7 @@ class AgentView(ApiView):
             prompt,
             limits=queue_limits(),
             client_id=self.connection.client_id,
-            actor=self.actor,
+            actor=await self.caller.sender(self.actor),
         )
         return empty_answer(status=202)
 

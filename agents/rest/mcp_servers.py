@@ -13,7 +13,7 @@ from rest_framework.response import Response
 
 from agents.api.mcp_servers import server_named
 from agents.config.cache import configs
-from agents.models import McpServer
+from agents.mcp_models import McpServer
 from agents.tools.mcp.contract import McpChange, McpFailed, McpStatus, Offer
 from agents.tools.mcp.limits import MAX_ARGUMENTS, MAX_NAME_CHARS, MAX_URI_CHARS
 from agents.tools.mcp.server import McpServerClient

@@ -50,7 +50,7 @@ class PromptList(RunBase):
         fields = self.body(PromptRequestSerializer)
         run_id = fields.get("run_id") or key_of(request) or new_id()
         prompt = native_prompt(session_id, fields, run_id=run_id)
-        actor = self.actor
+        actor = self.act(self.caller.sender, self.actor)
         self.act(check_options, self.caller, workspace_id, prompt.options)
         accepted = self.act(
             accept,

@@ -254,7 +254,8 @@ class RunRetry(RunBase):
         """
         options = options_named(self.row(workspace_id, key).options or {})
         self.act(check_options, self.caller, workspace_id, options)
-        actor, run_id = self.actor, key_of(request) or new_id()
+        actor = self.act(self.caller.sender, self.actor)
+        run_id = key_of(request) or new_id()
         accepted = self.act(
             accept_by,
             workspace_id,

@@ -34,7 +34,7 @@ from agents.runs.rows import (
 from agents.states import RunOutcome, Strategy
 from agents.turn.options import NO_OPTIONS, RunOptions
 from people.actions.audit import DONE, Act, record
-from workspaces.access import Actor, author_of
+from workspaces.access import Actor, author_of, is_person
 from workspaces.actions.claims import only_client, require_unretired
 from workspaces.actions.sessions import read_session, store_work
 from workspaces.log.attached_data import store_attached
@@ -217,9 +217,8 @@ def accept_run(
 
     Raises ``QueueFull``, ``RunIdTaken``, ``SessionBusy``, ``SessionUnknown``, ``WorkspaceUnknown``
     and ``ClientRetired``.
-
-    ``client_id``: the sender. Without one it is the workspace's only client, if there is
-    just one. ``delegated_by``: the call that waits for the run, which needs no open workspace.
+    ``client_id``: the sender; without one the workspace's client, if there is just one.
+    ``delegated_by``: the call that waits for the run, which needs no open workspace.
     """
     is_busy, last_accept = _require_session(
         tx, workspace_id, prompt.session_id, is_delegated=delegated_by is not None
@@ -259,6 +258,7 @@ def accept_run(
         author=author_json(delegated_by.author if delegated_by is not None else author_of(actor)),
         strategy=None if prompt.strategy is Strategy.ENQUEUE else prompt.strategy.value,
         options=(delegated_by.options if delegated_by is not None else prompt.options).stored(),
+        is_from_person=kind is RunKind.PROMPT and is_person(actor),
         replaces=None if replaced is None else replaced.key,
         retry_of=retry_of,
     )

@@ -182,6 +182,7 @@ class NewRun:
     author: str | None = None  # JSON
     strategy: str | None = None
     options: str | None = None  # JSON
+    is_from_person: bool = False
     replaces: int | None = None
     retry_of: int | None = None
 
@@ -334,9 +335,10 @@ _SPENT = (
 
 def spent_by(tx: Transaction, key: int) -> Spent:
     """Returns what the run has used with the runs that wait for it and those it waits for."""
-    ((cost, tokens, steps, started_at),) = tx.fetch(_SPENT, [key])
-    seconds = (tx.now - (started_at or tx.now)) // 1000
-    return Spent(round(float(cost), 6), int(tokens), int(steps), seconds)
+    ((cost, tokens, steps, since),) = tx.fetch(_SPENT, [key])
+    return Spent(
+        round(float(cost), 6), int(tokens), int(steps), (tx.now - (since or tx.now)) // 1000
+    )
 
 
 def note_canceller(
@@ -391,9 +393,7 @@ def store_answer(tx: Transaction, key: int, answer: str) -> None:
     tx.execute("UPDATE agents_run SET answer = %s WHERE id = %s", [answer, key])
 
 
-def store_hook_decisions(
-    tx: Transaction, key: int, decisions: Mapping[str, Mapping[str, Any]]
-) -> None:
+def store_hook_decisions(tx: Transaction, key: int, decisions: Mapping[str, Any]) -> None:
     tx.execute(
         "UPDATE agents_run SET hook_decisions = %s WHERE id = %s",
         [orjson.dumps(dict(decisions)).decode(), key],

@@ -143,6 +143,12 @@ def mark_folded(tx: Transaction, key: int, *, into: int) -> None:
         " folded_into_id = %s, started_at = %s, finished_at = %s WHERE id = %s",
         [into, tx.now, tx.now, key],
     )
+    # A person who waits for the end of this prompt now waits for the end of that run.
+    tx.execute(
+        "UPDATE agents_run SET is_from_person = %s WHERE id = %s AND is_from_person = %s"
+        " AND EXISTS (SELECT 1 FROM agents_run f WHERE f.id = %s AND f.is_from_person = %s)",
+        [True, into, False, key, True],
+    )
 
 
 def withdraw_run(tx: Transaction, key: int) -> None:

@@ -514,6 +514,8 @@ class ChannelsApi(OperationGroup):
         kind: t.Kind264Enum,
         auth: str | NotGiven = NOT_GIVEN,
         endpoint: str | NotGiven = NOT_GIVEN,
+        notify_ended: t.NotifyEndedEnum | NotGiven = NOT_GIVEN,
+        notify_waiting: bool | NotGiven = NOT_GIVEN,
         p256dh: str | NotGiven = NOT_GIVEN,
         url: str | NotGiven = NOT_GIVEN,
         workspace_id: str | NotGiven | None = NOT_GIVEN,
@@ -529,11 +531,17 @@ class ChannelsApi(OperationGroup):
 
         ``kind``: How messages are sent.
 
+        ``notify_ended``: Messages about runs that have ended: `own`, of prompts that you have
+        sent; `all`, of all prompts in your workspaces; `none`.
+
+        ``notify_waiting``: Messages about requests and questions that wait, where you may
+        answer.
+
         ``p256dh``: A key of the subscription.
 
         ``url``: Of a webhook; https.
 
-        ``workspace_id``: Null: every workspace in which you may answer.
+        ``workspace_id``: Null: all your workspaces.
         """
         _answer: t.ChannelCreated = await self._call(
             "POST",
@@ -542,6 +550,8 @@ class ChannelsApi(OperationGroup):
                 "auth": auth,
                 "endpoint": endpoint,
                 "kind": kind,
+                "notify_ended": notify_ended,
+                "notify_waiting": notify_waiting,
                 "p256dh": p256dh,
                 "url": url,
                 "workspace_id": workspace_id,
@@ -561,19 +571,34 @@ class ChannelsApi(OperationGroup):
         return _answer
 
     async def update(
-        self, channel_id: str, *, is_enabled: bool | NotGiven = NOT_GIVEN
+        self,
+        channel_id: str,
+        *,
+        is_enabled: bool | NotGiven = NOT_GIVEN,
+        notify_ended: t.NotifyEndedEnum | NotGiven = NOT_GIVEN,
+        notify_waiting: bool | NotGiven = NOT_GIVEN,
     ) -> t.Channel:
         """One of your channels.
 
         Needs the right `account`.
 
         ``is_enabled``: False: it gets no messages.
+
+        ``notify_ended``: Messages about runs that have ended: `own`, of prompts that you have
+        sent; `all`, of all prompts in your workspaces; `none`.
+
+        ``notify_waiting``: Messages about requests and questions that wait, where you may
+        answer.
         """
         _answer: t.Channel = await self._call(
             "PATCH",
             "/api/notifications/channels/{channel_id}",
             path=(channel_id,),
-            body={"is_enabled": is_enabled},
+            body={
+                "is_enabled": is_enabled,
+                "notify_ended": notify_ended,
+                "notify_waiting": notify_waiting,
+            },
         )
         return _answer
 
@@ -1415,6 +1440,24 @@ class ModelsApi(OperationGroup):
 
 
 class NotificationsApi(OperationGroup):
+    async def get_ends(
+        self,
+        *,
+        cursor: int | NotGiven = NOT_GIVEN,
+        ends: Literal["own", "all"] | NotGiven = NOT_GIVEN,
+    ) -> t.Ends:
+        """Returns what a channel of yours would get a message about at the moment.
+
+        For pages in the background: nothing of a session that you are looking at, of runs that
+        you have cancelled, or of what no person has prompted.
+
+        ``ends``: As `notify_ended` of a channel.
+        """
+        _answer: t.Ends = await self._call(
+            "GET", "/api/notifications/ends", query={"cursor": cursor, "ends": ends}
+        )
+        return _answer
+
     async def get_push_key(self) -> t.PushKey:
         """The key with which a browser subscribes to messages.
 

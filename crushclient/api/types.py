@@ -97,6 +97,8 @@ ModeEnum: TypeAlias = Literal["ask", "all", "none"]
 
 NewModelChoiceScopeEnum: TypeAlias = Literal["user", "workspace"]
 
+NotifyEndedEnum: TypeAlias = Literal["none", "own", "all"]
+
 NullEnum: TypeAlias = "None"
 
 OutcomeEnum: TypeAlias = Literal[
@@ -543,7 +545,12 @@ class Channel(TypedDict):
     last_sent_at: int | None
     # The host, or the account's address.
     name: str
-    # Null: every workspace in which you may answer.
+    # Messages about runs that have ended: `own`, of prompts that you have sent; `all`, of all
+    # prompts in your workspaces; `none`.
+    notify_ended: NotifyEndedEnum
+    # Messages about requests and questions that wait, where you may answer.
+    notify_waiting: bool
+    # Null: all your workspaces.
     workspace_id: str | None
 
 
@@ -566,9 +573,14 @@ class ChannelCreated(TypedDict):
     last_sent_at: int | None
     # The host, or the account's address.
     name: str
+    # Messages about runs that have ended: `own`, of prompts that you have sent; `all`, of all
+    # prompts in your workspaces; `none`.
+    notify_ended: NotifyEndedEnum
+    # Messages about requests and questions that wait, where you may answer.
+    notify_waiting: bool
     # Signs the messages of a webhook (Standard Webhooks); empty for other kinds.
     secret: str
-    # Null: every workspace in which you may answer.
+    # Null: all your workspaces.
     workspace_id: str | None
 
 
@@ -613,9 +625,9 @@ class Delivery(TypedDict):
     state: DeliveryStateEnum
     # The receiver's last response.
     status_code: int | None
-    # `permission`, `question` or `test`.
+    # `permission`, `question`, `run` or `test`.
     subject: str
-    # The request or the batch of questions.
+    # The request, the batch of questions, or the key of the run.
     subject_id: str
 
 
@@ -701,6 +713,30 @@ class Diagnostics(TypedDict):
 
     # Every file that has some.
     files: list[FileDiagnostics]
+
+
+class End(TypedDict):
+    """A run that has ended, as a message to a browser shows it."""
+
+    # The same in a sentence, and the workspace's folder.
+    body: str
+    # The run.
+    run_key: int
+    # Its session.
+    session_id: str
+    # How it ended, and the title of its session.
+    title: str
+    # The address of the session in the console.
+    url: str
+    # Its workspace.
+    workspace_id: str
+
+
+class Ends(TypedDict):
+    # For the next request.
+    cursor: int
+    # The newest first. A few may have been in the response before.
+    items: list[End]
 
 
 class FieldError(TypedDict):
@@ -1195,11 +1231,16 @@ class NewChannelRequest(TypedDict):
     auth: NotRequired[str]
     # Of a browser's subscription.
     endpoint: NotRequired[str]
+    # Messages about runs that have ended: `own`, of prompts that you have sent; `all`, of all
+    # prompts in your workspaces; `none`.
+    notify_ended: NotRequired[NotifyEndedEnum]
+    # Messages about requests and questions that wait, where you may answer.
+    notify_waiting: NotRequired[bool]
     # A key of the subscription.
     p256dh: NotRequired[str]
     # Of a webhook; https.
     url: NotRequired[str]
-    # Null: every workspace in which you may answer.
+    # Null: all your workspaces.
     workspace_id: NotRequired[str | None]
 
 
@@ -1620,10 +1661,15 @@ class Part(TypedDict):
 
 
 class PatchedChannelChangeRequest(TypedDict):
-    """A change of a channel."""
+    """A change of a channel. Fields that are left out stay."""
 
     # False: it gets no messages.
     is_enabled: NotRequired[bool]
+    # Messages about runs that have ended: `own`, of prompts that you have sent; `all`, of all
+    # prompts in your workspaces; `none`.
+    notify_ended: NotRequired[NotifyEndedEnum]
+    # Messages about requests and questions that wait, where you may answer.
+    notify_waiting: NotRequired[bool]
 
 
 class PatchedQueueOrderRequest(TypedDict):

@@ -1,4 +1,4 @@
-"""Your channels: where you get messages about requests that wait for you, and what was sent."""
+"""Your channels: where you get messages about what waits and what has ended; what was sent."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from notifications.channels import (
     push_key,
     send_test,
 )
-from notifications.models import ChannelKind, Delivery, DeliveryState, NotificationChannel
+from notifications.models import ChannelKind, Delivery, DeliveryState, Ends, NotificationChannel
 from workspaces.access import Right
 from workspaces.api.fields import Flag, PlainText
 from workspaces.log.errors import Forbidden, WorkspaceUnknown
@@ -27,15 +27,21 @@ from workspaces.models import Workspace
 from workspaces.rest.answers import Seconds
 from workspaces.rest.view import Resource
 
+WAITING_HELP = "Messages about requests and questions that wait, where you may answer."
+ENDED_HELP = (
+    "Messages about runs that have ended: `own`, of prompts that you have sent; `all`, of all"
+    " prompts in your workspaces; `none`."
+)
+
 
 class ChannelSerializer(serializers.ModelSerializer[NotificationChannel]):
     """A way to reach you. Its address and keys are never shown."""
 
     id = serializers.CharField(read_only=True, help_text="A UUID.")
     kind = serializers.ChoiceField(ChannelKind.choices, help_text="How messages are sent.")
-    workspace_id = serializers.CharField(
-        allow_null=True, help_text="Null: every workspace in which you may answer."
-    )
+    workspace_id = serializers.CharField(allow_null=True, help_text="Null: all your workspaces.")
+    notify_waiting = serializers.BooleanField(help_text=WAITING_HELP)
+    notify_ended = serializers.ChoiceField(Ends.choices, help_text=ENDED_HELP)
     name = serializers.CharField(help_text="The host, or the account's address.")
     is_enabled = serializers.BooleanField(
         help_text="A channel that fails again and again is disabled."
@@ -51,6 +57,8 @@ class ChannelSerializer(serializers.ModelSerializer[NotificationChannel]):
             "id",
             "kind",
             "workspace_id",
+            "notify_waiting",
+            "notify_ended",
             "name",
             "is_enabled",
             "failures",
@@ -80,7 +88,11 @@ class NewChannelSerializer(serializers.Serializer[Any]):
         allow_null=True,
         default=None,
         max_length=36,
-        help_text="Null: every workspace in which you may answer.",
+        help_text="Null: all your workspaces.",
+    )
+    notify_waiting = Flag(required=False, default=True, help_text=WAITING_HELP)
+    notify_ended = serializers.ChoiceField(
+        Ends.choices, required=False, default=Ends.OWN, help_text=ENDED_HELP
     )
     url = PlainText(limit=2000, required=False, help_text="Of a webhook; https.")
     endpoint = PlainText(limit=2000, required=False, help_text="Of a browser's subscription.")
@@ -89,9 +101,11 @@ class NewChannelSerializer(serializers.Serializer[Any]):
 
 
 class ChannelChangeSerializer(serializers.Serializer[Any]):
-    """A change of a channel."""
+    """A change of a channel. Fields that are left out stay."""
 
-    is_enabled = Flag(help_text="False: it gets no messages.")
+    is_enabled = Flag(required=False, help_text="False: it gets no messages.")
+    notify_waiting = Flag(required=False, help_text=WAITING_HELP)
+    notify_ended = serializers.ChoiceField(Ends.choices, required=False, help_text=ENDED_HELP)
 
 
 class DeliverySerializer(serializers.ModelSerializer[Delivery]):
@@ -100,10 +114,11 @@ class DeliverySerializer(serializers.ModelSerializer[Delivery]):
     id = serializers.CharField(read_only=True, help_text="Also the `webhook-id` of the message.")
     channel_id = serializers.CharField(help_text="The channel.")
     subject = serializers.CharField(
-        source="notice.subject", help_text="`permission`, `question` or `test`."
+        source="notice.subject", help_text="`permission`, `question`, `run` or `test`."
     )
     subject_id = serializers.CharField(
-        source="notice.subject_id", help_text="The request or the batch of questions."
+        source="notice.subject_id",
+        help_text="The request, the batch of questions, or the key of the run.",
     )
     state = serializers.ChoiceField(DeliveryState.choices, help_text="What has become of it.")
     attempts = serializers.IntegerField(help_text="How often it was sent.")
@@ -152,6 +167,15 @@ class _OwnResource(Resource):
             raise Forbidden
         return user_id
 
+    def require_scope(self, notify_waiting: bool) -> None:
+        """Raises ``Forbidden`` for a token that lacks the right for what a message contains.
+
+        A message about a request has a link that answers.
+        """
+        scopes = self.caller.identity.scopes
+        if scopes is not None and (Right.ANSWER if notify_waiting else Right.READ) not in scopes:
+            raise Forbidden
+
 
 class ChannelList(_OwnResource):
     """Your channels, the newest first; or a new one."""
@@ -167,29 +191,36 @@ class ChannelList(_OwnResource):
     @extend_schema(request=NewChannelSerializer, responses={201: ChannelCreatedSerializer})
     def post(self, _: Request) -> Response:
         fields = self.body(NewChannelSerializer)
-        workspace = self._workspace(fields.pop("workspace_id"))
+        workspace = self._workspace(fields.pop("workspace_id"), fields["notify_waiting"])
         user = User.objects.get(pk=self.user_id)
         kind = ChannelKind(fields.pop("kind"))
+        chosen = {"notify_waiting": fields.pop("notify_waiting")}
+        chosen["notify_ended"] = Ends(fields.pop("notify_ended"))
         made = writer.write_and_wait(
             "",
             lambda tx: create_channel(
-                tx, user=user, kind=kind, target=fields, workspace=workspace, actor=self.actor
+                tx,
+                user=user,
+                kind=kind,
+                target=fields,
+                workspace=workspace,
+                actor=self.actor,
+                **chosen,
             ),
         )
         shown = ChannelSerializer(made.row).data
         return Response({**shown, "secret": made.secret}, status=201)
 
-    def _workspace(self, workspace_id: str | None) -> Workspace | None:
+    def _workspace(self, workspace_id: str | None, notify_waiting: bool) -> Workspace | None:
         """Raises ``WorkspaceUnknown``, or ``Forbidden`` for a token that may do less."""
-        identity = self.caller.identity
         if workspace_id is None:
-            if identity.scopes is not None and Right.ANSWER not in identity.scopes:
-                raise Forbidden
+            self.require_scope(notify_waiting)
             return None
+        identity = self.caller.identity
         row = Workspace.objects.filter(pk=workspace_id).first()
         if row is None or not identity.sees(row.pk):
             raise WorkspaceUnknown
-        if not identity.may(Right.ANSWER, row.pk):
+        if notify_waiting and not identity.may(Right.ANSWER, row.pk):
             raise Forbidden
         return row
 
@@ -209,11 +240,13 @@ class ChannelDetail(_OwnResource):
 
     @extend_schema(request=ChannelChangeSerializer)
     def patch(self, _: Request, channel_id: str) -> Response:
-        is_enabled = self.body(ChannelChangeSerializer)["is_enabled"]
+        fields = self.body(ChannelChangeSerializer)
+        if fields.get("notify_waiting"):
+            self.require_scope(True)
         row = writer.write_and_wait(
             "",
             lambda tx: change_channel(
-                tx, channel_id, user_id=self.user_id, is_enabled=is_enabled, actor=self.actor
+                tx, channel_id, user_id=self.user_id, actor=self.actor, **fields
             ),
         )
         return Response(self.get_serializer(row).data)

@@ -303,7 +303,10 @@ class Commands:
                 await self._caller.require(command.right, self._workspace_id)
                 if command.check is not None:
                     await command.check(self._caller, self._workspace_id, body)
-                data = await command.run(self._workspace_id, body, self._actor)
+                actor = self._actor
+                if command.right is Right.PROMPT:
+                    actor = await self._caller.sender(actor)
+                data = await command.run(self._workspace_id, body, actor)
         except Refusal as refusal:
             return _reply(command_id, refusal=refusal)
         except Exception:

@@ -2,13 +2,14 @@
 
 import asyncio
 import json
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
 
 import pytest
 from axe_playwright_python.async_playwright import Axe
-from playwright.async_api import expect
+from playwright.async_api import Page, expect
 
 from tests.acceptance.calling import bash, call, permission_request, results, until, write
 from tests.acceptance.console.conftest import PHONE, OpenConsole
@@ -193,14 +194,10 @@ async def test_an_answer_counts_for_a_folder_until_a_time(
     assert (seat.workspace.path / "two.txt").exists()
 
 
-async def test_a_push_message_shows_its_title_and_opens_its_card(
-    embedded_server: Server, seat: Seat, open_console: OpenConsole, address: Address
-) -> None:
-    session = await seat.workspace.session("pushed")
-    await seat.workspace.prompt(session, bash("touch pushed.txt"))
-    request = await permission_request(seat, session)
-    page = await open_console(embedded_server, "/inbox")
-    await page.context.grant_permissions(["notifications"])
+async def push_service(
+    page: Page, server: Server
+) -> Callable[[dict[str, Any]], Coroutine[Any, Any, None]]:
+    """Switches notifications on; returns what delivers a message as a push service does."""
     devtools = await page.context.new_cdp_session(page)
     registered: asyncio.Future[str] = asyncio.get_running_loop().create_future()
 
@@ -214,22 +211,105 @@ async def test_a_push_message_shows_its_title_and_opens_its_card(
     await page.get_by_role("switch", name="Notify me").click()
     await expect(page.get_by_role("switch", name="Notify me")).to_be_checked()
     registration = await registered
-    card = f"{address(session)}?approval={request['id']}"
-    for link in ("https://elsewhere.example/usage", card):
-        message = {"title": "bash waits", "body": "/srv", "request_id": "r", "url": link}
+
+    async def push(message: dict[str, Any]) -> None:
         await devtools.send(
             "ServiceWorker.deliverPushMessage",
             {
-                "origin": f"http://localhost:{embedded_server.port}",
+                "origin": f"http://localhost:{server.port}",
                 "registrationId": registration,
                 "data": json.dumps(message),
             },
         )
+
+    return push
+
+
+async def test_a_push_message_shows_its_title_and_opens_its_card(
+    embedded_server: Server, seat: Seat, open_console: OpenConsole, address: Address
+) -> None:
+    session = await seat.workspace.session("pushed")
+    await seat.workspace.prompt(session, bash("touch pushed.txt"))
+    request = await permission_request(seat, session)
+    page = await open_console(embedded_server, "/inbox")
+    await page.context.grant_permissions(["notifications"])
+    push = await push_service(page, embedded_server)
+    card = f"{address(session)}?approval={request['id']}"
+    for link in ("https://elsewhere.example/usage", card):
+        await push({"title": "bash waits", "body": "/srv", "request_id": "r", "url": link})
     worker = page.context.service_workers[0]
     await until(lambda: worker.evaluate(SHOWN, card), "the notification of the card")
     await worker.evaluate(CLICK)
     await expect(page.get_by_role("article", name="Run a command")).to_be_focused()
     assert page.url.endswith(card)
+
+
+HIDE = """(isHidden) => {
+    for (const [name, value] of [["hidden", isHidden], ["visibilityState", isHidden ? "hidden" : "visible"]])
+        Object.defineProperty(document, name, { configurable: true, get: () => value });
+    document.dispatchEvent(new Event("visibilitychange"));
+}"""
+TITLES = "async () => (await registration.getNotifications()).map((each) => each.title)"
+
+
+async def test_a_tab_in_the_background_shows_what_ends_and_opens_that_session(
+    embedded_server: Server, seat: Seat, open_console: OpenConsole, address: Address
+) -> None:
+    page = await open_console(embedded_server, "/settings/notifications")
+    await page.context.grant_permissions(["notifications"])
+    await page.get_by_role("switch", name="Notify me").click()
+    await expect(page.get_by_text("On while a tab of the console is open")).to_be_visible()
+    browser = page.get_by_role("group", name="What to notify about: This browser")
+    await expect(browser.get_by_label("When a run ends")).to_have_value("own")
+    async with page.expect_response(lambda answer: "/notifications/ends" in answer.url):
+        await page.evaluate(HIDE, True)
+    other = await seat.workspace.session("elsewhere")
+    title = "built <img src=x onerror=alert(1)>"
+    session = await seat.workspace.session(title)
+    await seat.workspace.prompt(session, "[[n=3]]")
+    await seat.stream.run_complete(session)
+    worker = page.context.service_workers[0]
+    await until(lambda: worker.evaluate(TITLES), "the notification of the end")
+    assert await worker.evaluate(TITLES) == [f"Done: {title}"]
+    # What the person cancels is no news; the end after it shows that it would have come.
+    gate = "[[n=50000 d=20]]"
+    await seat.workspace.prompt(other, gate)
+    await seat.workspace.cancel(other)
+    await seat.stream.run_complete(other)
+    failed = await seat.workspace.session("failing")
+    await seat.workspace.prompt(failed, "[[status=401]]")
+    await seat.stream.run_complete(failed)
+
+    async def has_two() -> bool:
+        return len(await worker.evaluate(TITLES)) == 2
+
+    await until(has_two, "the notification of the failure")
+    assert sorted(await worker.evaluate(TITLES)) == [f"Done: {title}", "Failed: failing"]
+    await page.evaluate(HIDE, False)
+    await worker.evaluate(CLICK)
+    await expect(page).to_have_url(re.compile(re.escape(address(session)) + "$"))
+    await expect(page.get_by_role("heading", name=title)).to_be_visible()
+
+
+async def test_a_push_message_of_an_end_opens_its_session_unless_it_is_looked_at(
+    embedded_server: Server, seat: Seat, open_console: OpenConsole, address: Address
+) -> None:
+    session = await seat.workspace.session("pushed end")
+    shown = await seat.workspace.session("shown")
+    page = await open_console(embedded_server, "/inbox")
+    await page.context.grant_permissions(["notifications"])
+    push = await push_service(page, embedded_server)
+    # The page listens to its service worker before it reads what waits.
+    async with page.expect_response(lambda answer: "/api/approvals" in answer.url):
+        await page.goto(address(shown))
+    for each in (shown, session):
+        title = {"title": f"Done: {each}", "body": "/srv", "request_id": "", "session_id": each}
+        await push(title | {"url": address(each)})
+    worker = page.context.service_workers[0]
+    await until(lambda: worker.evaluate(TITLES), "the notification of the end")
+    assert await worker.evaluate(TITLES) == [f"Done: {session}"]
+    await worker.evaluate(CLICK)
+    await expect(page).to_have_url(re.compile(re.escape(address(session)) + "$"))
 
 
 @pytest.mark.server_env(CRUSH_TRUST="ask")

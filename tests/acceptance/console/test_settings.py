@@ -12,6 +12,7 @@ from playwright.async_api import expect
 from tests.acceptance.calling import permission_request, write
 from tests.acceptance.console.conftest import PHONE, OpenConsole
 from tests.acceptance.conversation import Seat, take_seat
+from tests.acceptance.harness.browser import overflow
 from tests.acceptance.harness.client import Client
 from tests.acceptance.harness.model import ScriptedModel
 from tests.acceptance.harness.project import configuration
@@ -235,3 +236,33 @@ async def test_settings_of_a_workspace_are_reached_from_everywhere(
     await expect(option).to_be_visible()
     await option.click()
     await expect(page).to_have_url(reached)
+
+
+@pytest.mark.timeout(120)
+async def test_each_channel_is_for_what_a_person_chooses(
+    embedded_server: Server, open_console: OpenConsole
+) -> None:
+    page = await open_console(embedded_server, "/settings/notifications", width=PHONE)
+    await page.get_by_label("Address").fill("https://hooks.example/crush")
+    form = page.locator("form.settings-form")
+    await form.get_by_label("When a run ends").select_option("Of all prompts")
+    await form.get_by_role("button", name="Add the channel").click()
+    channel = page.get_by_role("group", name="What to notify about: Webhook hooks.example")
+    await expect(channel.get_by_label("When a run ends")).to_have_value("all")
+    await expect(channel.get_by_label("When something waits for me")).to_be_checked()
+    await channel.get_by_label("When something waits for me").uncheck()
+    await expect(page.get_by_text("Saved.").first).to_be_visible()
+    await page.reload()
+    await expect(channel.get_by_label("When something waits for me")).not_to_be_checked()
+    await expect(channel.get_by_label("When a run ends")).to_have_value("all")
+    assert await overflow(page) == 0
+    found = await Axe().run(page)
+    assert found.violations_count == 0, found.generate_report()
+    # A channel for nothing is refused, and the choice stays what it was.
+    await channel.get_by_label("When a run ends").select_option("Never")
+    await expect(page.get_by_text("Choose what waits, what ends, or both").first).to_be_visible()
+    await expect(channel.get_by_label("When a run ends")).to_have_value("all")
+    await form.get_by_label("Kind").select_option("E-mail")
+    await expect(form.get_by_label("Address")).to_have_count(0)
+    await form.get_by_role("button", name="Add the channel").click()
+    await expect(form.get_by_text("cannot send e-mail")).to_be_visible()

@@ -3,76 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from collections.abc import AsyncIterator
 
 import aiohttp
 import orjson
 import pytest_asyncio
 
 from tests.acceptance.calling import bash, call, permission_request, results
-from tests.acceptance.conversation import Seat, take_seat
-from tests.acceptance.harness.client import Client
 from tests.acceptance.harness.commands import command
 from tests.acceptance.harness.native import NativeSocket
-from tests.acceptance.harness.ports import free_port
-from tests.acceptance.harness.shapes import Server, Shape
-from tests.acceptance.notifications.receivers import Mails, PushedBrowser, Receiver, is_signed
-
-Connect = Callable[[Server], Client]
-MakeProject = Callable[..., Path]
-
-
-@dataclass
-class Scene:
-    server: Server
-    seat: Seat
-    receiver: Receiver
-    mails: Mails
-
-    async def channel(self, **fields: Any) -> dict[str, Any]:
-        return await self.call("POST", "/api/notifications/channels", fields)
-
-    async def call(self, method: str, path: str, body: Any = None) -> Any:
-        async with (
-            aiohttp.ClientSession() as http,
-            http.request(method, self.server.url + path, json=body) as answer,
-        ):
-            assert answer.status < 300, (answer.status, await answer.text())
-            return await answer.json() if answer.status != 204 else None
-
-    async def notify_after(self, seconds: int) -> None:
-        policy = {"notify_after_seconds": seconds, "deny_after_seconds": None}
-        await self.call("PUT", f"/api/workspaces/{self.seat.workspace.id}/approval-policy", policy)
-
-    async def waiting_call(self) -> tuple[str, dict[str, Any]]:
-        """Returns a session whose run waits for a permission, and the request."""
-        session = await self.seat.workspace.session()
-        start = self.seat.stream.mark()
-        await self.seat.workspace.prompt(session, bash("touch SECRET-ARGUMENT.txt"))
-        return session, await permission_request(self.seat, session, start=start)
-
-
-@pytest_asyncio.fixture
-async def scene(
-    make_a_server: Any, shape: Shape, connect: Connect, project: MakeProject
-) -> AsyncIterator[Scene]:
-    receiver, mails = Receiver(free_port()), Mails(free_port())
-    await receiver.start()
-    mails.start()
-    env = {
-        "CRUSH_NOTIFY_PRIVATE_HOSTS": f"127.0.0.1:{receiver.port}",
-        "CRUSH_EMAIL_URL": f"smtp://127.0.0.1:{mails.port}?tls=off",
-        "CRUSH_POLL": "0.1",
-    }
-    server = make_a_server(shape, env=env)
-    server.start()
-    seat = await take_seat(connect(server), project("noticed"))
-    yield Scene(server, seat, receiver, mails)
-    mails.stop()
-    await receiver.stop()
+from tests.acceptance.harness.shapes import Server
+from tests.acceptance.notifications.conftest import Scene
+from tests.acceptance.notifications.receivers import PushedBrowser, is_signed
 
 
 class Visitor:
@@ -107,7 +49,7 @@ async def visitor(scene: Scene) -> AsyncIterator[Visitor]:
 
 
 async def test_a_webhook_and_its_link(scene: Scene, visitor: Visitor) -> None:
-    made = await scene.channel(kind="webhook", url=scene.receiver.url)
+    made = await scene.channel(kind="webhook", url=scene.receiver.url, notify_ended="none")
     await scene.notify_after(1)
     scene.receiver.statuses = []
     session, request = await scene.waiting_call()
@@ -140,8 +82,8 @@ async def test_a_mail_and_a_push_message(scene: Scene, visitor: Visitor) -> None
     key = (await scene.call("GET", "/api/notifications/push-key"))["public_key"]
     assert len(key) == 87
     browser = PushedBrowser(scene.receiver.url)
-    await scene.channel(kind="email")
-    await scene.channel(kind="web_push", **browser.subscription)
+    await scene.channel(kind="email", notify_ended="none")
+    await scene.channel(kind="web_push", notify_ended="none", **browser.subscription)
     await scene.notify_after(1)
     session, _ = await scene.waiting_call()
     to, mail = await scene.mails.next()
@@ -164,7 +106,7 @@ async def test_a_mail_and_a_push_message(scene: Scene, visitor: Visitor) -> None
 
 
 async def test_questions_are_answered_by_a_link(scene: Scene, visitor: Visitor) -> None:
-    await scene.channel(kind="webhook", url=scene.receiver.url)
+    await scene.channel(kind="webhook", url=scene.receiver.url, notify_ended="none")
     await scene.notify_after(1)
     choices = [{"id": "a", "label": "SQLite"}, {"id": "b", "label": "PostgreSQL"}]
     questions = [
@@ -193,7 +135,7 @@ async def test_questions_are_answered_by_a_link(scene: Scene, visitor: Visitor) 
 
 async def test_no_message_to_someone_who_is_looking(scene: Scene) -> None:
     """A channel's test message, sent later, arrives first: none was sent before it."""
-    made = await scene.channel(kind="webhook", url=scene.receiver.url)
+    made = await scene.channel(kind="webhook", url=scene.receiver.url, notify_ended="none")
     await scene.notify_after(1)
     session = await scene.seat.workspace.session()
     start = scene.seat.stream.mark()
@@ -212,7 +154,7 @@ async def test_no_message_to_someone_who_is_looking(scene: Scene) -> None:
 
 async def test_a_tool_gets_no_link(scene: Scene) -> None:
     """A tool of the server may neither create a channel nor use a link that it has found."""
-    await scene.channel(kind="webhook", url=scene.receiver.url)
+    await scene.channel(kind="webhook", url=scene.receiver.url, notify_ended="none")
     await scene.notify_after(1)
     session, request = await scene.waiting_call()
     link = orjson.loads((await scene.receiver.next())[1])["link"]
@@ -243,7 +185,7 @@ async def test_a_tool_gets_no_link(scene: Scene) -> None:
 
 
 async def test_a_message_survives_a_kill_of_the_server(scene: Scene) -> None:
-    made = await scene.channel(kind="webhook", url=scene.receiver.url)
+    made = await scene.channel(kind="webhook", url=scene.receiver.url, notify_ended="none")
     await scene.notify_after(1)
     scene.receiver.statuses = [500]
     _, request = await scene.waiting_call()
@@ -257,7 +199,7 @@ async def test_a_message_survives_a_kill_of_the_server(scene: Scene) -> None:
 
 
 async def test_nobody_else_sees_a_channel(scene: Scene) -> None:
-    made = await scene.channel(kind="webhook", url=scene.receiver.url)
+    made = await scene.channel(kind="webhook", url=scene.receiver.url, notify_ended="none")
     done = command(scene.server.env, "user", "add", "ann", "--no-password")
     assert done.code == 0, done
     token = command(scene.server.env, "token", "create", "t", "--user", "ann").out.strip()

@@ -6,10 +6,13 @@ import hmac
 from dataclasses import replace
 
 import orjson
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from notifications.messages import NotificationMessage, new_secret, push_body, signed
+from agents.states import RunOutcome
+from notifications.links import link_of
+from notifications.messages import NotificationMessage, RunEnd, new_secret, push_body, signed
 
 MESSAGE = NotificationMessage(
     "d-1",
@@ -89,3 +92,74 @@ def test_a_browser_gets_the_address_of_the_request_in_the_console() -> None:
     asked = replace(message, type="question.overdue", session_id="s", request_id="q")
     assert asked.page == "/w/w/s/s?questions=q"
     assert NotificationMessage("m", "test").page == "/"
+
+
+END = NotificationMessage(
+    "d-2",
+    "run.finished",
+    workspace_id="w",
+    workspace="/srv/project",
+    session_id="s/1",
+    session="Fix the build",
+    link="https://crush.example/w/w/s/s%2F1",
+    end=RunEnd(7, "failed", run_id="nightly", seconds=90),
+)
+
+
+def test_the_text_of_an_end_says_what_ended_and_how() -> None:
+    assert END.title == "Failed: Fix the build"
+    assert END.text.splitlines() == [
+        "Session:   Fix the build",
+        "Workspace: /srv/project",
+        "Result:    The run ended with an error.",
+        "Time:      90 s",
+        "",
+        "Open the session:",
+        "https://crush.example/w/w/s/s%2F1",
+    ]
+    assert "Open" not in replace(END, link="").text
+
+
+def test_a_webhook_of_an_end_has_the_run_and_no_request() -> None:
+    body, _ = signed(END, new_secret(), at_seconds=1)
+    wire = orjson.loads(body)
+    assert wire["type"] == "run.finished"
+    assert wire["run"] == {
+        "key": 7,
+        "id": "nightly",
+        "outcome": "failed",
+        "cancelled_by": None,
+        "seconds": 90,
+    }
+    assert "request" not in wire
+    assert wire["link"] == END.link
+
+
+def test_a_browser_gets_the_address_of_the_session_that_ended() -> None:
+    content = orjson.loads(push_body(END))
+    assert content["url"] == "/w/w/s/s%2F1"
+    assert content["body"] == "The run ended with an error. /srv/project"
+    assert content["request_id"] == ""
+
+
+def test_the_link_of_an_end_leads_to_the_session_and_answers_nothing() -> None:
+    linked = link_of(replace(END, link=""), "https://crush.example/")
+    assert linked.link == "https://crush.example/w/w/s/s%2F1"
+    assert link_of(replace(END, link=""), "").link == ""
+
+
+@pytest.mark.parametrize("outcome", sorted(set(RunOutcome) - {RunOutcome.FOLDED}))
+def test_every_outcome_has_a_title_and_a_sentence(outcome: str) -> None:
+    message = replace(END, end=RunEnd(1, outcome))
+    assert message.title.endswith(": Fix the build")
+    assert message.end is not None
+    assert message.end.sentence.endswith(".")
+
+
+@given(st.text(max_size=300), st.text(max_size=150))
+def test_hostile_names_stay_behind_what_the_server_says(session: str, name: str) -> None:
+    message = replace(END, session=session, end=RunEnd(1, "cancelled", cancelled_by=name))
+    assert message.title.startswith("Cancelled: ")
+    assert message.title.isprintable()
+    assert len(message.text.split("\n")) == 7
+    assert len(push_body(message)) < 3500

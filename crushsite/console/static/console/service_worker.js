@@ -1,5 +1,5 @@
 // Shows messages of the server while no page shows what they are about, and opens what they name. A
-// message has no secrets: the title and the folder of what waits, and the console's address of its card.
+// message has no secrets: the title and the folder of what waits or has ended, and its address in the console.
 
 const worker = /** @type {any} */ (globalThis);
 
@@ -34,7 +34,7 @@ async function show(data) {
   try {
     message = data.json();
   } catch {
-    // A message without content still says that something waits.
+    // A message without content still says that there is something to see.
   }
   const address = addressOf(message["url"]);
   const isLookedAt = (await pages()).some((page) => page.visibilityState === "visible" && new URL(page.url).pathname === address.pathname);
@@ -42,7 +42,7 @@ async function show(data) {
   await worker.registration.showNotification(String(message["title"] ?? "Crush"), {
     body: String(message["body"] ?? ""),
     // The same tag as in the pages' own notifications: the newer one replaces the older one.
-    tag: String(message["request_id"] ?? ""),
+    tag: String(message["request_id"] || message["session_id"] || ""),
     data: { address: address.href },
   });
 }

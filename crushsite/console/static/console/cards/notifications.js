@@ -1,7 +1,7 @@
 // Notifications when something waits or ends. With a push service they also come to a closed browser;
 // without one, from a page in the background.
 
-import { at, get, post, remove } from "../core/api.js";
+import { ApiError, at, get, post, query, remove } from "../core/api.js";
 import { go, sessionAddress } from "../core/routes.js";
 import { workerAddress } from "../core/sanitize.js";
 import { t } from "../core/strings.js";
@@ -10,24 +10,34 @@ import { waiting } from "./waiting.js";
 import { headOf } from "./words.js";
 
 const KEY = "crush-notifications";
-const ENDED = new Set(["completed", "failed", "interrupted", "over_budget"]);
-const AT_WORK = new Set(["working", "waiting", "queued"]);
 
-/** @typedef {{isOn: boolean, channel: string, reason: string}} Choice what this browser's person has chosen */
+/**
+ * What this browser's person has chosen. With a channel, the server decides what is sent, and this is a copy.
+ * @typedef {{isOn: boolean, channel: string, reason: string, notify_waiting: boolean, notify_ended: string}} Choice
+ */
+
+/** @type {Choice} */
+const OFF = { isOn: false, channel: "", reason: "", notify_waiting: true, notify_ended: "own" };
 
 /** @returns {Choice} */
 export function choice() {
   try {
     const kept = JSON.parse(localStorage.getItem(KEY) ?? "null");
-    if (kept?.isOn === true) return { isOn: true, channel: String(kept.channel ?? ""), reason: String(kept.reason ?? "") };
+    return {
+      isOn: kept?.isOn === true,
+      channel: String(kept?.channel ?? ""),
+      reason: String(kept?.reason ?? ""),
+      notify_waiting: kept?.notify_waiting !== false,
+      notify_ended: ["none", "all"].includes(kept?.notify_ended) ? kept.notify_ended : "own",
+    };
   } catch {
-    // not what this page has stored
+    return OFF; // not what this page has stored
   }
-  return { isOn: false, channel: "", reason: "" };
 }
 
-/** @param {Choice} chosen */
-function keep(chosen) {
+/** @param {Partial<Choice>} change */
+function keep(change) {
+  const chosen = { ...choice(), ...change };
   localStorage.setItem(KEY, JSON.stringify(chosen));
   return chosen;
 }
@@ -52,7 +62,8 @@ async function subscribe() {
   const { public_key: applicationServerKey } = await get("notifications/push-key");
   const made = await registration.pushManager.subscribe({ userVisibleOnly: true, applicationServerKey });
   const { endpoint, keys } = made.toJSON();
-  const channel = await post("notifications/channels", { kind: "web_push", endpoint, p256dh: keys?.["p256dh"], auth: keys?.["auth"] });
+  const { notify_waiting, notify_ended } = choice();
+  const channel = await post("notifications/channels", { kind: "web_push", endpoint, p256dh: keys?.["p256dh"], auth: keys?.["auth"], notify_waiting, notify_ended });
   return channel.id;
 }
 
@@ -63,7 +74,28 @@ export async function turnOff() {
   const subscription = await registration?.pushManager.getSubscription();
   await subscription?.unsubscribe();
   if (channel) await remove(at`notifications/channels/${channel}`).catch(() => {}); // it may be deleted elsewhere
-  return keep({ isOn: false, channel: "", reason: "" });
+  return keep(OFF);
+}
+
+/** Stores what pages of this browser show, where no channel does it. @param {Partial<Choice>} change */
+export const choose = (change) => keep(change);
+
+/** Takes over the state of this browser's channel; null: it was deleted. @param {any} channel */
+export function noteChannel(channel) {
+  if (channel === null) keep({ channel: "", reason: t("notify.channel_gone") });
+  else if (channel.is_enabled) keep({ notify_waiting: channel.notify_waiting, notify_ended: channel.notify_ended });
+  else keep({ notify_waiting: false, notify_ended: "none" });
+}
+
+/** The channel may have been changed or deleted in another browser. */
+async function readChannel() {
+  const { isOn, channel } = choice();
+  if (!isOn || !channel) return;
+  try {
+    noteChannel(await get(at`notifications/channels/${channel}`));
+  } catch (error) {
+    if (error instanceof ApiError && error.status === 404) noteChannel(null);
+  }
 }
 
 const isActive = () => isPossible() && Notification.permission === "granted" && choice().isOn;
@@ -82,7 +114,7 @@ async function showWaiting() {
   if (waiting.items === null) return;
   const before = known;
   known = new Set(waiting.items.map((each) => each.id));
-  if (before === null || !document.hidden || !isActive()) return;
+  if (before === null || !document.hidden || !isActive() || !choice().notify_waiting) return;
   for (const item of waiting.items) {
     if (before.has(item.id)) continue;
     const { title } = headOf(item);
@@ -92,37 +124,62 @@ async function showWaiting() {
   }
 }
 
-/** The states of sessions when they were last read. @type {Map<string, string>} */
-let states = new Map();
+/** The place in the server's list of ends; null while the page is looked at. @type {number | null} */
+let cursor = null;
+/** The keys of runs whose ends are known. @type {Set<number>} */
+const ended = new Set();
+let isReading = false;
 
-/** Shows what has ended while nobody looked at this page. */
-export async function showEnded() {
-  if (!document.hidden || !isActive()) {
-    states = new Map();
+/** Shows what has ended while nobody looked at this page. A push service shows it by itself. */
+async function showEnded() {
+  const { channel, notify_ended: ends } = choice();
+  if (!document.hidden || !isActive() || channel || ends === "none") {
+    cursor = null;
+    ended.clear();
     return;
   }
-  const board = await get("board").catch(() => null);
-  const next = new Map();
-  for (const workspace of board?.items ?? []) {
-    for (const session of workspace.sessions) {
-      next.set(session.id, session.state);
-      if (!AT_WORK.has(states.get(session.id) ?? "") || !ENDED.has(session.state)) continue;
-      const title = session.title || t("session.untitled");
-      const text = t(session.state === "completed" ? "notify.ended" : "notify.failed", { title });
-      await show(text, workspace.name, session.id, sessionAddress(workspace.id, session.id));
+  if (isReading) return;
+  isReading = true;
+  try {
+    const isFirst = cursor === null;
+    const found = await get(`notifications/ends${query({ ends, cursor })}`);
+    if (!document.hidden) return;
+    cursor = found.cursor;
+    for (const item of found.items.reverse()) {
+      if (ended.has(item.run_key)) continue;
+      ended.add(item.run_key);
+      // What had ended before the page was hidden was there to be seen.
+      if (!isFirst) await show(item.title, item.body, item.session_id, item.url);
     }
+  } catch {
+    // The server cannot be reached; the next request has the same cursor.
+  } finally {
+    isReading = false;
   }
-  if (board !== null) states = next;
+}
+
+/** Closes the notifications of the page that a person now looks at. */
+async function closeSeen() {
+  if (document.hidden || !isPossible()) return;
+  const registration = await navigator.serviceWorker.getRegistration();
+  for (const each of (await registration?.getNotifications()) ?? []) {
+    const address = new URL(String(each.data?.address ?? "/"), location.href);
+    if (address.pathname === location.pathname && !address.search) each.close();
+  }
 }
 
 /** Follows what waits and what ends, and opens what a notification names. */
 export function watchNotifications() {
-  waiting.isNeededHidden = isActive;
+  waiting.isNeededHidden = () => isActive() && choice().notify_waiting;
   waiting.subscribe(() => void showWaiting());
   setInterval(() => void showEnded(), 10_000);
-  document.addEventListener("visibilitychange", () => void showEnded());
+  document.addEventListener("visibilitychange", () => {
+    void showEnded();
+    void closeSeen();
+  });
   navigator.serviceWorker?.addEventListener("message", (event) => {
     const address = event.data?.open;
     if (typeof address === "string" && address.startsWith("/") && !address.startsWith("//")) go(address);
   });
+  void readChannel();
 }
