@@ -33,6 +33,7 @@ from crushsite.asgi.guard import Application, Guard, Receive, Scope, Send
 from crushsite.asgi.identify import METRICS_PATH, Identification
 from crushsite.child.server_turn import entrance_of
 from crushsite.process import ServerProcess
+from crushsite.static_answers import StaticAnswers
 from crushsite.static_files import collect_for_pages
 from permissions.queries import pending_frames
 from workspaces.access import CALLER
@@ -180,7 +181,7 @@ def _with_id(scope: Scope, match: re.Match[str]) -> Scope:
 def guarded(router: Application, *, unix: bool, names: Collection[str] = ()) -> Application:
     """``names``: hosts besides those of loopback by which clients may call the server."""
     return Guard(
-        router,
+        StaticAnswers(router),
         unix=unix,
         extra_hosts=names,
         extra_origins=settings.CSRF_TRUSTED_ORIGINS,
@@ -189,10 +190,7 @@ def guarded(router: Application, *, unix: bool, names: Collection[str] = ()) -> 
 
 
 class DetachedRequests:
-    """Completes requests that write even if the server cancels them because a client disconnected.
-
-    The task of such a request does not belong to its connection.
-    """
+    """Completes requests that write, in tasks of their own, even if their client disconnects."""
 
     def __init__(self) -> None:
         self._tasks: set[asyncio.Task[Any]] = set()
