@@ -14,6 +14,8 @@ import type * as Sections from "../../crushsite/console/static/console/settings/
 import type * as States from "../../crushsite/console/static/console/stream/session_state.js";
 import type * as Kinds from "../../crushsite/console/static/console/tools/catalogue.js";
 import type * as Strings from "../../crushsite/console/static/console/core/strings.js";
+import type { SETTINGS } from "../../crushsite/console/static/console/strings/en_settings.js";
+import type { USAGE } from "../../crushsite/console/static/console/strings/en_usage.js";
 import type * as Usage from "../../crushsite/console/static/console/usage/figures.js";
 
 declare global {
@@ -47,6 +49,8 @@ declare global {
   type Place = Routes.Place;
   type SettingsPart = Sections.Section;
   type StringKey = Strings.Key;
+  /** Of rooms whose texts load with their pages. */
+  type LaterStringKey = keyof typeof SETTINGS | keyof typeof USAGE;
 
   type Call = Calls.Call;
   type CallState = Calls.CallState;

@@ -5,6 +5,7 @@ Everything that it shows comes from the REST interface and the streams.
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,9 @@ from django.contrib.staticfiles.storage import staticfiles_storage
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
 from django.shortcuts import render
 from django.utils.cache import patch_cache_control
+from django.utils.decorators import method_decorator
 from django.views import View
+from django.views.decorators.gzip import gzip_page
 from typing_extensions import override
 
 STATIC = Path(__file__).parent / "static" / "console"
@@ -37,8 +40,10 @@ POLICY = "; ".join(
     )
 )
 
-# The first page needs these. The browser gets them at once instead of finding one after the other.
-PRELOADED = (
+# What the first frame of a page needs, by the beginning of its path. The browser gets these modules at
+# once, instead of finding one after the other. HTTP/1.1 has few connections: at most 25.
+_FRAME = (
+    "main.js",
     "vendor/lit.js",
     "core/element.js",
     "core/strings.js",
@@ -46,10 +51,28 @@ PRELOADED = (
     "core/icons.js",
     "core/api.js",
     "core/routes.js",
-    "core/format.js",
+    "core/keys.js",
     "core/toasts.js",
+    "find/shortcuts.js",
     "app.js",
 )
+_SESSION = (
+    *_FRAME,
+    "session/session.js",
+    "stream/session_feed.js",
+    "stream/connection.js",
+    "stream/session_state.js",
+    "stream/open_message.js",
+    "session/session_header.js",
+    "session/transcript.js",
+    "session/message.js",
+    "composer/composer.js",
+    "text/markdown.js",
+    "vendor/marked.js",
+    "core/format.js",
+)
+_BOARD = (*_FRAME, "board/board.js", "board/workspace_card.js", "core/format.js")
+_SESSION_PATH = re.compile(r"/w/([^/]+)/s/([^/]+)/?")
 # Phones want pictures of points, and cut the maskable one to their own form. Made from `icon.svg`.
 ICONS = (
     ("icon.svg", "any", "image/svg+xml", "any"),
@@ -57,23 +80,9 @@ ICONS = (
     ("icon-512.png", "512x512", "image/png", "any"),
     ("icon-maskable-512.png", "512x512", "image/png", "maskable"),
 )
-STYLES = (
-    "tokens",
-    "base",
-    "board",
-    "session",
-    "text",
-    "tools",
-    "cards",
-    "composer",
-    "queue",
-    "changes",
-    "find",
-    "usage",
-    "settings",
-)
 
 
+@method_decorator(gzip_page, name="dispatch")  # it has no secrets
 class ConsolePage(LoginRequiredMixin, View):
     http_method_names = ["get", "head"]
 
@@ -85,9 +94,12 @@ class ConsolePage(LoginRequiredMixin, View):
         return answer
 
     def get(self, request: HttpRequest, **_: str) -> HttpResponse:
+        session = _SESSION_PATH.fullmatch(request.path)
+        names = _SESSION if session else _BOARD if request.path == "/" else _FRAME
         context = {
-            "preloaded": [f"console/{name}" for name in PRELOADED],
-            "styles": [f"console/styles/{name}.css" for name in STYLES],
+            "preloaded": [f"console/{name}" for name in names],
+            "workspace": session and session[1],
+            "session": session and session[2],
         }
         return render(request, "console/shell.html", context)
 

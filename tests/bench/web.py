@@ -9,6 +9,7 @@ import asyncio
 import io
 import json
 import os
+import re
 import statistics
 import sys
 import tempfile
@@ -21,6 +22,7 @@ from typing import Any
 
 from playwright.async_api import Browser, CDPSession, Page
 
+from crushsite.static_files import JOINED
 from tests.acceptance.conversation import Seat, take_seat
 from tests.acceptance.harness.browser import chromium
 from tests.acceptance.harness.client import Client
@@ -30,6 +32,7 @@ from tests.acceptance.harness.project import make_project
 from tests.acceptance.harness.shapes import Shape, make_server
 from tests.bench.distribution import distribution
 
+SOURCES = Path(__file__).parents[2] / "crushsite/console/static"
 RUNS, LONG = 5, 10_000
 STREAMS, WORDS, GAP_MS = 4, 200, 20
 HEAP_WORDS, HEAP_REPLIES = 1_000, 90  # 50 words a second for 30 minutes
@@ -105,7 +108,8 @@ class Load:
 
     def _finished(self, event: dict[str, Any]) -> None:
         address = self._addresses.get(event["requestId"], "?")
-        self.sizes[address] = int(event["encodedDataLength"])
+        # What comes from the browser's memory has no size.
+        self.sizes[address] = self.sizes.get(address, 0) + int(event["encodedDataLength"])
 
     def total(self, fits: Callable[[str], bool] = lambda _: True) -> float:
         return sum(size for address, size in self.sizes.items() if fits(address)) / 1000
@@ -159,6 +163,17 @@ async def metrics(cdp: CDPSession) -> dict[str, float]:
     return {each["name"]: each["value"] for each in answer["metrics"]}
 
 
+async def processor_seconds(browser: CDPSession) -> float:
+    """What the main threads of all pages have used: a crowded machine does not change it (Linux)."""
+    info = await browser.send("SystemInfo.getProcessInfo")
+    used = 0
+    for process in info["processInfo"]:
+        path = Path(f"/proc/{process['id']}/task/{process['id']}/schedstat")
+        if process["type"] == "renderer" and path.exists():
+            used += int(path.read_text().split()[0])
+    return used / 1e9
+
+
 async def heap(cdp: CDPSession) -> float:
     """Megabytes in use after a garbage collection."""
     for _ in range(3):
@@ -188,18 +203,22 @@ def row(title: str, value: float, limit: float | None, unit: str) -> None:
 
 
 async def first_loads(bench: Bench, session: str) -> None:
-    painted, usable, loads = [], [], []
+    painted, usable, loads, work = [], [], [], []
+    browser = await bench.browser.new_browser_cdp_session()
     for _ in range(RUNS):
         load = Load()
+        before = await processor_seconds(browser)
         page, _ = await bench.visit(bench.address(session), load)
         await page.wait_for_function("() => window.usableAt > 0")
         painted.append(float(await page.evaluate(PAINTED)))
         usable.append(float(await page.evaluate("() => window.usableAt")))
+        work.append(1000 * (await processor_seconds(browser) - before))
         loads.append(load)
         await page.context.close()
     load = loads[-1]
     row("first paint", statistics.median(painted), 300, "ms")
     row("interactive: a prompt can be sent", statistics.median(usable), 600, "ms")
+    row("  processor time of the main thread", statistics.median(work), None, "ms")
     row("first load of a session", load.total(), 90, "kB")
     row("  of it programs", load.total(lambda name: name.endswith(".js")), None, "kB")
     row("  of it styles", load.total(lambda name: name.endswith(".css")), None, "kB")
@@ -208,16 +227,26 @@ async def first_loads(bench: Bench, session: str) -> None:
         row(f"    {address.rsplit('/', 1)[-1][:44]}", size / 1000, None, "kB")
 
 
+def parts_of(joined: str) -> list[str]:
+    """The files that browsers get as parts of this one."""
+    source = SOURCES / joined
+    names = re.findall(r'"(?:\./)?([\w-]+\.(?:css|js))";', source.read_text())
+    return [f"{Path(joined).parent}/{name}" for name in names]
+
+
 async def everything(bench: Bench, data_dir: Path) -> None:
     """Every file that a browser may load, in one visit."""
     load = Load()
     page, _ = await bench.visit("/", load)
     row("first load of the board", load.total(), 90, "kB")
+    parts = {name for joined in JOINED for name in parts_of(joined)}
     manifest = json.loads((data_dir / "static" / "staticfiles.json").read_text())
     addresses = [
         f"/static/{hashed}"
         for name, hashed in manifest["paths"].items()
-        if name.startswith("console/") and name.endswith((".js", ".css", ".svg"))
+        if name.startswith("console/")
+        and name.endswith((".js", ".css", ".svg"))
+        and name not in parts
     ]
     script = "(all) => Promise.all(all.map(async (each) => (await fetch(each)).arrayBuffer()))"
     await page.evaluate(script, addresses)
@@ -249,7 +278,8 @@ async def streaming(bench: Bench, long: str) -> None:
             for session in sessions:
                 tasks.create_task(bench.prompt(session, text))
 
-    middle, high, busy = [], [], []
+    middle, high, busy, work = [], [], [], []
+    browser = await bench.browser.new_browser_cdp_session()
     page, cdp = await bench.visit(bench.address(long))
     await all_at_once()  # warms the page and the server
     for _ in range(RUNS):
@@ -261,15 +291,17 @@ async def streaming(bench: Bench, long: str) -> None:
         middle.append(found.p50)
         high.append(found.p99)
         # The watcher reads the page's text, so the processor time is measured without it.
-        before = await metrics(cdp)
+        before, used = await metrics(cdp), await processor_seconds(browser)
         await all_at_once()
-        after = await metrics(cdp)
+        after, used = await metrics(cdp), await processor_seconds(browser) - used
         seconds = after["Timestamp"] - before["Timestamp"]
         busy.append(100 * (after["TaskDuration"] - before["TaskDuration"]) / seconds)
+        work.append(100 * used / seconds)
     name = f"{STREAMS} streams at {1000 // GAP_MS} words/s"
     row(f"{name}: word to pixel, p50", statistics.median(middle), 35, "ms")
     row(f"{name}: word to pixel, p99", statistics.median(high), 80, "ms")
     row(f"{name}: main thread busy", statistics.median(busy), 15, "%")
+    row("  of it processor time", statistics.median(work), None, "%")
     await page.context.close()
 
 

@@ -6,21 +6,30 @@ import { missing } from "./core/empty.js";
 import { icon } from "./core/icons.js";
 import { shownKey } from "./core/keys.js";
 import { placeOf } from "./core/routes.js";
-import { t } from "./core/strings.js";
+import { addTexts, t } from "./core/strings.js";
 import { openPalette, PALETTE_KEY, watchFrameKeys } from "./find/shortcuts.js";
+
+const loadUsage = async () => {
+  addTexts(await import("./strings/en_usage.js"));
+  await import("./usage/usage.js");
+};
+const loadSettings = async () => {
+  addTexts(await import("./strings/en_settings.js"));
+  await import("./settings/settings.js");
+};
 
 /**
  * Pages load when they are first shown. The two that people open first come with the frame.
  * @type {Record<string, {load: () => Promise<unknown>, show: (place: Place) => unknown}>}
  */
 const PAGES = {
-  usage: { load: () => import("./usage/usage.js"), show: () => html`<c-usage></c-usage>` },
+  usage: { load: loadUsage, show: () => html`<c-usage></c-usage>` },
   settings: {
-    load: () => import("./settings/settings.js"),
+    load: loadSettings,
     show: (place) => keyed("", html`<c-settings .section=${place.section ?? ""}></c-settings>`),
   },
   "workspace-settings": {
-    load: () => import("./settings/settings.js"),
+    load: loadSettings,
     show: (place) =>
       keyed(place.workspace, html`<c-settings .workspaceId=${place.workspace ?? ""} .section=${place.section ?? ""}></c-settings>`),
   },
@@ -74,6 +83,12 @@ class App extends PageElement {
     this._signedOut = () => {
       this._isSignedOut = true;
     };
+  }
+
+  createRenderRoot() {
+    // The page's first frame, which the server has sent.
+    this.replaceChildren();
+    return this;
   }
 
   connectedCallback() {

@@ -26,12 +26,14 @@ export function cardOf(item, { feed = null, isActive = false, place = null } = /
 /** @typedef {{item: WaitingItem, isOwn: boolean, isLinked: boolean, seconds: number}} Entry */
 
 class Cards extends PageElement {
-  static properties = { feed: { attribute: false }, _active: { state: true } };
+  static properties = { feed: { attribute: false }, isLater: { attribute: false }, _active: { state: true } };
 
   constructor() {
     super();
     /** @type {SessionFeed | null} */
     this.feed = null;
+    /** Whether the first cards came while the page was open. */
+    this.isLater = false;
     /** In the order in which they were requested. @type {Map<string, Entry>} */
     this._entries = new Map();
     /** The one that the person has chosen. */
@@ -47,6 +49,7 @@ class Cards extends PageElement {
     });
     this._clock = setInterval(() => this._tick(), 1000);
     addEventListener("popstate", this._moved);
+    this._isFirst = !this.isLater;
     this._take();
     void this._openLinked();
   }

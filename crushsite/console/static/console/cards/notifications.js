@@ -3,7 +3,7 @@
 
 import { ApiError, at, get, post, query, remove } from "../core/api.js";
 import { go, sessionAddress } from "../core/routes.js";
-import { workerAddress } from "../core/sanitize.js";
+import { workerAddress } from "../core/trusted_types.js";
 import { t } from "../core/strings.js";
 import { isTrust } from "./answering.js";
 import { waiting } from "./waiting.js";

@@ -2,7 +2,13 @@
 
 import { ENGLISH } from "../strings/en.js";
 
-/** @typedef {keyof typeof ENGLISH} Key */
+/** @typedef {keyof typeof ENGLISH | LaterStringKey} Key */
+
+/** @type {Record<string, string>} */
+const texts = { ...ENGLISH };
+
+/** Adds the texts of a room that loads later. @param {Record<string, Record<string, string>>} room a module of `strings/` */
+export const addTexts = (room) => Object.assign(texts, ...Object.values(room));
 
 const PLURALS = new Intl.PluralRules("en");
 
@@ -13,7 +19,7 @@ const PLURALS = new Intl.PluralRules("en");
  * @returns {string}
  */
 export function t(key, values = {}) {
-  return ENGLISH[key].replace(/\{(\w+)(?:\|([^|}]*)\|([^|}]*))?\}/g, (_, name, one, other) => {
+  return (texts[key] ?? key).replace(/\{(\w+)(?:\|([^|}]*)\|([^|}]*))?\}/g, (_, name, one, other) => {
     const value = values[name] ?? "";
     if (one === undefined) return String(value);
     return PLURALS.select(Number(value)) === "one" ? one : other;

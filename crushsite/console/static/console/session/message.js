@@ -4,15 +4,17 @@ import { html, nothing } from "../vendor/lit.js";
 import { PageElement } from "../core/element.js";
 import { iso, moment, when } from "../core/format.js";
 import { icon } from "../core/icons.js";
+import { later } from "../core/later.js";
 import { t } from "../core/strings.js";
 import "../changes/message_menu.js";
 import "../text/markdown.js";
 import { visible } from "../text/visible.js";
-import "../tools/tool_call.js";
-import { attachment } from "./attachment.js";
 import { finishNote, retryNote } from "./notes.js";
 import { reasoning } from "./reasoning.js";
 import { runsOf } from "./run_index.js";
+
+const callOf = later(() => import("../tools/tool_call.js"));
+const attachmentOf = later(() => import("./attachment.js"));
 
 class Message extends PageElement {
   static properties = { feed: { attribute: false }, messageId: { attribute: false } };
@@ -27,10 +29,19 @@ class Message extends PageElement {
   /** Called by the transcript, because a subscription for each message would cost more. @param {Set<string>} changes */
   feedChanged(changes) {
     const id = this.messageId;
-    if (["all", "run details", "runs", id, `output ${id}`].some((topic) => changes.has(topic))) this.requestUpdate();
-    for (const part of /** @type {NodeListOf<any>} */ (this.querySelectorAll("c-tool-call, c-run-timeline"))) {
+    const message = this.feed?.state?.messages.get(id);
+    if (["all", "run details", id, `output ${id}`].some((topic) => changes.has(topic))) this.requestUpdate();
+    else if (changes.has("runs") && message && this._showsRun(message)) this.requestUpdate();
+    if (!message?.parts.some((part) => part.type === "tool_call")) return;
+    for (const part of /** @type {NodeListOf<any>} */ (this.querySelectorAll("c-tool-call"))) {
       if (part.feed === this.feed) part.feedChanged(changes);
     }
+  }
+
+  /** Whether it ended a run that is known, or may offer to repeat one. @param {OpenMessage} message */
+  _showsRun(message) {
+    if ([...(this.feed?.state?.runs.values() ?? [])].some((run) => run.message_id === message.id)) return true;
+    return message.parts.some((part) => part.type === "finish" && part.data["reason"] !== "end_turn");
   }
 
   render() {
@@ -67,10 +78,10 @@ class Message extends PageElement {
       case "reasoning":
         return reasoning(part, message.isOpen && index === message.parts.length - 1);
       case "tool_call":
-        return html`<c-tool-call .feed=${this.feed} .message=${message} .callPart=${part} .text=${part.text} .isOpenMessage=${message.isOpen}></c-tool-call>`;
+        return callOf(this) === null ? nothing : html`<c-tool-call .feed=${this.feed} .message=${message} .callPart=${part} .text=${part.text} .isOpenMessage=${message.isOpen}></c-tool-call>`;
       case "binary":
       case "image_url":
-        return attachment(part);
+        return attachmentOf(this)?.attachment(part) ?? nothing;
       case "shell_command":
         return this._shellCommand(message, part);
       case "finish":

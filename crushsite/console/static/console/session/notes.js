@@ -7,6 +7,7 @@ import { icon } from "../core/icons.js";
 import { t } from "../core/strings.js";
 import { attempt } from "../core/toasts.js";
 import { visible } from "../text/visible.js";
+import "../tools/elapsed.js";
 import { runsOf } from "./run_index.js";
 
 /** What helps, by the server's sentences (agents/llm/errors.py). @type {[RegExp, StringKey, string][]} */

@@ -4,15 +4,19 @@ import { html, nothing } from "../vendor/lit.js";
 import { ApiError } from "../core/api.js";
 import { PageElement } from "../core/element.js";
 import { missing } from "../core/empty.js";
+import { later } from "../core/later.js";
 import { placeOf } from "../core/routes.js";
 import { t } from "../core/strings.js";
 import { attempt, notifyError } from "../core/toasts.js";
 import { SessionFeed } from "../stream/session_feed.js";
-import "../cards/cards.js";
 import "../composer/composer.js";
-import "../queue/queue.js";
 import "./session_header.js";
 import "./transcript.js";
+
+// Most visits need neither.
+const cardsOf = later(() => import("../cards/cards.js"));
+const queueOf = later(() => import("../queue/queue.js"));
+const SHOWN = ["all", "status", "session", "closed", "permissions", "questions", "runs"];
 
 class SessionPage extends PageElement {
   static properties = {
@@ -28,6 +32,10 @@ class SessionPage extends PageElement {
     /** @type {SessionFeed | null} */
     this._feed = null;
     this._status = "";
+    /** Whether there were cards since the page was opened, and whether there were none at first. */
+    this._hasCards = false;
+    this._hadNone = false;
+    this._hasQueue = false;
   }
 
   connectedCallback() {
@@ -35,11 +43,14 @@ class SessionPage extends PageElement {
     const feed = new SessionFeed(this.workspaceId, this.sessionId);
     this._feed = feed;
     feed.subscribe((changes) => {
-      if (["all", "status", "session", "closed"].some((topic) => changes.has(topic))) this._changed();
+      if (SHOWN.some((topic) => changes.has(topic))) this._changed();
     });
     this._visible = () => this._show();
     document.addEventListener("visibilitychange", this._visible);
-    this._moved = () => void this._showMessage();
+    this._moved = () => {
+      this.requestUpdate();
+      void this._showMessage();
+    };
     addEventListener("popstate", this._moved);
     void feed.loaded().then(this._moved);
   }
@@ -90,11 +101,24 @@ class SessionPage extends PageElement {
         ? this._missing(feed)
         : html`<c-transcript .feed=${feed}></c-transcript>
             <div class="session-foot">
-              <c-cards .feed=${feed}></c-cards>
-              <c-queue .feed=${feed}></c-queue>
+              ${this._cards(feed, feed.state)} ${this._queue(feed, feed.state)}
               <c-composer .feed=${feed}></c-composer>
             </div>`}
     </div>`;
+  }
+
+  /** They stay once they are there, because they show what was answered. @param {SessionFeed} feed @param {SessionState} state */
+  _cards(feed, state) {
+    const isLinked = /[?&](?:approval|questions)=/.test(location.search);
+    this._hasCards ||= state.permissions.size > 0 || state.questions.size > 0 || isLinked;
+    this._hadNone ||= !this._hasCards;
+    return this._hasCards && cardsOf(this) ? html`<c-cards .feed=${feed} .isLater=${this._hadNone}></c-cards>` : nothing;
+  }
+
+  /** @param {SessionFeed} feed @param {SessionState} state */
+  _queue(feed, state) {
+    this._hasQueue ||= state.queue.length > 0;
+    return this._hasQueue && queueOf(this) ? html`<c-queue .feed=${feed}></c-queue>` : nothing;
   }
 
   /** @param {SessionFeed} feed */

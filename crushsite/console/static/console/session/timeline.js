@@ -7,7 +7,6 @@ import { duration, moment, money, short } from "../core/format.js";
 import { icon } from "../core/icons.js";
 import { t } from "../core/strings.js";
 import { visible } from "../text/visible.js";
-import { kindOf } from "../tools/catalogue.js";
 
 /** @typedef {Record<string, any>} Entry */
 
@@ -51,7 +50,10 @@ class RunTimeline extends PageElement {
     const run = this.run;
     if (!run || !this.feed) return;
     try {
-      this._entries = (await get(at`workspaces/${this.feed.workspaceId}/runs/${run["key"]}/steps`)).items;
+      const path = at`workspaces/${this.feed.workspaceId}/runs/${run["key"]}/steps`;
+      const [catalogue, steps] = await Promise.all([import("../tools/catalogue.js"), get(path)]);
+      this._kindOf = catalogue.kindOf;
+      this._entries = steps.items;
     } catch (error) {
       this._error = error instanceof ApiError ? error.message : String(error);
       this._entries = [];
@@ -94,7 +96,7 @@ class RunTimeline extends PageElement {
   _row(entry, start, end) {
     const { kind, name = "", started_at: from, ended_at: to, prompt_tokens: asked, completion_tokens: given, cost, attempts, author } = entry;
     const look = Object.hasOwn(KINDS, kind) ? KINDS[kind] : undefined;
-    const call = kind === "call" || kind === "approval" ? kindOf(String(name)) : null;
+    const call = kind === "call" || kind === "approval" ? this._kindOf?.(String(name)) : null;
     const words = [look ? t(look.words) : visible(String(kind)), call ? call.title : visible(String(name)), author?.name ? visible(String(author.name)) : ""];
     const x = ((from - start) / (end - start)) * 100;
     const width = Math.max((((to ?? end) - from) / (end - start)) * 100, 0.8);

@@ -1,6 +1,6 @@
 // The conversation. At most WINDOW messages are in the page, however long the session is: older ones
 // load when the reader scrolls up, and the newest leave. The view stays where the reader is; it
-// follows the text only when it was at the end.
+// follows the text only when it was at the end. A change notifies the rows that it concerns.
 
 import { html, nothing, repeat } from "../vendor/lit.js";
 import { PageElement } from "../core/element.js";
@@ -10,6 +10,7 @@ import "../changes/rewound.js";
 import "./message.js";
 
 const WINDOW = 150;
+const FIRST = 20; // rows of the first frame, which fill a tall screen; the others follow after it
 const STEP = 50;
 const OLDER = 200; // messages of a request, on the way to one of them
 const NEAR_END = 48; // pixels
@@ -24,7 +25,11 @@ class Transcript extends PageElement {
     /** The newest shown message; null: the newest of all. @type {string | null} */
     this._last = null;
     this._isAtEnd = true;
+    /** Where the view was after the last scrolling. */
+    this._top = 0;
     this._isLoading = false;
+    /** Whether the rows above those of the first frame are in the page. */
+    this._isFilled = false;
     this._resized = new ResizeObserver(() => this._follow());
   }
 
@@ -45,10 +50,22 @@ class Transcript extends PageElement {
     this._follow();
   }
 
+  updated() {
+    if (this._isFilled || !this.feed?.state) return;
+    this._isFilled = true;
+    // After the frame that shows the newest messages.
+    requestAnimationFrame(() => setTimeout(() => this.requestUpdate()));
+  }
+
   /** @param {Set<string>} changes */
   _changed(changes) {
     if (changes.has("all") || changes.has("messages")) this.requestUpdate();
-    for (const row of /** @type {NodeListOf<any>} */ (this.querySelectorAll("c-message"))) row.feedChanged(changes);
+    const known = this.feed?.state?.messages;
+    // While text comes, all changes are those of messages, and the other rows stay as they are.
+    const isOfMessages = [...changes].every((change) => change === "messages" || known?.has(change));
+    for (const row of /** @type {Iterable<any>} */ (this.querySelector(".messages")?.children ?? [])) {
+      if (row.localName === "c-message" && (!isOfMessages || changes.has(row.messageId))) row.feedChanged(changes);
+    }
   }
 
   /** The messages of the window, and whether there are others around it. */
@@ -56,7 +73,7 @@ class Transcript extends PageElement {
     const all = [...(this.feed?.state?.messages.values() ?? [])].filter((each) => each.head.role !== "tool");
     const found = this._last === null ? -1 : all.findIndex((each) => each.id === this._last);
     const end = found < 0 ? all.length : found + 1;
-    const start = Math.max(0, end - WINDOW);
+    const start = Math.max(0, end - (this._isFilled ? WINDOW : FIRST));
     return { messages: all.slice(start, end), hasEarlier: start > 0 || (this.feed?.state?.hasEarlierMessages ?? false), hasLater: end < all.length };
   }
 
@@ -71,9 +88,13 @@ class Transcript extends PageElement {
 
   _scrolled() {
     const scroller = this._scroller;
-    if (!scroller) return;
+    if (!scroller || !this._isFilled) return;
     const below = scroller.scrollHeight - scroller.scrollTop - scroller.clientHeight;
-    this._isAtEnd = this._last === null && below < NEAR_END;
+    const hasMovedUp = scroller.scrollTop < this._top - 1;
+    this._top = scroller.scrollTop;
+    // Rows get their height when they are first near the view: only the reader leaves the end.
+    if (this._last === null && !hasMovedUp && this._isAtEnd) this._follow();
+    else this._isAtEnd = this._last === null && below < NEAR_END;
     if (scroller.scrollTop < scroller.clientHeight) void this._earlier();
     else if (below < scroller.clientHeight && this._last !== null) this._later();
   }
@@ -127,6 +148,7 @@ class Transcript extends PageElement {
     const index = all.findIndex((each) => each.id === id);
     this._last = index + WINDOW / 2 >= all.length ? null : (all[index + WINDOW / 2]?.id ?? null);
     this._isAtEnd = false;
+    this._isFilled = true;
     this.requestUpdate();
     await this.updateComplete;
     // The rows have no height before they have drawn themselves.

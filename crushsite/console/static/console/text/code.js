@@ -1,16 +1,15 @@
 // Code: highlighted when its block is complete, with a button that copies it.
 
-import { sanitize } from "../core/sanitize.js";
 import { t } from "../core/strings.js";
 
 const MOST_HIGHLIGHTED = 60_000; // characters; more takes longer than a frame
 
-/** @type {Promise<any> | null} */
+/** @type {Promise<[any, {sanitize: (unsafe: string) => DocumentFragment}]> | null} */
 let loading = null;
 
-/** The library, loaded with the first code. @returns {Promise<any>} */
+/** The library and the sanitiser, loaded with the first code. */
 function library() {
-  loading ??= import("../vendor/highlight.js").then((module) => module.default);
+  loading ??= Promise.all([import("../vendor/highlight.js"), import("../core/sanitize.js")]);
   return loading;
 }
 
@@ -21,7 +20,7 @@ function library() {
  */
 export async function highlighted(code, language) {
   if (!language || code.length > MOST_HIGHLIGHTED) return null;
-  const hljs = await library();
+  const [{ default: hljs }, { sanitize }] = await library();
   if (!hljs.getLanguage(language)) return null;
   return sanitize(hljs.highlight(code, { language, ignoreIllegals: true }).value);
 }

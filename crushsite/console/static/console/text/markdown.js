@@ -1,36 +1,12 @@
 // Markdown by a model. While it streams, only its last block is rendered again: the blocks before it
 // keep their nodes, and with them the reader's selection. At the end it is as if it had come at once.
 
-import { Lexer, Marked, Parser } from "../vendor/marked.js";
+import { Lexer, Marked } from "../vendor/marked.js";
 import { PageElement } from "../core/element.js";
-import { sanitize } from "../core/sanitize.js";
 import { finishCode } from "./code.js";
+import { nodesOf } from "./markdown_nodes.js";
 
-// Tags without attributes that models use for text.
-const SIMPLE = /^<\/?(?:b|br|del|em|i|kbd|s|strong|sub|sup)\s*\/?>$/i;
-
-/** @type {Record<string, string>} */
-const ENTITIES = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" };
-
-/** @param {string} text */
-const escaped = (text) => text.replace(/[&<>"]/g, (character) => ENTITIES[character] ?? "");
-
-const marked = new Marked({ gfm: true, breaks: false, async: false });
-marked.use({
-  renderer: {
-    // Other HTML is shown as text. It would not come through the sanitiser either, but browsers report
-    // each of its scripts and styles as a violation of the page's policy when the sanitiser reads it.
-    html(token) {
-      if (SIMPLE.test(token.text.trim())) return token.text;
-      return token.type === "html" && token.block ? `<p>${escaped(token.text.trim()).replaceAll("\n", "<br>")}</p>` : escaped(token.text);
-    },
-    // Images of other sites would show them who reads this.
-    image(token) {
-      return `<a href="${escaped(token.href)}">${escaped(token.text || token.href)}</a>`;
-    },
-  },
-});
-const options = { ...marked.defaults };
+const options = { ...new Marked({ gfm: true, breaks: false, async: false }).defaults };
 
 /**
  * The blocks of a text: their sources, which together are the text.
@@ -38,11 +14,6 @@ const options = { ...marked.defaults };
  */
 export function blocksOf(text) {
   return new Lexer(options).lex(text);
-}
-
-/** @param {any[]} tokens */
-function fragmentOf(tokens) {
-  return sanitize(Parser.parse(tokens, options));
 }
 
 /** Properties: `text`, and `isOpen` while more of it comes. */
@@ -105,13 +76,13 @@ class Markdown extends PageElement {
     const open = tokens.slice(last);
     for (const node of this._tail) node.remove();
     if (settled.length > 0) {
-      const nodes = fragmentOf(Object.assign(settled, { links: tokens.links }));
+      const nodes = nodesOf(settled);
       finishCode(nodes);
       this.append(nodes);
       this._blocks.push(...settled.map((token) => token.raw));
       this._settled += settled.map((token) => token.raw).join("");
     }
-    const tail = fragmentOf(Object.assign(open, { links: tokens.links }));
+    const tail = nodesOf(open);
     this._tail = [...tail.childNodes];
     this._shownTail = open.map((token) => token.raw).join("");
     this.append(tail);
