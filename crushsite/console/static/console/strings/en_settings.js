@@ -2,8 +2,6 @@
 
 export const SETTINGS = {
   "settings.title": "Settings",
-  "settings.workspace_title": "Settings of the workspace",
-  "settings.of": "Settings of {name}",
   "settings.sections": "Sections",
   "settings.workspaces": "Workspaces",
   "settings.of_server": "All settings",

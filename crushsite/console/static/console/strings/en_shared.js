@@ -45,4 +45,7 @@ export const SHARED = {
   "size.bytes": "{n} B",
   "size.kilobytes": "{n} kB",
   "size.megabytes": "{n} MB",
+  // Of links to settings, on pages that do not load the settings' own texts.
+  "settings.workspace_title": "Settings of the workspace",
+  "settings.of": "Settings of {name}",
 };
