@@ -56,7 +56,7 @@ async def test_words_come_once_through_random_cuts(
         client.stream(workspace.id, after=0, protocol=protocol) as stream,
     ):
         way.cut_answers_after(chance.randrange(500))
-        text = "[[n=1200 d=8 reason=50 id=word-é-😀]]"
+        text = "[[n=1800 d=8 reason=50 id=word-é-😀]]"
         await workspace.prompt(session, text, "one")
         async for item in stream:
             printer.take(item)

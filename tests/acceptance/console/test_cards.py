@@ -34,8 +34,10 @@ QUESTIONS = [
 ]
 SHOWN = """async (card) => (await registration.getNotifications())
     .some((each) => each.title === "bash waits" && each.data.address.endsWith(card))"""
-CLICK = """async () => {
-    const [notification] = await registration.getNotifications();
+# Clicks the only notification, or the one with this title: their order is not defined.
+CLICK = """async (title) => {
+    const shown = await registration.getNotifications();
+    const notification = shown.find((each) => !title || each.title === title);
     self.dispatchEvent(new NotificationEvent("notificationclick", {notification}));
 }"""
 
@@ -286,7 +288,7 @@ async def test_a_tab_in_the_background_shows_what_ends_and_opens_that_session(
     await until(has_two, "the notification of the failure")
     assert sorted(await worker.evaluate(TITLES)) == [f"Done: {title}", "Failed: failing"]
     await page.evaluate(HIDE, False)
-    await worker.evaluate(CLICK)
+    await worker.evaluate(CLICK, f"Done: {title}")
     await expect(page).to_have_url(re.compile(re.escape(address(session)) + "$"))
     await expect(page.get_by_role("heading", name=title)).to_be_visible()
 
