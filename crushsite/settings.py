@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from django.utils.functional import SimpleLazyObject
 
+from agents.states import JobState, RunState
 from crushsite import env
 from crushsite.env import read_or_create_secret_key
 from workspaces.release import VERSION
@@ -129,6 +130,23 @@ SPECTACULAR_SETTINGS = {
     "COMPONENT_SPLIT_REQUEST": True,
     "ENUM_GENERATE_CHOICE_DESCRIPTION": False,
     "DISABLE_ERRORS_AND_WARNINGS": True,  # a test shows them, not each server
+    # Names of choices whose fields have the same name in several objects.
+    "ENUM_NAME_OVERRIDES": {
+        "RunStateEnum": [*RunState],
+        "JobStateEnum": [*JobState],
+        "RunKindEnum": "agents.models.RunKind",
+        "ModelSizeEnum": ["large", "small"],
+        "ChannelKindEnum": "notifications.models.ChannelKind",
+        "MessageRoleEnum": ["user", "assistant", "tool", "system"],
+        "MemberRoleEnum": ["viewer", "prompter", "approver", "admin"],
+        "ApprovalScopeEnum": "permissions.models.GrantScope",
+        "AnswerEnum": ["allow", "deny"],
+        "TrustAnswerEnum": ["allow", "deny", "revoke"],
+        "TrustStateEnum": ["unneeded", "trusted", "denied", "open"],
+        "TrustRequestStateEnum": "workspaces.models.TrustRequestState",
+        "ApprovalStateEnum": "permissions.models.RequestState",
+        "McpStateEnum": ["disabled", "starting", "connected", "error", "needs auth"],
+    },
 }
 # Of each caller of native resources, except the owner.
 CRUSH_REQUESTS_PER_SECOND = env.read_number("CRUSH_REQUESTS_PER_SECOND", 100, low=1, high=100_000)

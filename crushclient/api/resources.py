@@ -127,11 +127,11 @@ class ApprovalsApi(OperationGroup):
         workspace_id: str,
         approval_id: str,
         *,
-        answer: t.Answer6a4Enum,
+        answer: t.AnswerEnum,
         arguments: dict[str, Any] | NotGiven | None = NOT_GIVEN,
         folder: str | NotGiven = NOT_GIVEN,
         reason: str | NotGiven = NOT_GIVEN,
-        scope: t.ScopeC20Enum | NotGiven = NOT_GIVEN,
+        scope: t.ApprovalScopeEnum | NotGiven = NOT_GIVEN,
         until: int | NotGiven | None = NOT_GIVEN,
         idempotency_key: str = "",
     ) -> t.Resolution:
@@ -511,7 +511,7 @@ class ChannelsApi(OperationGroup):
     async def create(
         self,
         *,
-        kind: t.Kind264Enum,
+        kind: t.ChannelKindEnum,
         auth: str | NotGiven = NOT_GIVEN,
         endpoint: str | NotGiven = NOT_GIVEN,
         notify_ended: t.NotifyEndedEnum | NotGiven = NOT_GIVEN,
@@ -793,7 +793,7 @@ class GroupRolesApi(OperationGroup):
         self,
         *,
         group: str,
-        role: t.RoleAa3Enum,
+        role: t.MemberRoleEnum,
         workspace_id: str | None,
         idempotency_key: str = "",
     ) -> t.GroupRole:
@@ -1280,7 +1280,7 @@ class MembersApi(OperationGroup):
         )
 
     async def create(
-        self, workspace_id: str, *, name: str, role: t.RoleAa3Enum, idempotency_key: str = ""
+        self, workspace_id: str, *, name: str, role: t.MemberRoleEnum, idempotency_key: str = ""
     ) -> t.Member:
         """Gives a user a role, instead of the one that the user has.
 
@@ -2705,7 +2705,7 @@ class TrustApi(OperationGroup):
     async def create(
         self,
         *,
-        answer: t.Answer6fbEnum,
+        answer: t.TrustAnswerEnum,
         path: str,
         digest: str | NotGiven = NOT_GIVEN,
         idempotency_key: str = "",
@@ -2742,7 +2742,7 @@ class TrustApi(OperationGroup):
         self,
         workspace_id: str,
         *,
-        answer: t.Answer6fbEnum,
+        answer: t.TrustAnswerEnum,
         digest: str | NotGiven = NOT_GIVEN,
         idempotency_key: str = "",
     ) -> t.Trust:
@@ -2818,12 +2818,7 @@ class TrustRequestsApi(OperationGroup):
         return _answer
 
     async def answer(
-        self,
-        workspace_id: str,
-        request_id: str,
-        *,
-        answer: t.Answer6a4Enum,
-        idempotency_key: str = "",
+        self, workspace_id: str, request_id: str, *, answer: t.AnswerEnum, idempotency_key: str = ""
     ) -> t.TrustResolution:
         """Answers a trust request. The first answer counts, and the configuration is read again.
 

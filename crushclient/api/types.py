@@ -42,9 +42,11 @@ ActEnum: TypeAlias = Literal[
     "sign out",
 ]
 
-Answer6a4Enum: TypeAlias = Literal["allow", "deny"]
+AnswerEnum: TypeAlias = Literal["allow", "deny"]
 
-Answer6fbEnum: TypeAlias = Literal["allow", "deny", "revoke"]
+ApprovalScopeEnum: TypeAlias = Literal["once", "run", "session", "workspace"]
+
+ApprovalStateEnum: TypeAlias = Literal["pending", "allowed", "denied", "withdrawn"]
 
 AuditActorKindEnum: TypeAlias = Literal["anonymous", "owner", "user", "token"]
 
@@ -71,7 +73,7 @@ CanEnum: TypeAlias = Literal[
 
 ChangeEnum: TypeAlias = Literal["created", "modified", "deleted"]
 
-ChosenAsEnum: TypeAlias = Literal["large", "small"]
+ChannelKindEnum: TypeAlias = Literal["webhook", "email", "web_push"]
 
 DeliveryStateEnum: TypeAlias = Literal["pending", "sent", "failed", "obsolete"]
 
@@ -79,11 +81,7 @@ FoundKindEnum: TypeAlias = Literal["session", "message"]
 
 GrantScopeEnum: TypeAlias = Literal["run", "session", "workspace"]
 
-Kind13aEnum: TypeAlias = Literal["prompt", "summary", "agent", "fetch", "fleet"]
-
-Kind239Enum: TypeAlias = Literal["large", "small"]
-
-Kind264Enum: TypeAlias = Literal["webhook", "email", "web_push"]
+JobStateEnum: TypeAlias = Literal["running", "ended", "killed", "lost"]
 
 LanguageServerStateEnum: TypeAlias = Literal[
     "unstarted", "starting", "ready", "error", "stopped", "disabled"
@@ -91,9 +89,17 @@ LanguageServerStateEnum: TypeAlias = Literal[
 
 ListEnum: TypeAlias = Literal["tools", "prompts", "resources"]
 
+McpStateEnum: TypeAlias = Literal["disabled", "starting", "connected", "error", "needs auth"]
+
 MeKindEnum: TypeAlias = Literal["owner", "user", "token"]
 
+MemberRoleEnum: TypeAlias = Literal["viewer", "prompter", "approver", "admin"]
+
+MessageRoleEnum: TypeAlias = Literal["user", "assistant", "tool", "system"]
+
 ModeEnum: TypeAlias = Literal["ask", "all", "none"]
+
+ModelSizeEnum: TypeAlias = Literal["large", "small"]
 
 NewModelChoiceScopeEnum: TypeAlias = Literal["user", "workspace"]
 
@@ -119,25 +125,11 @@ ResultEnum: TypeAlias = Literal["restored", "deleted", "left"]
 
 RewindStateEnum: TypeAlias = Literal["applying", "done", "undoing", "undone"]
 
-Role26cEnum: TypeAlias = Literal["user", "assistant", "tool", "system"]
+RunKindEnum: TypeAlias = Literal["prompt", "summary", "agent", "fetch", "fleet"]
 
-RoleAa3Enum: TypeAlias = Literal["viewer", "prompter", "approver", "admin"]
-
-ScopeC20Enum: TypeAlias = Literal["once", "run", "session", "workspace"]
+RunStateEnum: TypeAlias = Literal["accepted", "running", "parked", "ready", "finished"]
 
 SourceEnum: TypeAlias = Literal["system", "user", "project"]
-
-State11dEnum: TypeAlias = Literal["pending", "allowed", "denied", "withdrawn"]
-
-State28aEnum: TypeAlias = Literal["accepted", "running", "parked", "ready", "finished"]
-
-State291Enum: TypeAlias = Literal["unneeded", "trusted", "denied", "open"]
-
-State439Enum: TypeAlias = Literal["running", "ended", "killed", "lost"]
-
-State88dEnum: TypeAlias = Literal["disabled", "starting", "connected", "error", "needs auth"]
-
-State9c7Enum: TypeAlias = Literal["pending", "allowed", "denied", "withdrawn"]
 
 StatusEnum: TypeAlias = Literal["pending", "in_progress", "completed"]
 
@@ -149,7 +141,11 @@ TimelineEntryKindEnum: TypeAlias = Literal[
     "queue", "reply", "summary", "call", "approval", "questions", "child_run"
 ]
 
-TrustEnum: TypeAlias = Literal["unneeded", "trusted", "denied", "open"]
+TrustAnswerEnum: TypeAlias = Literal["allow", "deny", "revoke"]
+
+TrustRequestStateEnum: TypeAlias = Literal["pending", "allowed", "denied", "withdrawn"]
+
+TrustStateEnum: TypeAlias = Literal["unneeded", "trusted", "denied", "open"]
 
 TypeEnum: TypeAlias = Literal[
     "text",
@@ -207,7 +203,7 @@ class Approval(TypedDict):
     # The session of the tool call.
     session_id: str
     # Whether it is answered.
-    state: State11dEnum
+    state: ApprovalStateEnum
     # The call, as in the session's messages.
     tool_call_id: str
     # The tool.
@@ -229,7 +225,7 @@ class Approval(TypedDict):
     # The answer's reason for the model.
     reason: NotRequired[str]
     # How far the answer reaches.
-    scope: NotRequired[ScopeC20Enum]
+    scope: NotRequired[ApprovalScopeEnum]
     # When its grants end.
     until: NotRequired[int]
 
@@ -238,7 +234,7 @@ class ApprovalAnswerRequest(TypedDict):
     """An answer to a permission request."""
 
     # Whether the call may run.
-    answer: Answer6a4Enum
+    answer: AnswerEnum
     # Other arguments, all of them: the call runs with these, once.
     arguments: NotRequired[dict[str, Any] | None]
     # Everything in this folder, instead of the request's files.
@@ -247,7 +243,7 @@ class ApprovalAnswerRequest(TypedDict):
     # the turn.
     reason: NotRequired[str]
     # How long it also counts for later calls of the same tool, action and files.
-    scope: NotRequired[ScopeC20Enum]
+    scope: NotRequired[ApprovalScopeEnum]
     # When a scope other than `once` ends, in unix seconds.
     until: NotRequired[int | None]
 
@@ -284,7 +280,7 @@ class ApprovalDetail(TypedDict):
     # The session of the tool call.
     session_id: str
     # Whether it is answered.
-    state: State11dEnum
+    state: ApprovalStateEnum
     # The call, as in the session's messages.
     tool_call_id: str
     # The tool.
@@ -306,7 +302,7 @@ class ApprovalDetail(TypedDict):
     # The answer's reason for the model.
     reason: NotRequired[str]
     # How far the answer reaches.
-    scope: NotRequired[ScopeC20Enum]
+    scope: NotRequired[ApprovalScopeEnum]
     # When its grants end.
     until: NotRequired[int]
 
@@ -538,7 +534,7 @@ class Channel(TypedDict):
     # A channel that fails again and again is disabled.
     is_enabled: bool
     # How messages are sent.
-    kind: Kind264Enum
+    kind: ChannelKindEnum
     # Why the last attempt failed; else empty.
     last_error: str
     # When a message was delivered at last.
@@ -566,7 +562,7 @@ class ChannelCreated(TypedDict):
     # A channel that fails again and again is disabled.
     is_enabled: bool
     # How messages are sent.
-    kind: Kind264Enum
+    kind: ChannelKindEnum
     # Why the last attempt failed; else empty.
     last_error: str
     # When a message was delivered at last.
@@ -601,7 +597,7 @@ class Configuration(TypedDict):
     # Mistakes in its files.
     problems: list[ConfigProblem]
     # Whether a person has decided about the folder's own configuration.
-    trust: TrustEnum
+    trust: TrustStateEnum
 
 
 class Delivery(TypedDict):
@@ -686,7 +682,7 @@ class Diagnosis(TypedDict):
     # The configured providers.
     providers: list[DiagnosedProvider]
     # Whether it is trusted.
-    trust: TrustEnum
+    trust: TrustStateEnum
     # The version of the server.
     version: str
     # Its workspace; empty if it is not open.
@@ -790,7 +786,7 @@ class Found(TypedDict):
     # The message, if it is one.
     message_id: str | None
     # Who wrote the message.
-    role: Role26cEnum | NullEnum
+    role: MessageRoleEnum | NullEnum
     # The session, or the message's.
     session_id: str
     # The title of that session.
@@ -856,7 +852,7 @@ class GroupRole(TypedDict):
     # A number, as text.
     id: str
     # What the members of the group may do.
-    role: RoleAa3Enum
+    role: MemberRoleEnum
     # Where it holds; null: in every workspace.
     workspace_id: str | None
 
@@ -867,7 +863,7 @@ class GroupRoleRequest(TypedDict):
     # The group's name.
     group: str
     # What the members of the group may do.
-    role: RoleAa3Enum
+    role: MemberRoleEnum
     # Where it holds; null: in every workspace.
     workspace_id: str | None
 
@@ -890,7 +886,7 @@ class Job(TypedDict):
     # When it was started.
     started_at: int
     # `lost` if the server that ran it died.
-    state: State439Enum
+    state: JobStateEnum
     # The folder in which it runs.
     working_dir: str
 
@@ -901,7 +897,7 @@ class JobOutput(TypedDict):
     # The number of characters before it.
     offset: int
     # The job's state.
-    state: State439Enum
+    state: JobStateEnum
     # The piece.
     text: str
     # The number of characters that are kept so far.
@@ -1055,7 +1051,7 @@ class McpServer(TypedDict):
     # The number of its resources.
     resource_count: int
     # Whether it works.
-    state: State88dEnum
+    state: McpStateEnum
     # The number of its tools.
     tool_count: int
 
@@ -1078,7 +1074,7 @@ class McpServerDetail(TypedDict):
     # Its resources.
     resources: list[McpResource]
     # Whether it works.
-    state: State88dEnum
+    state: McpStateEnum
     # The number of its tools.
     tool_count: int
     # Its tools.
@@ -1125,7 +1121,7 @@ class Member(TypedDict):
     # The user's name.
     name: str
     # Each role includes the one before it.
-    role: RoleAa3Enum
+    role: MemberRoleEnum
     # The user.
     user_id: str
 
@@ -1144,7 +1140,7 @@ class Message(TypedDict):
     # Of a reply: the provider.
     provider: str
     # Who wrote it.
-    role: Role26cEnum
+    role: MessageRoleEnum
     # Its session.
     session_id: str
     # Unix seconds.
@@ -1172,7 +1168,7 @@ class Model(TypedDict):
     # Whether it can reason before it replies.
     can_reason: bool
     # For what it is chosen.
-    chosen_as: list[ChosenAsEnum]
+    chosen_as: list[ModelSizeEnum]
     # The most tokens of one request.
     context_window: int
     # The price of prompts.
@@ -1205,7 +1201,7 @@ class ModelChoice(TypedDict):
     # Why the configured model cannot be used, and what to do; empty if it can.
     fault: str
     # `large` for prompts, `small` for titles and pages of the web.
-    kind: Kind239Enum
+    kind: ModelSizeEnum
     # The most tokens of a reply; 0: the model's.
     max_tokens: int
     # The model's id.
@@ -1226,7 +1222,7 @@ class NewChannelRequest(TypedDict):
     """A channel to create."""
 
     # How messages are sent.
-    kind: Kind264Enum
+    kind: ChannelKindEnum
     # A key of the subscription.
     auth: NotRequired[str]
     # Of a browser's subscription.
@@ -1257,7 +1253,7 @@ class NewMemberBodyRequest(TypedDict):
     # The user's name.
     name: str
     # What the user may do in the workspace.
-    role: RoleAa3Enum
+    role: MemberRoleEnum
 
 
 class NewModelChoiceRequest(TypedDict):
@@ -1988,7 +1984,7 @@ class Role(TypedDict):
     """A role in one workspace, or in all."""
 
     # Each role includes the one before it.
-    role: RoleAa3Enum
+    role: MemberRoleEnum
     # The workspace; null: every workspace.
     workspace_id: str | None
 
@@ -2003,13 +1999,13 @@ class Run(TypedDict):
     # Its number on this server.
     key: int
     # What work it is.
-    kind: Kind13aEnum
+    kind: RunKindEnum
     # Its text; in lists the first 2,000 characters.
     prompt: str
     # Its session.
     session_id: str
     # How far it is.
-    state: State28aEnum
+    state: RunStateEnum
     # Of the run itself, without its child runs.
     usage: RunUsage
     # It was accepted behind other work.
@@ -2060,13 +2056,13 @@ class RunDetail(TypedDict):
     # Its number on this server.
     key: int
     # What work it is.
-    kind: Kind13aEnum
+    kind: RunKindEnum
     # Its text; in lists the first 2,000 characters.
     prompt: str
     # Its session.
     session_id: str
     # How far it is.
-    state: State28aEnum
+    state: RunStateEnum
     # Of the run with its child runs.
     total_usage: RunUsage
     # Of the run itself, without its child runs.
@@ -2396,7 +2392,7 @@ class Trust(TypedDict):
     # The folder, symlinks followed.
     path: NotRequired[str]
     # `unneeded` if its configuration does nothing that needs trust.
-    state: NotRequired[State291Enum]
+    state: NotRequired[TrustStateEnum]
 
 
 class TrustAnswer(TypedDict):
@@ -2414,7 +2410,7 @@ class TrustDecisionRequest(TypedDict):
     """A decision about a folder."""
 
     # `revoke` removes an earlier decision.
-    answer: Answer6fbEnum
+    answer: TrustAnswerEnum
     # The folder, absolute.
     path: str
     # Identifies what was reviewed; not needed to revoke.
@@ -2443,7 +2439,7 @@ class TrustRequest(TypedDict):
     # Empty: it belongs to no session.
     session_id: str
     # Whether it is answered.
-    state: State9c7Enum
+    state: TrustRequestStateEnum
     # As in the events about it.
     tool_call_id: str
     # `trust`.
@@ -2456,7 +2452,7 @@ class TrustRequestAnswerRequest(TypedDict):
     """An answer to a trust request."""
 
     # Whether the folder is trusted.
-    answer: Answer6a4Enum
+    answer: AnswerEnum
 
 
 class TrustResolution(TypedDict):
@@ -2465,7 +2461,7 @@ class TrustResolution(TypedDict):
     # Whether this answer was the first.
     resolved: bool
     # The state now.
-    state: State9c7Enum
+    state: TrustRequestStateEnum
 
 
 class Usage(TypedDict):
@@ -2547,6 +2543,6 @@ class WorkspaceTrustDecisionRequest(TypedDict):
     """A decision about the folder of a workspace."""
 
     # `revoke` removes an earlier decision.
-    answer: Answer6fbEnum
+    answer: TrustAnswerEnum
     # Identifies what was reviewed; not needed to revoke.
     digest: NotRequired[str]

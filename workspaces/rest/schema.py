@@ -114,3 +114,13 @@ class FlagSchema(OpenApiSerializerFieldExtension):  # type: ignore[no-untyped-ca
     @override
     def map_serializer_field(self, auto_schema: Any, direction: str) -> dict[str, Any]:
         return {"type": "boolean"}
+
+
+class PlainTextSchema(OpenApiSerializerFieldExtension):  # type: ignore[no-untyped-call]  # the same
+    """A field of bodies that is a text."""
+
+    target_class = "workspaces.api.fields.PlainText"
+
+    @override
+    def map_serializer_field(self, auto_schema: Any, direction: str) -> dict[str, Any]:
+        return {"type": "string"}
