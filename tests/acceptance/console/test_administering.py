@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.async_api import Page, expect
+from playwright.async_api import expect
 
 from tests.acceptance.console.conftest import PHONE, OpenConsole
 from tests.acceptance.conversation import Seat, take_seat
@@ -21,12 +21,6 @@ MakeProject = Callable[..., Path]
 async def items(seat: Seat, path: str) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = (await seat.workspace.client.http.call("GET", path))["items"]
     return found
-
-
-async def saved(page: Page) -> None:
-    """Waits for the message that something was stored, and closes it."""
-    message = page.get_by_text("Saved.", exact=True).first
-    await expect(message).to_be_visible()
 
 
 @pytest.mark.timeout(180)
@@ -71,8 +65,12 @@ async def test_users_get_groups_and_groups_get_roles(
     await page.get_by_role("button", name="Give the role").click()
     chosen = page.get_by_label("Role of ann")
     await expect(chosen).to_have_value("prompter")
-    await chosen.select_option("admin")
-    await saved(page)
+    # The message may be that of an earlier change, so the request is waited for.
+    async with page.expect_response(
+        lambda answer: answer.url.endswith("/members") and answer.request.method == "POST"
+    ):
+        await chosen.select_option("admin")
+    await expect(page.get_by_text("Saved.", exact=True).first).to_be_visible()
     await expect(chosen).to_have_value("admin")
     (member,) = await items(seat, f"/api/workspaces/{workspace}/members")
     assert (member["name"], member["role"]) == ("ann", "admin")
