@@ -57,6 +57,13 @@ async def seeds_of(seat: Seat, other: Seat) -> dict[str, Any]:
         (await new(seat, "/api/tokens", {"name": name}))["id"] for name in ("one", "two")
     ]
     await new(seat, f"{api}/members", {"name": "ann", "role": "viewer"})
+    await new(seat, "/api/groups", {"name": "crew"})
+    given = {"group": "crew", "workspace_id": seat.workspace.id, "role": "viewer"}
+    group_role = await new(seat, "/api/group-roles", given)
+    webhook = {"kind": "webhook", "url": "https://hooks.invalid/"}  # which never resolves
+    channel, second_channel = [
+        (await new(seat, "/api/notifications/channels", webhook))["id"] for _ in range(2)
+    ]
     return {
         "folder": str(seat.workspace.path),
         "kept": {
@@ -68,10 +75,16 @@ async def seeds_of(seat: Seat, other: Seat) -> dict[str, Any]:
             "batch_id": batch.payload["id"],
             "user_id": int(user["id"]),
             "token_id": token,
+            "channel_id": channel,
             "kind": "large",
             "name": "double",
         },
-        "deleted": {"session_id": doomed, "token_id": second},
+        "deleted": {
+            "session_id": doomed,
+            "token_id": second,
+            "channel_id": second_channel,
+            "group_role_id": int(group_role["id"]),
+        },
         "deleted_at": {"/api/workspaces/{workspace_id}": {"workspace_id": other.workspace.id}},
     }
 
