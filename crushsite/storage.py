@@ -63,6 +63,9 @@ def ensure_data_dir() -> Path:
 
 
 LOCK_PAUSE_SECONDS = 0.05
+# A command without a server has one of its own for about as long.
+COMMAND_SECONDS = 3.0
+STARTING_SECONDS = 30.0
 
 
 @contextmanager
@@ -90,22 +93,28 @@ def folder_lock(folder: Path, *, wait_seconds: float = 0.0) -> Iterator[bool]:
             f"The data folder {folder} cannot be written: {error.strerror}. Set CRUSH_DATA_DIR."
         ) from error
     try:
-        yield _is_locked(descriptor, wait_seconds)
+        yield _is_locked(descriptor, folder, wait_seconds)
     finally:
         os.close(descriptor)
 
 
-def _is_locked(descriptor: int, wait_seconds: float) -> bool:
-    deadline = time.monotonic() + wait_seconds
+def _is_locked(descriptor: int, folder: Path, wait_seconds: float) -> bool:
+    began = time.monotonic()
     while True:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            if time.monotonic() >= deadline:
+            if not wait_seconds or not _may_wait(folder, wait_seconds, began=began):
                 return False
             time.sleep(LOCK_PAUSE_SECONDS)
         else:
             return True
+
+
+def _may_wait(folder: Path, seconds: float, *, began: float) -> bool:
+    """Whether to wait longer: a holder that no file names is starting or stopping."""
+    is_named = named_server(folder) is not None
+    return time.monotonic() - began < (seconds if is_named else STARTING_SECONDS)
 
 
 def held_by(folder: Path) -> str:
@@ -322,9 +331,16 @@ def ensure_database() -> None:
     folder = ensure_data_dir()
     state = migration_state()
     _refuse_newer(state)
-    if state.missing:
-        with sole_server(folder):  # never migrate under a running server of another version
-            ensure_migrated()
+    began = time.monotonic()
+    while state.missing:
+        with folder_lock(folder) as is_ours:
+            if is_ours:  # never migrate under a running server of another version
+                ensure_migrated()
+                return
+        if not _may_wait(folder, COMMAND_SECONDS, began=began):
+            raise CommandError(held_by(folder))
+        time.sleep(LOCK_PAUSE_SECONDS)  # another command may be preparing the database
+        state = migration_state()
 
 
 def ensure_migrated() -> None:

@@ -33,6 +33,7 @@ from crushsite.process import ProcessShape, ServerProcess, set_process
 from crushsite.program_name import command_line
 from crushsite.runtime import StopRequest, return_large_blocks, shorten_turns_of_threads
 from crushsite.storage import (
+    COMMAND_SECONDS,
     ensure_data_dir,
     ensure_migrated,
     explained_start,
@@ -45,10 +46,6 @@ from people.identities import ensure_owner
 from workspaces.log.writer import writer
 
 DEFAULT_HOST = "tcp://127.0.0.1:22787"  # registered for no other service
-
-
-# A command without a server has one of its own for about as long.
-COMMAND_SECONDS = 3.0
 
 
 class Command(BaseCommand):

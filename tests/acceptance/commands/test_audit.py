@@ -53,7 +53,8 @@ def test_following_shows_new_acts_through_a_restart_of_the_server(
 
 def test_following_keeps_no_server_from_starting(alone: Env) -> None:
     with Typed(alone, "audit", "--follow") as typed:
-        command(alone, "token", "create", "early")
+        done = command(alone, "token", "create", "early")
+        assert done.code == 0, done.err
         serving = Typed(alone, "serve", "--host", "tcp://127.0.0.1:0")
         with serving:
             serving.wait_for("Serving")
