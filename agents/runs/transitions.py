@@ -98,7 +98,7 @@ def _release(tx: Transaction, key: int, state: RunState) -> None:
 def release_from_dead(tx: Transaction, key: int, *, lost: int = 1) -> None:
     """Frees a run from a worker that does not renew its lease. The new fence excludes it.
 
-    ``lost``: how many workers it has lost with this one; none if a server stops regularly.
+    ``lost``: is added to the workers that it has lost; 0 if its server stops regularly.
     """
     tx.execute(
         f"UPDATE agents_run SET state = '{RunState.READY}', worker = '', fence = fence + 1,"
