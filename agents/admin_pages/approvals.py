@@ -219,12 +219,13 @@ def _fault(form: Any) -> str:
 
 
 def _report(page: ReadOnlyAdmin, request: HttpRequest, resolution: Resolution) -> None:
+    state: str = resolution.answer["state"]
     if resolution.is_first:
-        page.message_user(request, f"{resolution.state.capitalize()}.", messages.SUCCESS)
+        page.message_user(request, f"{state.capitalize()}.", messages.SUCCESS)
         return
-    who: Mapping[str, Any] = resolution.author or {}
+    who: Mapping[str, Any] = resolution.answer.get("author") or {}
     by = f" by {who['name']}" if who.get("name") else ""
-    page.message_user(request, f"It was {resolution.state}{by} before.", messages.WARNING)
+    page.message_user(request, f"It was {state}{by} before.", messages.WARNING)
 
 
 def _way_back(request: HttpRequest, row: Any) -> str:

@@ -167,6 +167,19 @@ class ResolutionSerializer(serializers.Serializer[Any]):
     author = AnswererSerializer(allow_null=True, help_text="Who gave the answer that counts.")
 
 
+class ApprovalResolutionSerializer(ResolutionSerializer):
+    """Whose answer counts, and what it carries."""
+
+    reason = serializers.CharField(required=False, help_text="Its reason for the model.")
+    scope = serializers.ChoiceField(
+        GrantScope.choices, required=False, help_text="How far it reaches."
+    )
+    until = serializers.IntegerField(required=False, help_text="When its grants end.")
+    has_changed_arguments = serializers.BooleanField(
+        required=False, help_text="The call runs with arguments of the answer."
+    )
+
+
 class ApprovalList(Resource):
     """The permission requests of all workspaces that you may read: your inbox."""
 
@@ -210,7 +223,7 @@ class ApprovalAnswer(Resource):
     allows_closed = True
     serializer_class = ApprovalAnswerSerializer
 
-    @extend_schema(responses={200: ResolutionSerializer})
+    @extend_schema(responses={200: ApprovalResolutionSerializer})
     def post(self, _: Request, workspace_id: str, approval_id: str) -> Response:
         given = self.body()
         _request(workspace_id, approval_id)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -24,7 +24,7 @@ from permissions.actions.overdue import (
     overdue_workspaces,
 )
 from permissions.actions.questions import answer_batch, dismiss_batch
-from permissions.actions.requests import AnswerOptions, answer_request
+from permissions.actions.requests import AnswerOptions, answer_request, answer_wire
 from permissions.models import (
     BatchState,
     GrantScope,
@@ -46,21 +46,17 @@ ONCE = AnswerOptions()
 
 @dataclass(frozen=True, slots=True)
 class Resolution:
-    """Whether an answer was the first, and who gave the one that counts.
+    """Whether an answer was the first, and the answer that counts.
 
-    Without a state there is no such request, or it is about trust.
+    Without an answer there is no such request, or it is about trust.
     """
 
     is_first: bool
-    state: str = ""
-    author: Mapping[str, Any] | None = None
+    answer: Mapping[str, Any] = field(default_factory=dict)  # as its event has it
 
     def wire(self) -> dict[str, Any]:
         """Returns the reply for native clients."""
-        wire: dict[str, Any] = {"resolved": self.is_first}
-        if self.state:
-            wire |= {"state": self.state, "author": self.author}
-        return wire
+        return {"resolved": self.is_first, **self.answer}
 
 
 NOT_FOUND = Resolution(is_first=False)
@@ -146,7 +142,7 @@ def _resolve(
         actor=actor,
     )
     trusted = ""
-    if not resolution.is_first and not resolution.state:
+    if not resolution.is_first and not resolution.answer:
         trusted = answer_trust_request(
             tx,
             workspace_id,
@@ -213,8 +209,8 @@ def resolve(
     if is_first:
         _resume(tx, workspace_id, request.run_key)
     else:
-        request.refresh_from_db(fields=["state", "author"])
-    return Resolution(is_first, request.state, request.author)
+        request.refresh_from_db()
+    return Resolution(is_first, answer_wire(request))
 
 
 Response = Mapping[str, Any]
@@ -316,7 +312,7 @@ def _resolution(tx: Transaction, batch: QuestionBatch, is_first: bool) -> Resolu
     if is_first:
         _resume(tx, batch.workspace_id, batch.run_key)
     batch.refresh_from_db(fields=["state", "author"])
-    return Resolution(is_first, batch.state, batch.author)
+    return Resolution(is_first, {"state": str(batch.state), "author": batch.author})
 
 
 def _batches(workspace_id: str, batch_id: str) -> Sequence[QuestionBatch]:

@@ -134,7 +134,7 @@ class ApprovalsApi(OperationGroup):
         scope: t.ApprovalScopeEnum | NotGiven = NOT_GIVEN,
         until: int | NotGiven | None = NOT_GIVEN,
         idempotency_key: str = "",
-    ) -> t.Resolution:
+    ) -> t.ApprovalResolution:
         """Answers a permission request. The first answer counts, and resumes its run.
 
         Needs the right `answer`.
@@ -152,7 +152,7 @@ class ApprovalsApi(OperationGroup):
 
         ``until``: When a scope other than `once` ends, in unix seconds.
         """
-        _answer: t.Resolution = await self._call(
+        _answer: t.ApprovalResolution = await self._call(
             "POST",
             "/api/workspaces/{workspace_id}/approvals/{approval_id}/answer",
             path=(

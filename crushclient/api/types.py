@@ -331,6 +331,25 @@ class ApprovalPolicyRequest(TypedDict):
     notify_after_seconds: int | None
 
 
+class ApprovalResolution(TypedDict):
+    """Whose answer counts, and what it carries."""
+
+    # Who gave the answer that counts.
+    author: Answerer | None
+    # Whether this answer was the first.
+    resolved: bool
+    # The state now.
+    state: str
+    # The call runs with arguments of the answer.
+    has_changed_arguments: NotRequired[bool]
+    # Its reason for the model.
+    reason: NotRequired[str]
+    # How far it reaches.
+    scope: NotRequired[ApprovalScopeEnum]
+    # When its grants end.
+    until: NotRequired[int]
+
+
 class AuditActor(TypedDict):
     """Who acted."""
 

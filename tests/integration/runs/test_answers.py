@@ -54,8 +54,10 @@ def test_an_answer_has_its_author_in_the_row_and_in_the_event(ground: Ground) ->
     check(held)
     assert answer(held, Answer.DENY, actor=ANN) == Resolution(
         is_first=True,
-        state="denied",
-        author={"kind": "user", "name": "ann", "user_id": "101", "via": "socket"},
+        answer={
+            "state": "denied",
+            "author": {"kind": "user", "name": "ann", "user_id": "101", "via": "socket"},
+        },
     )
     (resolved,) = ground.events("permission.resolved")
     assert resolved["author"] == request_of(held).author
@@ -70,6 +72,16 @@ def test_a_later_answer_learns_who_was_first(ground: Ground) -> None:
     assert late == replace(first, is_first=False)
     assert late.wire()["author"]["name"] == "ann"
     assert request_of(held).reason == ""
+
+
+def test_the_reply_has_the_scope_of_the_answer_that_counts(ground: Ground) -> None:
+    held = waiting(ground, "c")
+    check(held)
+    end = now_ms() + 3_600_000
+    first = answer(held, Answer.ALLOW, actor=ANN, scope=GrantScope.WORKSPACE, until=end)
+    late = answer(held, Answer.DENY, actor=BOB)
+    for reply in (first.wire(), late.wire()):
+        assert (reply["scope"], reply["until"]) == ("workspace", end // 1000)
 
 
 def test_questions_have_their_author_too(ground: Ground) -> None:
@@ -92,11 +104,8 @@ def test_questions_have_their_author_too(ground: Ground) -> None:
     assert dismiss(first, BOB).wire()["author"]["name"] == "ann"
     assert dismiss(second, BOB).is_first
     late = give(second, ANN)
-    assert (late.is_first, late.state, late.author and late.author["name"]) == (
-        False,
-        "dismissed",
-        "bob",
-    )
+    given = late.answer
+    assert (late.is_first, given["state"], given["author"]["name"]) == (False, "dismissed", "bob")
     names = [event["author"]["name"] for event in ground.events("question.resolved")]
     assert names == ["ann", "bob"]
 
@@ -141,9 +150,8 @@ def test_of_two_answers_at_once_one_wins_and_both_learn_which(ground: Ground) ->
     assert len(ground.events("permission.resolved")) == rounds
     for ann, bob in zip(results["ann"], results["bob"], strict=True):
         assert ann.is_first is not bob.is_first
-        assert (ann.state, ann.author) == (bob.state, bob.author)
-        assert ann.author is not None
-        assert (ann.author["name"], ann.state) == (
+        assert ann.answer == bob.answer
+        assert (ann.answer["author"]["name"], ann.answer["state"]) == (
             ("ann", "allowed") if ann.is_first else ("bob", "denied")
         )
 

@@ -128,7 +128,10 @@ async function showWaiting() {
 let cursor = null;
 /** The keys of runs whose ends are known. @type {Set<number>} */
 const ended = new Set();
-let isReading = false;
+const PAUSE_MS = 10_000;
+/** After this time the next request is sent, whatever became of the one before. */
+const LONGEST_MS = 2 * PAUSE_MS;
+let busyUntil = 0;
 
 /** Shows what has ended while nobody looked at this page. A push service shows it by itself. */
 async function showEnded() {
@@ -138,23 +141,23 @@ async function showEnded() {
     ended.clear();
     return;
   }
-  if (isReading) return;
-  isReading = true;
+  if (performance.now() < busyUntil) return;
+  busyUntil = performance.now() + LONGEST_MS;
   try {
     const isFirst = cursor === null;
-    const found = await get(`notifications/ends${query({ ends, cursor })}`);
+    const found = await get(`notifications/ends${query({ ends, cursor })}`, { signal: AbortSignal.timeout(LONGEST_MS) });
     if (!document.hidden) return;
-    cursor = found.cursor;
-    for (const item of found.items.reverse()) {
+    for (const item of [...found.items].reverse()) {
       if (ended.has(item.run_key)) continue;
-      ended.add(item.run_key);
       // What had ended before the page was hidden was there to be seen.
       if (!isFirst) await show(item.title, item.body, item.session_id, item.url);
+      ended.add(item.run_key);
     }
+    cursor = found.cursor;
   } catch {
-    // The server cannot be reached; the next request has the same cursor.
+    // The server cannot be reached, or the browser shows nothing now. The next request has the same cursor.
   } finally {
-    isReading = false;
+    busyUntil = 0;
   }
 }
 
@@ -172,7 +175,7 @@ async function closeSeen() {
 export function watchNotifications() {
   waiting.isNeededHidden = () => isActive() && choice().notify_waiting;
   waiting.subscribe(() => void showWaiting());
-  setInterval(() => void showEnded(), 10_000);
+  setInterval(() => void showEnded(), PAUSE_MS);
   document.addEventListener("visibilitychange", () => {
     void showEnded();
     void closeSeen();
