@@ -19,7 +19,7 @@ from rest_framework.response import Response
 from agents.config.cache import config_of_folder
 from agents.config.edits.trust_requests import apply_trust, revoke_trust, set_trust, shown_trust
 from agents.config.trust.decision import TrustMode, TrustState
-from agents.rest.approvals import ID_LIMIT, OPEN, PAST, state_is
+from agents.rest.approvals import ID_LIMIT, OPEN, PAST, AnswererSerializer, state_is
 from agents.runs.answer import answer
 from agents.states import Answer
 from people.actions.audit import Act, record
@@ -111,7 +111,7 @@ class TrustResource(Resource):
         return Response({"mode": settings.CRUSH_TRUST, **shown_trust(config_of_folder(folder))})
 
     def decide(self, folder: str, given: Mapping[str, str], workspace_id: str = "") -> Response:
-        decide = _decision(folder, given["answer"], given["digest"])
+        decide = _decision(folder, given["answer"], given["digest"], self.actor)
         self.act(_decide, folder, given["answer"], decide, self.actor, workspace_id)
         return self.shown(folder)
 
@@ -157,7 +157,9 @@ def _folder_of(workspace_id: str) -> str:
     return resolved_folder(path)
 
 
-def _decision(folder: str, answer: str, digest: str) -> Callable[[Transaction], object]:
+def _decision(
+    folder: str, answer: str, digest: str, actor: Actor
+) -> Callable[[Transaction], object]:
     if answer == REVOKE:
         return partial(revoke_trust, path=folder)
     if not digest:
@@ -165,7 +167,7 @@ def _decision(folder: str, answer: str, digest: str) -> Callable[[Transaction], 
     config = config_of_folder(folder)
     if digest != config.trust.powers.digest:
         raise TrustChanged
-    return partial(set_trust, path=folder, config=config, is_allowed=answer == "allow")
+    return partial(set_trust, path=folder, config=config, is_allowed=answer == "allow", actor=actor)
 
 
 async def _decide(
@@ -201,6 +203,7 @@ class TrustRequestSerializer(serializers.Serializer[Any]):
     answered_at = serializers.IntegerField(
         allow_null=True, help_text="When it was answered, in unix seconds."
     )
+    author = AnswererSerializer(allow_null=True, help_text="Who answered.")
 
 
 class TrustRequestFilter(serializers.Serializer[Any]):
@@ -225,6 +228,7 @@ class TrustResolutionSerializer(serializers.Serializer[Any]):
 
     resolved = serializers.BooleanField(help_text="Whether this answer was the first.")
     state = serializers.ChoiceField(TrustRequestState.choices, help_text="The state now.")
+    author = AnswererSerializer(allow_null=True, help_text="Who gave the answer that counts.")
 
 
 class TrustRequestList(Resource):
@@ -276,8 +280,7 @@ class TrustRequestAnswer(Resource):
             answer=Answer(given["answer"]),
             actor=self.actor,
         )
-        state = _request(workspace_id, request_id).state
-        return Response({"resolved": resolution.is_first, "state": state})
+        return Response(resolution.wire())
 
 
 def _shown(request: Any) -> dict[str, Any]:

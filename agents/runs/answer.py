@@ -39,6 +39,7 @@ from workspaces.log.reader import read
 from workspaces.log.timestamps import now_ms
 from workspaces.log.transaction import Transaction
 from workspaces.log.writer import writer
+from workspaces.queries.trust import trust_answer_wire
 
 TOO_LATE = "too late"  # the request is unknown, or was answered before
 ONCE = AnswerOptions()
@@ -46,10 +47,7 @@ ONCE = AnswerOptions()
 
 @dataclass(frozen=True, slots=True)
 class Resolution:
-    """Whether an answer was the first, and the answer that counts.
-
-    Without an answer there is no such request, or it is about trust.
-    """
+    """Whether an answer was the first, and the answer that counts. Without one there is no request."""
 
     is_first: bool
     answer: Mapping[str, Any] = field(default_factory=dict)  # as its event has it
@@ -143,16 +141,19 @@ def _resolve(
     )
     trusted = ""
     if not resolution.is_first and not resolution.answer:
-        trusted = answer_trust_request(
+        request, is_first = answer_trust_request(
             tx,
             workspace_id,
             request_id=request_id,
             tool_call_id=tool_call_id,
             is_allowed=answer is not Answer.DENY,
+            actor=actor,
         )
-        if trusted and (options.scope is not GrantScope.ONCE or options.arguments is not None):
+        if is_first and (options.scope is not GrantScope.ONCE or options.arguments is not None):
             raise BadField("scope, arguments: do not belong to the answer of a trust request")
-        resolution = replace(resolution, is_first=bool(trusted))
+        if request is not None:
+            trusted = request.path if is_first else ""
+            resolution = Resolution(is_first=is_first, answer=trust_answer_wire(request))
     record(
         tx,
         actor,

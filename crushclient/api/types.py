@@ -2445,6 +2445,8 @@ class TrustRequest(TypedDict):
     answered_at: int | None
     # When it was opened, in unix seconds.
     asked_at: int
+    # Who answered.
+    author: Answerer | None
     # What it would do, for people.
     description: str
     # Of all that its configuration would do.
@@ -2477,6 +2479,8 @@ class TrustRequestAnswerRequest(TypedDict):
 class TrustResolution(TypedDict):
     """Which answer counts."""
 
+    # Who gave the answer that counts.
+    author: Answerer | None
     # Whether this answer was the first.
     resolved: bool
     # The state now.

@@ -11,6 +11,7 @@ from typing import ClassVar
 from django.contrib import admin
 
 from workspaces.admin_pages.columns import (
+    author,
     first_line,
     in_words,
     json_text,
@@ -170,4 +171,5 @@ class TrustRequestAdmin(ReadOnlyAdmin):
         "digest",
         moment("asked_at"),
         moment("answered_at"),
+        author(),
     ]

@@ -131,6 +131,7 @@ class TrustRequest(models.Model):
     params = models.JSONField(default=dict, help_text="What was shown, without secrets.")
     asked_at = models.BigIntegerField(default=now_ms)
     answered_at = models.BigIntegerField(null=True, blank=True)
+    author = models.JSONField(null=True, blank=True, help_text="Who answered.")
 
     class Meta:
         constraints = [

@@ -16,6 +16,14 @@ def pending_requests(path: str) -> list[TrustRequest]:
     return list(TrustRequest.objects.filter(path=path, state=TrustRequestState.PENDING))
 
 
+def request_of(path: str, *, request_id: str, tool_call_id: str) -> TrustRequest | None:
+    """Returns a folder's request with this id, or without an id the one of this tool call."""
+    key = request_id or tool_call_id.removeprefix(f"{TOOL}-")
+    if not _can_be_id(key):
+        return None
+    return TrustRequest.objects.filter(pk=key, path=path).first()
+
+
 def pending_in_workspace(workspace_id: str) -> list[dict[str, Any]]:
     """Returns the open trust requests of a workspace's folder, as permission requests."""
     path = Workspace.objects.filter(pk=workspace_id).values_list("path", flat=True).first()
@@ -25,8 +33,12 @@ def pending_in_workspace(workspace_id: str) -> list[dict[str, Any]]:
 def is_trust_request(request_id: str, tool_call_id: str = "") -> bool:
     """Whether this is the id of a trust request, or the one by which clients match it."""
     key = request_id or tool_call_id.removeprefix(f"{TOOL}-")
-    is_id = "\0" not in key and len(key) <= ID_CHARS  # others cannot be compared
-    return is_id and TrustRequest.objects.filter(pk=key).exists()
+    return _can_be_id(key) and TrustRequest.objects.filter(pk=key).exists()
+
+
+def _can_be_id(key: str) -> bool:
+    """Whether a database can compare this with ids."""
+    return "\0" not in key and len(key) <= ID_CHARS
 
 
 def answered_requests(path: str) -> list[TrustRequest]:
@@ -61,7 +73,13 @@ def shown_request(request: TrustRequest, workspace_id: str) -> dict[str, Any]:
         "state": request.state,
         "asked_at": as_seconds(request.asked_at),
         "answered_at": None if request.answered_at is None else as_seconds(request.answered_at),
+        "author": request.author,
     }
+
+
+def trust_answer_wire(request: TrustRequest) -> dict[str, Any]:
+    """Returns how a request closed and who answered it, for native clients."""
+    return {"state": str(request.state), "author": request.author}
 
 
 def call_id_of(request_id: str) -> str:

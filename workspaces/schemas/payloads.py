@@ -131,7 +131,7 @@ class PermissionResolution(TypedDict):
     denied: bool
     """Whether it may not; also when its run was cancelled."""
     state: NotRequired[Literal["allowed", "denied", "withdrawn"]]
-    """How it closed; absent for a request about trust."""
+    """How it closed; absent in older events about trust."""
     author: NotRequired[AuthorData | None]
     """Who answered; null if its run was cancelled."""
     reason: NotRequired[str]

@@ -9,12 +9,19 @@ from agents.config.cache import configs
 from agents.config.edits.changes import announce
 from agents.config.load import LoadedConfig
 from agents.config.trust.decision import TrustState, request_text
+from workspaces.access import Actor, author_of
 from workspaces.log.reader import read
 from workspaces.log.transaction import Transaction
 from workspaces.log.types import Kind
 from workspaces.log.writer import writer
 from workspaces.models import TrustRequest, TrustRequestState, Workspace
-from workspaces.queries.trust import call_id_of, pending_requests, wire_of
+from workspaces.queries.trust import (
+    call_id_of,
+    pending_requests,
+    request_of,
+    trust_answer_wire,
+    wire_of,
+)
 
 
 async def keep_trust_request(workspace_id: str, config: LoadedConfig) -> None:
@@ -35,19 +42,27 @@ async def apply_trust(path: str) -> None:
 
 
 def answer_trust_request(
-    tx: Transaction, workspace_id: str, *, request_id: str, tool_call_id: str, is_allowed: bool
-) -> str:
-    """Stores the first answer; returns the request's folder, or an empty text if none is open."""
+    tx: Transaction,
+    workspace_id: str,
+    *,
+    request_id: str,
+    tool_call_id: str,
+    is_allowed: bool,
+    actor: Actor | None,
+) -> tuple[TrustRequest | None, bool]:
+    """Stores the first answer; returns the request, if there is one, and whether this was it."""
     path = Workspace.objects.filter(pk=workspace_id).values_list("path", flat=True).first()
-    for request in pending_requests(path or ""):
-        if request_id == request.pk or (not request_id and tool_call_id == call_id_of(request.pk)):
-            _answer(tx, request, is_allowed=is_allowed)
-            return request.path
-    return ""
+    request = request_of(path or "", request_id=request_id, tool_call_id=tool_call_id)
+    is_first = request is not None and request.state == TrustRequestState.PENDING
+    if request is not None and is_first:
+        _answer(tx, request, is_allowed=is_allowed, actor=actor)
+    return request, is_first
 
 
-def set_trust(tx: Transaction, *, path: str, config: LoadedConfig, is_allowed: bool) -> None:
-    """Stores an answer from the command line, without a request. It replaces an earlier answer."""
+def set_trust(
+    tx: Transaction, *, path: str, config: LoadedConfig, is_allowed: bool, actor: Actor | None
+) -> None:
+    """Stores an answer that was given without a request. It replaces an earlier answer."""
     powers = config.trust.powers
     description, params = request_text(powers, folder=path)
     request, _ = TrustRequest.objects.get_or_create(
@@ -55,7 +70,7 @@ def set_trust(tx: Transaction, *, path: str, config: LoadedConfig, is_allowed: b
         digest=powers.digest,
         defaults={"description": description, "params": params, "asked_at": tx.now},
     )
-    _answer(tx, request, is_allowed=is_allowed)
+    _answer(tx, request, is_allowed=is_allowed, actor=actor)
 
 
 def revoke_trust(tx: Transaction, *, path: str) -> int:
@@ -81,13 +96,17 @@ def _keep(workspace_id: str, config: LoadedConfig, wanted: list[str], tx: Transa
             if request.state != TrustRequestState.WITHDRAWN:
                 continue  # it is open already, or was answered since the configuration was read
             request.state, request.asked_at = TrustRequestState.PENDING, tx.now
-            request.save(update_fields=["state", "asked_at"])
+            request.answered_at = request.author = None
+            request.save(update_fields=["state", "asked_at", "answered_at", "author"])
         tx.append(workspace_id, Kind.PERMISSION_REQUESTED, {"request": wire_of(request)})
 
 
-def _answer(tx: Transaction, request: TrustRequest, *, is_allowed: bool) -> None:
+def _answer(
+    tx: Transaction, request: TrustRequest, *, is_allowed: bool, actor: Actor | None
+) -> None:
     was_open = request.state == TrustRequestState.PENDING
     state = TrustRequestState.ALLOWED if is_allowed else TrustRequestState.DENIED
+    request.author = author_of(actor, with_client=True)
     _close(tx, request, state, notifies=was_open)
 
 
@@ -95,7 +114,7 @@ def _close(
     tx: Transaction, request: TrustRequest, state: TrustRequestState, *, notifies: bool = True
 ) -> None:
     request.state, request.answered_at = state, tx.now
-    request.save(update_fields=["state", "answered_at"])
+    request.save(update_fields=["state", "answered_at", "author"])
     if not notifies:
         return
     is_allowed = state == TrustRequestState.ALLOWED
@@ -105,6 +124,7 @@ def _close(
         "tool_call_id": call_id_of(request.pk),
         "granted": is_allowed,
         "denied": not is_allowed,
+        **trust_answer_wire(request),
     }
     for workspace_id in _open_workspaces(request.path):
         tx.append(workspace_id, Kind.PERMISSION_RESOLVED, resolved)

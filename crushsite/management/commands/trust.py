@@ -20,6 +20,7 @@ from agents.config.cache import config_of_folder
 from agents.config.edits.trust_requests import revoke_trust, set_trust, shown_trust
 from crushsite.cli.exit_codes import Exit
 from crushsite.cli.servers import ServerLogin, add_server_options, chosen_login
+from crushsite.cli.stored_people import command_actor
 from crushsite.cli.terminal import UserTerminal, aligned, visible, visible_lines
 from crushsite.server_client import (
     RunningServer,
@@ -157,8 +158,13 @@ class FolderTrusts:
                 raise CommandError(
                     "The folder's configuration has changed since it was shown: run the command again."
                 )
-            is_allowed = answer == ALLOW
-            job = partial(set_trust, path=path, config=config, is_allowed=is_allowed)
+            job = partial(
+                set_trust,
+                path=path,
+                config=config,
+                is_allowed=answer == ALLOW,
+                actor=command_actor(),
+            )
             writer.write_and_wait("", job)
         return self.shown(path)
 

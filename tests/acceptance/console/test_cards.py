@@ -363,14 +363,15 @@ async def test_the_inbox_answers_a_folder_that_waits_for_trust_once(
     await expect(late.get_by_role("button", name="Do not trust")).to_be_enabled()
     await other.route("**/api/trust-requests", lambda route: route.abort())  # it learns nothing
     await card.get_by_role("button", name="Trust", exact=True).click()
-    await expect(card.locator(".request-end")).to_contain_text("Allowed")
-    await expect(desktop.locator(".request-end")).to_contain_text("Allowed")
+    answered = "Allowed by owner"
+    await expect(card.locator(".request-end")).to_contain_text(answered)
+    await expect(desktop.locator(".request-end")).to_contain_text(answered)
     await expect(inbox).to_have_title("Inbox – Crush")
     await late.get_by_role("button", name="Do not trust").click()
-    await expect(late.locator(".request-end")).to_contain_text("Allowed")
+    await expect(late.locator(".request-end")).to_contain_text(answered)
     http = seat.workspace.client.http
     status = await http.call("GET", f"/api/trust?path={seat.workspace.path}")
     assert status["state"] == "trusted"
     await inbox.reload()
     past = inbox.get_by_role("region", name="Answered")
-    await expect(past.get_by_role("article", name="Trust this folder")).to_contain_text("Allowed")
+    await expect(past.get_by_role("article", name="Trust this folder")).to_contain_text(answered)

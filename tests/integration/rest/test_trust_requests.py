@@ -16,7 +16,7 @@ from tests.integration.api.client import Api
 from tests.integration.api.conftest import Opened
 from tests.integration.rest.test_approvals import person
 from workspaces.access import MemberRole
-from workspaces.models import TrustRequest
+from workspaces.models import Event, TrustRequest
 
 
 @pytest.fixture(autouse=True)
@@ -37,6 +37,10 @@ async def opened(rest: Api, folder: Path) -> str:
     return f"/api/workspaces/{workspace_id}/trust-requests/{request['id']}"
 
 
+def resolutions() -> list[Event]:
+    return list(Event.objects.filter(kind="permission.resolved").order_by("id"))
+
+
 async def test_the_first_answer_to_a_trust_request_counts(rest: Api, tmp_path: Path) -> None:
     first, second = await opened(rest, tmp_path / "one"), await opened(rest, tmp_path / "two")
     listed = (await rest.get("/api/trust-requests"))["items"]
@@ -47,20 +51,31 @@ async def test_the_first_answer_to_a_trust_request_counts(rest: Api, tmp_path: P
     assert (shown["state"], shown["answered_at"], shown["session_id"]) == ("pending", None, "")
 
     denied = await rest.call("POST", f"{second}/answer", {"answer": "deny"})
-    assert denied.json == {"resolved": True, "state": "denied"}
+    owner = {"kind": "owner", "name": "owner", "user_id": None, "via": "rest"}
+    assert denied.json == {"resolved": True, "state": "denied", "author": owner}
     late = await rest.call("POST", f"{second}/answer", {"answer": "allow"})
-    assert late.json == {"resolved": False, "state": "denied"}
+    assert late.json == {"resolved": False, "state": "denied", "author": owner}
     trust = await rest.get(f"/api/trust?path={tmp_path / 'two'}")
     assert trust["state"] == "denied"
     assert [i["path"] for i in (await rest.get("/api/trust-requests"))["items"]] == [
         str(tmp_path / "one")
     ]
     (past,) = (await rest.get("/api/trust-requests?state=past"))["items"]
-    assert past == shown | {"state": "denied", "answered_at": past["answered_at"]}
+    assert shown["author"] is None
+    assert past == shown | {
+        "state": "denied",
+        "answered_at": past["answered_at"],
+        "author": owner,
+    }
     assert past["answered_at"] >= past["asked_at"]
 
     assert (await rest.call("POST", f"{first}/answer", {"answer": "allow"})).json["resolved"]
     assert (await rest.get(f"/api/trust?path={tmp_path / 'one'}"))["state"] == "trusted"
+    closed = [json.loads(event.payload) for event in await asyncio.to_thread(resolutions)]
+    assert [(one["state"], one["granted"], one["author"]) for one in closed] == [
+        ("denied", False, owner),
+        ("allowed", True, owner),
+    ]
     outcomes = await asyncio.to_thread(
         lambda: list(AuditEntry.objects.order_by("id").values_list("act", "outcome"))
     )
@@ -85,7 +100,8 @@ async def test_trust_requests_need_the_right_to_read_and_their_answers_the_right
     assert (refused.status, refused.json["code"]) == (403, "forbidden")
     rest.caller = person("boss", 10, MemberRole.ADMIN, ours)
     done = await rest.call("POST", f"{address}/answer", {"answer": "allow"})
-    assert done.json == {"resolved": True, "state": "allowed"}
+    boss = {"kind": "user", "name": "boss", "user_id": "10", "via": "rest"}
+    assert done.json == {"resolved": True, "state": "allowed", "author": boss}
 
 
 async def test_only_trust_requests_of_the_workspace_are_found(
