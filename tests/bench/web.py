@@ -14,7 +14,7 @@ import statistics
 import sys
 import tempfile
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -31,6 +31,7 @@ from tests.acceptance.harness.model import ScriptedModel
 from tests.acceptance.harness.project import make_project
 from tests.acceptance.harness.shapes import Shape, make_server
 from tests.bench.distribution import distribution
+from tests.bench.first_answer import first_answer
 
 SOURCES = Path(__file__).parents[2] / "crushsite/console/static"
 RUNS, LONG = 5, 10_000
@@ -202,6 +203,15 @@ def row(title: str, value: float, limit: float | None, unit: str) -> None:
     print(f"{title:<52}{value:>9.1f}{mark} {unit:<4}{bound:>6}", flush=True)
 
 
+async def login_link(env: Mapping[str, str]) -> str:
+    return str((await asyncio.to_thread(command, env, "login-link")).out.strip())
+
+
+async def first_visits(bench: Bench, env: Mapping[str, str], folder: Path) -> None:
+    took = [await first_answer(bench.browser, await login_link(env), folder) for _ in range(RUNS)]
+    row("from the printed link to the first answer", statistics.median(took), 10, "s")
+
+
 async def first_loads(bench: Bench, session: str) -> None:
     painted, usable, loads, work = [], [], [], []
     browser = await bench.browser.new_browser_cdp_session()
@@ -331,9 +341,8 @@ async def measure(folder: Path, figures: list[str]) -> None:
         async with Client(server.url) as client, chromium() as browser:
             project = make_project(folder / "project", model.base_url)
             seat = await take_seat(client, project)
-            link = (await asyncio.to_thread(command, server.env, "login-link")).out.strip()
             bench = Bench(browser, f"http://localhost:{server.port}", seat)
-            await bench.sign_in(link)
+            await bench.sign_in(await login_link(server.env))
             short = await seat.workspace.session("short")
             await bench.prompt(short, "Say a few words [[n=30]]")
             made = await client.http.call(
@@ -345,6 +354,8 @@ async def measure(folder: Path, figures: list[str]) -> None:
             )
             long = str(made["id"])
             print(f"{'figure':<52}{'median':>9}       limit\n{'-' * 74}")
+            if "first_answer" in figures:
+                await first_visits(bench, server.env, project)
             if "load" in figures:
                 await first_loads(bench, short)
                 await everything(bench, server.data_dir)
@@ -358,7 +369,7 @@ async def measure(folder: Path, figures: list[str]) -> None:
 
 
 def main() -> int:
-    names = ["load", "open", "stream", "heap"]
+    names = ["first_answer", "load", "open", "stream", "heap"]
     parser = argparse.ArgumentParser(prog="python -m tests.bench.web", description=__doc__)
     parser.add_argument("--figure", nargs="+", choices=names, default=names)
     options = parser.parse_args()

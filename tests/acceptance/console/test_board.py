@@ -3,6 +3,7 @@
 import asyncio
 import re
 import time
+from collections.abc import Callable
 
 import pytest
 from playwright.async_api import expect
@@ -12,12 +13,12 @@ from tests.acceptance.console.conftest import PHONE, MakeProject, OpenConsole
 from tests.acceptance.conversation import Seat
 from tests.acceptance.harness.shapes import Server
 
-# On a quiet machine it takes two; the figure is measured by tests/bench/web.
-SECONDS = 60
-
 
 async def test_a_first_visit_gets_its_first_answer_in_three_steps(
-    embedded_server: Server, open_console: OpenConsole, project: MakeProject
+    embedded_server: Server,
+    open_console: OpenConsole,
+    project: MakeProject,
+    record_property: Callable[[str, object], None],
 ) -> None:
     folder = project("garden")
     page = await open_console(embedded_server)
@@ -32,7 +33,8 @@ async def test_a_first_visit_gets_its_first_answer_in_three_steps(
     await page.get_by_label("Your prompt").fill("Plant something [[n=5]]")
     await page.keyboard.press("Enter")
     await expect(page.locator("article.assistant")).to_contain_text("word4")
-    assert time.monotonic() - began < SECONDS
+    # `python -m tests.bench.web --figure first_answer` measures it at the speed of a person.
+    record_property("first_answer_seconds", round(time.monotonic() - began, 1))
     await page.get_by_role("link", name="Board").click()
     session = page.get_by_role("link", name="Done")
     await expect(session).to_contain_text("word4")
