@@ -41,6 +41,7 @@ from agents.tools.shell.process import SUPERVISOR
 from agents.tools.shell.tree_limits import TreeLimits
 from crushsite.logs import logging_lifecycle
 from crushsite.monitoring.figures import FIGURES
+from crushsite.monitoring.processes import disconnected
 from crushsite.monitoring.readiness import READINESS
 from crushsite.runtime import protect_process
 from crushsite.server_client import named_server
@@ -55,10 +56,10 @@ from workspaces.delivery.attachments import (
 )
 from workspaces.delivery.hub import Hub
 from workspaces.delivery.tool_output import listen_to_output, stop_listening_to_output
+from workspaces.log.database_clock import COMPARE_SECONDS, compare_clocks, were_renewals_lost
 from workspaces.log.deadlines import REQUEST_SECONDS, limit_for_process, wait_at_most
 from workspaces.log.errors import BadField, ShuttingDown, StillInUse
 from workspaces.log.ids import new_id
-from workspaces.log.outage import outage
 from workspaces.log.reader import read, stop_reading
 from workspaces.log.timestamps import now_ms
 from workspaces.log.transaction import RecordedEvent, Transaction
@@ -115,6 +116,7 @@ class ServerProcess:
                 max_runs=settings.CRUSH_MAX_RUNS,
             ),
             setup_of=setup_of,
+            find_disconnected=disconnected,
         )
         self.config_watch = ConfigWatch(polls=settings.CRUSH_POLL_CONFIG)
         self.services = Services(
@@ -152,6 +154,8 @@ class ServerProcess:
         self.wire()
         if not self.shape.is_alone:
             await asyncio.to_thread(note_process, settings.DATA_DIR)
+            await compare_clocks()
+            self._spawn(self._follow_clock())
         await self.hub.start()
         await job_host().start(server_mark=self.instance_id, is_alone=self.shape.is_alone)
         if self.shape.is_alone:
@@ -305,6 +309,11 @@ class ServerProcess:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
+    async def _follow_clock(self) -> None:
+        while True:
+            await asyncio.sleep(COMPARE_SECONDS)
+            await self._trying("comparing the clock with the database's", compare_clocks())
+
     async def _sweep_claims(self) -> None:
         while True:
             await asyncio.sleep(SWEEP_SECONDS)
@@ -312,7 +321,7 @@ class ServerProcess:
             await self._trying("renewing claims", self.attachments.renew())
             await self._trying("checking the rights of readers", self.stream_rights.check())
             # During an outage of the database, other processes could not renew theirs.
-            if self.shape.is_alone or not outage.is_recent(RENEWED_AFTER_OUTAGE_SECONDS):
+            if self.shape.is_alone or not were_renewals_lost(RENEWED_AFTER_OUTAGE_SECONDS):
                 await self._trying("dropping expired claims", teardown.sweep())
 
     async def _settle_overdue(self) -> None:

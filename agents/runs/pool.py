@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,7 +21,7 @@ from agents.runs.finish import close_session_work, rescue_run, settle_failed
 from agents.runs.history.rewind import LEFT_AFTER_MS, finish_left
 from agents.runs.history.rollback import finish_rollbacks
 from agents.runs.lease import Lease, LeaseLost, require_lease
-from agents.runs.queries import cancelled_running, expired_runs
+from agents.runs.queries import cancelled_running, expired_runs, late_runs, overtaken_runs
 from agents.runs.reply import Checkpoints
 from agents.runs.rows import Claimed
 from agents.runs.run import RunTask
@@ -29,8 +29,8 @@ from agents.runs.setup import RunSetup, setup_of
 from agents.runs.steps import OfferedEnd
 from agents.runs.transitions import claim_runs, renew_leases
 from workspaces.delivery.hub import Hub
+from workspaces.log.database_clock import were_renewals_lost
 from workspaces.log.errors import Refusal, ShuttingDown
-from workspaces.log.outage import outage
 from workspaces.log.reader import read
 from workspaces.log.timestamps import now_ms
 from workspaces.log.transaction import Transaction
@@ -42,6 +42,17 @@ logger = logging.getLogger(__name__)
 
 CLAIM_LIMIT = 50
 RENEWED_AFTER_OUTAGE_SECONDS = 5.0  # by then every live worker has renewed its leases
+RENEWAL_SECONDS = 1.0
+# A worker is late after three renewals that should have come. If it has left the database as
+# well, its runs do not wait for the end of their leases.
+LATE_SECONDS = 3.5 * RENEWAL_SECONDS
+
+# Returns those of these workers that have left the database. Synchronous.
+FindDisconnected = Callable[[Collection[str]], Collection[str]]
+
+
+def _none_disconnected(_workers: Collection[str]) -> Collection[str]:
+    return ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,13 +70,17 @@ class RunPool:
         hub: Hub,
         settings: PoolSettings,
         setup_of: Callable[[Claimed], Awaitable[RunSetup]] = setup_of,
+        find_disconnected: FindDisconnected = _none_disconnected,
     ) -> None:
         """``setup_of`` returns the setup of a run."""
         self.worker = worker
+        self._find_disconnected = find_disconnected
         self._setup_of = setup_of
         self._hub = hub
         self._settings = settings
         self._lease_ms = int(settings.lease_seconds * 1000)
+        self._late_ms = max(0, self._lease_ms - int(LATE_SECONDS * 1000))
+        self._overtaken: set[int] = set()
         self._runs: dict[int, RunTask | FleetRun] = {}  # by key
         self._tasks: dict[int, asyncio.Task[None]] = {}
         self._side: set[asyncio.Task[None]] = set()  # titles
@@ -222,8 +237,8 @@ class RunPool:
             logger.exception("run failed", extra=log)
             await self._settle_failed(run.held)
         finally:
-            self._runs.pop(key, None)
-            self._tasks.pop(key, None)
+            if self._runs.get(key) is run:  # otherwise this process has claimed it again
+                del self._runs[key], self._tasks[key]
             self._wake.set()  # its session's next run may be claimed
             logger.debug("run ends", extra=log)
         if run.is_cancelled:
@@ -254,7 +269,7 @@ class RunPool:
 
     async def _lease_loop(self) -> None:
         while True:
-            await asyncio.sleep(min(self._settings.lease_seconds / 3, 1.0))
+            await asyncio.sleep(min(self._settings.lease_seconds / 3, RENEWAL_SECONDS))
             if not self._runs:
                 continue
             try:
@@ -265,10 +280,26 @@ class RunPool:
                     run = self._runs.get(key)
                     if run is not None and run.held.fence == fence:
                         run.cancel()
+                await self._cut_overtaken()
             except ShuttingDown:
                 return
             except Exception:
                 logger.exception("leases could not be renewed; the next round tries again")
+
+    async def _cut_overtaken(self) -> None:
+        """Cuts the runs that another worker holds now: their models and tools stop.
+
+        Only those that were overtaken in the round before as well: a run that has just ended or
+        parked here may be claimed again before its task is over.
+        """
+        held = {key: run.held.fence for key, run in self._runs.items()}
+        before, self._overtaken = self._overtaken, await read(overtaken_runs, held)
+        for key in self._overtaken & before:
+            run, task = self._runs.get(key), self._tasks.get(key)
+            if run is not None and task is not None and run.held.fence == held[key]:
+                measure(Measured.LEASE_LOST)
+                logger.warning("run is held by another worker now", extra={"run": key})
+                task.cancel()
 
     async def _rescue_loop(self) -> None:
         while not self._draining:
@@ -276,6 +307,7 @@ class RunPool:
                 for key, workspace_id in await read(expired_runs, now_ms()):
                     if self._may_rescue(key):
                         await self._rescue(key, workspace_id, expired_before=now_ms())
+                await self._rescue_disconnected()
                 await finish_rollbacks()
                 await finish_left(begun_before=now_ms() - LEFT_AFTER_MS)
             except ShuttingDown:
@@ -284,13 +316,23 @@ class RunPool:
                 logger.exception("looking for lost runs failed; the next round tries again")
             await asyncio.sleep(self._settings.poll_seconds)
 
-    def _may_rescue(self, key: int) -> bool:
-        """Whether the run may be rescued: this process does not hold it, and no outage is recent.
+    async def _rescue_disconnected(self) -> None:
+        """Rescues the runs of workers that are late and have left the database."""
+        now = now_ms()
+        late = await read(late_runs, now, now + self._late_ms)
+        if not late:
+            return
+        gone = await read(self._find_disconnected, {run.worker for run in late})
+        for run in late:
+            if run.worker in gone and self._may_rescue(run.key):
+                await self._rescue(
+                    run.key, run.workspace_id, expired_before=now_ms() + self._late_ms
+                )
 
-        After an outage of the database, live workers may not have renewed their leases yet.
-        """
+    def _may_rescue(self, key: int) -> bool:
+        """Whether the run may be rescued: this process does not hold it, and its worker is late."""
         grace = min(self._settings.lease_seconds, RENEWED_AFTER_OUTAGE_SECONDS)
-        return key not in self._runs and not outage.is_recent(grace)
+        return key not in self._runs and not were_renewals_lost(grace)
 
     async def _rescue(
         self, key: int, workspace_id: str, *, expired_before: int, is_planned: bool = False

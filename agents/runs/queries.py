@@ -5,6 +5,7 @@ The SQL contains states as literals, because the partial indexes of the table se
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from django.db.models.functions import Left
@@ -24,6 +25,12 @@ class HeldRun(NamedTuple):
 class ExpiredRun(NamedTuple):
     key: int
     workspace_id: str
+
+
+class LateRun(NamedTuple):
+    key: int
+    workspace_id: str
+    worker: str
 
 
 _CLAIMS = "SELECT client_id, current_session_id FROM workspaces_clientclaim WHERE workspace_id = %s"
@@ -108,6 +115,24 @@ def expired_runs(now: int) -> list[ExpiredRun]:
             [now],
         )
         return [ExpiredRun(*row) for row in cursor.fetchall()]
+
+
+def late_runs(now: int, due: int) -> list[LateRun]:
+    """Returns the running runs whose lease has not expired, but should have been renewed."""
+    with statements() as cursor:
+        cursor.execute(
+            "SELECT id, workspace_id, worker FROM agents_run"
+            f" WHERE state = '{RunState.RUNNING}' AND lease_expires_at >= %s"
+            " AND lease_expires_at < %s ORDER BY id LIMIT 500",
+            [now, due],
+        )
+        return [LateRun(*row) for row in cursor.fetchall()]
+
+
+def overtaken_runs(fences: Mapping[int, int]) -> set[int]:
+    """Returns those of the runs with these fences that are deleted, or have another fence now."""
+    found = dict(Run.objects.filter(pk__in=list(fences)).values_list("pk", "fence"))
+    return {key for key, fence in fences.items() if found.get(key) != fence}
 
 
 def read_unfinished_runs(workspace_id: str) -> dict[str, Any]:

@@ -7,7 +7,7 @@ There is no registry. A process is recognised by the name of its connections
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -23,6 +23,11 @@ _CONNECTIONS = (
     " EXTRACT(EPOCH FROM MAX(now() - xact_start))"
     " FROM pg_stat_activity WHERE datname = current_database() AND application_name LIKE %s"
     " GROUP BY 1, 2 ORDER BY 2, 1"
+)
+# A role that is no member of another one's sees those connections without names.
+_NAMES = (
+    "SELECT application_name FROM pg_stat_activity"
+    " WHERE datname = current_database() AND backend_type = 'client backend'"
 )
 LONG_SECONDS = 1.0  # a transaction takes some milliseconds
 UNSEEN = "not connected"
@@ -49,6 +54,26 @@ def processes(workers: Iterable[Worker], *, folder: Path) -> list[ServerPid]:
         found.append(each if held is None else _holding(each, held))
     gone = (ServerPid("worker", None, name, database=UNSEEN) for name in left)
     return [*found, *(_holding(each, left[each.instance_id]) for each in gone)]
+
+
+def disconnected(workers: Collection[str]) -> Collection[str]:
+    """Returns those of the workers that have no connection to the database. Synchronous.
+
+    None where this cannot be known: the URL of the database gives a name, or hides other names.
+    """
+    if connection.vendor != "postgresql":
+        return ()
+    with connection.cursor() as cursor:
+        cursor.execute(_NAMES)
+        names = [name for (name,) in cursor.fetchall()]
+    found = [None if name is None else _NAME.fullmatch(name) for name in names]
+    own = _NAME.fullmatch(str(connection.settings_dict["OPTIONS"].get("application_name", "")))
+    if own is None or None in names:
+        return ()
+    here = [match["id"] for match in found if match is not None]
+    if own["id"] not in here:
+        return ()
+    return [worker for worker in workers if not any(_is_same(worker, each) for each in here)]
 
 
 def _is_same(name: str, instance_id: str) -> bool:

@@ -7,22 +7,27 @@ import pytest
 from agents.models import RunKind
 from agents.runs.accept import Prompt, accept_prompt, accept_summary
 from agents.runs.cancel import cancel_session, withdraw_runs
+from agents.runs.finish import rescue_run
 from agents.runs.queries import (
     busy_sessions,
     cancelled_running,
     expired_runs,
     has_waiting_prompts,
     is_held,
+    late_runs,
+    overtaken_runs,
     queued_prompts,
 )
 from agents.states import RunOutcome
 from tests.integration.runs.ground import (
+    LEASE_MS,
     Ground,
     begin,
     claim,
     end,
     held_by,
     open_ground,
+    run_of,
     say,
     step,
     write,
@@ -163,6 +168,26 @@ def test_expired_runs_are_listed_the_oldest_first_with_their_workspaces(
     claim(limit=2, lease_ms=-1)
 
     assert expired_runs(now_ms()) == [(there, other.workspace_id), (here, ground.workspace_id)]
+
+
+def test_a_run_is_late_while_its_lease_goes_on_without_a_renewal(ground: Ground) -> None:
+    key = ground.accept()
+    claim(lease_ms=LEASE_MS)
+    expires = run_of(key).lease_expires_at
+    late = [(key, ground.workspace_id, "worker")]
+    assert late_runs(now_ms(), expires) == []
+    assert late_runs(now_ms(), expires + 1) == late
+    assert late_runs(expires, expires + 1) == late
+    assert late_runs(expires + 1, expires + 2) == [], "its lease has expired"
+
+
+def test_a_worker_learns_which_of_its_runs_others_hold(ground: Ground) -> None:
+    kept, lost = ground.start(), ground.start(session_id=ground.new_session())
+    held = {kept.key: kept.fence, lost.key: lost.fence}
+    assert overtaken_runs(held) == set()
+    write(lambda tx: rescue_run(tx, lost.key, expired_before=10**15))
+    assert overtaken_runs(held) == {lost.key}
+    assert overtaken_runs({**held, 10**9: 1}) == {lost.key, 10**9}, "it was deleted"
 
 
 # -- the sessions that are busy
