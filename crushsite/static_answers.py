@@ -9,11 +9,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from django.conf import settings
 from django.contrib.staticfiles.storage import staticfiles_storage
+from django.http import HttpRequest, HttpResponse
+from django.middleware.security import SecurityMiddleware
 
 PREFIX = "/static/"
 _TYPES = {
@@ -107,10 +110,24 @@ def _read(name: str, encoding: bytes, suffix: str) -> tuple[Headers, bytes] | No
         (b"content-length", b"%d" % len(body)),
         _FOREVER,
         _VARY,
+        *_security(),
     ]
     if encoding:
         headers.append((b"content-encoding", encoding))
     return headers, body
+
+
+@cache
+def _security() -> Headers:
+    """The headers that Django adds to every other answer."""
+    answer = HttpResponse()
+    usual = set(answer.headers)
+    SecurityMiddleware(lambda _: answer).process_response(HttpRequest(), answer)
+    return [
+        (name.lower().encode(), value.encode())
+        for name, value in answer.headers.items()
+        if name not in usual
+    ]
 
 
 async def _send(headers: Headers, body: bytes, send: Send) -> None:
