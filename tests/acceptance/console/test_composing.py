@@ -77,6 +77,7 @@ async def test_the_queue_is_the_same_in_two_browsers_and_a_stop_reports_what_it_
     page = await open_console(embedded_server, address(session), width=LAPTOP)
     other = await open_console(embedded_server, address(session), width=PHONE)
     field = page.get_by_label("Your prompt")
+    await expect(page.get_by_role("button", name="Send")).to_be_enabled()
     await field.fill(SLOW)
     await field.press("Enter")
     await expect(page.get_by_role("button", name="Stop")).to_be_visible()
@@ -110,7 +111,7 @@ async def test_the_queue_is_the_same_in_two_browsers_and_a_stop_reports_what_it_
     await field.focus()
     await page.keyboard.press("Escape")
     await page.keyboard.press("Escape")
-    said = "Stopped the running prompt and removed 1 queued prompt."
+    said = "Stopped the running prompt and cancelled 1 queued prompt."
     await expect(page.get_by_text(said).first).to_be_visible()
     await expect(page.locator(".queued")).to_have_count(0)
     await expect(other.get_by_role("button", name="Stop")).to_have_count(0)
@@ -299,3 +300,41 @@ async def test_the_queue_is_sorted_by_dragging_and_a_stop_of_one_prompt_says_so(
     await page.get_by_role("button", name="Stop").click()
     await expect(page.get_by_text("Stopped the running prompt.").first).to_be_visible()
     await expect(field).to_be_focused()
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.server_env(CRUSH_MAX_RUNS="1")
+async def test_a_stop_of_prompts_that_wait_for_a_worker_says_how_many_it_cancelled(
+    embedded_server: Server, seat: Seat, open_console: OpenConsole, address: Address
+) -> None:
+    busy = await seat.workspace.session("busy")
+    start = seat.stream.mark()
+    await seat.workspace.prompt(busy, SLOW, "busy")
+    await seat.stream.wait_for(lambda e: e.type == "message" and e.payload["role"] == "assistant")
+    session = await seat.workspace.session("waits")
+    page = await open_console(embedded_server, address(session))
+    field = page.get_by_label("Your prompt")
+    await expect(page.get_by_role("button", name="Send")).to_be_enabled()
+    await field.fill("first")
+    await field.press("Enter")
+    stop = page.get_by_role("button", name="Stop")
+    await expect(stop).to_be_visible()
+    await field.fill("second")
+    await field.press("Enter")
+    await expect(page.locator(".queued")).to_have_count(1)
+    await stop.click()
+    await expect(page.get_by_text("Cancelled 2 waiting prompts.").first).to_be_visible()
+    await expect(page.get_by_text("Cancelled by owner.")).to_have_count(2)
+    await expect(page.locator(".queued")).to_have_count(0)
+    await expect(stop).to_have_count(0)
+    await expect(field).to_be_focused()
+
+    # The run of the other session goes on; none of the two is carried out after it.
+    await seat.workspace.call("POST", f"/agent/sessions/{busy}/cancel")
+    ended = await seat.stream.run_complete(busy, "busy", start=start)
+    assert ended["cancelled"]
+    await field.fill("third [[n=3]]")
+    await field.press("Enter")
+    await expect(page.locator("article.assistant").last).to_contain_text("word2")
+    replies = [text_of(each) for each in await seat.workspace.messages(session)][1::2]
+    assert replies[:2] == ["", ""]
