@@ -75,6 +75,8 @@ async def _requests(count: int) -> None:
 
 
 async def _status(handler: Any, path: str) -> int:
+    from workspaces.access import CALLER, OWNER, Caller
+
     messages = [{"type": "http.request", "body": b"", "more_body": False}]
     sent: list[Any] = []
 
@@ -91,6 +93,7 @@ async def _status(handler: Any, path: str) -> int:
         "raw_path": path.encode(),
         "query_string": b"",
         "headers": [(b"host", b"127.0.0.1")],
+        CALLER: Caller(OWNER),
     }
     await handler(scope, receive, send)
     return int(sent[0]["status"])
@@ -160,7 +163,8 @@ def _rows(folder: Path, count: int) -> None:
     from django.db import connection, transaction
 
     from permissions.models import QuestionBatch
-    from workspaces.log.rows import SESSION_COLUMNS, SessionRow
+    from workspaces.log.ids import new_id
+    from workspaces.log.rows import INSERT_SESSION, SESSION_COLUMNS, NewSession, SessionRow
     from workspaces.log.statements import statements
     from workspaces.models import Session, Workspace
 
@@ -187,6 +191,15 @@ def _rows(folder: Path, count: int) -> None:
     def change_by_orm() -> None:
         Session.objects.filter(pk=session_id).update(title="title")
 
+    def add_by_statement() -> None:
+        with statements() as cursor:
+            row = NewSession(new_id(), workspace.pk, "", "title", 0, 0)
+            cursor.execute(INSERT_SESSION, row)
+            SessionRow(*cursor.fetchone())
+
+    def add_by_orm() -> None:
+        Session.objects.create(workspace_id=workspace.pk, title="title")
+
     def find_nothing_by_statement() -> None:
         with statements() as cursor:
             cursor.execute("SELECT id FROM permissions_questionbatch WHERE run_key = %s", [1])
@@ -201,6 +214,8 @@ def _rows(folder: Path, count: int) -> None:
             ("the same by the ORM", read_by_orm),
             ("a session changed by a statement", change_by_statement),
             ("the same by the ORM", change_by_orm),
+            ("a session added by a statement", add_by_statement),
+            ("the same by the ORM", add_by_orm),
             ("no row found by a statement", find_nothing_by_statement),
             ("the same by the ORM", find_nothing_by_orm),
         ]:

@@ -106,6 +106,36 @@ class SessionRow(NamedTuple):
 SESSION_COLUMNS = ", ".join(SessionRow._fields)
 
 
+class NewSession(NamedTuple):
+    """A session as it is added. Columns without a field here have a default in the database."""
+
+    id: str
+    workspace_id: str
+    parent_session_id: str
+    title: str
+    created_at: int
+    updated_at: int
+    message_count: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cost: float = 0.0
+    context_tokens: int = 0
+    summary_message_id: str = ""
+    todos: str = "[]"  # JSON
+    attached_clients: int = 0
+    forked_from: str = ""
+    is_busy: bool = False
+    is_deleting: bool = False
+    last_accept: int = 0
+    cancel_mark: int = 0
+
+
+INSERT_SESSION = (
+    f"INSERT INTO workspaces_session ({', '.join(NewSession._fields)})"
+    f" VALUES ({', '.join(['%s'] * len(NewSession._fields))}) RETURNING {SESSION_COLUMNS}"
+)
+
+
 def session_wire(row: SessionRow) -> dict[str, Any]:
     """Returns the session for native clients."""
     return {

@@ -9,7 +9,9 @@ from workspaces.actions.messages import create_message, start_message
 from workspaces.actions.sessions import create_session
 from workspaces.log.parts import Finish, FinishReason, Role, Text
 from workspaces.log.rows import without_empty
+from workspaces.log.transaction import Transaction
 from workspaces.log.writer import writer
+from workspaces.models import Session
 
 STOP = Finish(FinishReason.STOP)
 
@@ -53,6 +55,21 @@ async def test_a_title_is_all_that_is_taken_of_a_new_session(workspace: Opened) 
     assert (made["cost"], made["message_count"]) == (0, 0)
     assert made["id"] != "mine"
     assert made["created_at"] > 0
+
+
+async def test_a_new_session_is_stored_as_its_model_would_store_it(workspace: Opened) -> None:
+    session_id = await workspace.session("new")
+
+    def store(_: Transaction) -> tuple[dict[str, object], dict[str, object]]:
+        other = Session.objects.create(workspace_id=workspace.id, title="new")
+        stored, expected = (Session.objects.filter(pk=pk).values() for pk in (session_id, other.pk))
+        return stored.get(), expected.get()
+
+    stored, expected = await writer.write(workspace.id, store)
+    own = ("id", "created_at", "updated_at")
+    assert {n: v for n, v in stored.items() if n not in own} == {
+        n: v for n, v in expected.items() if n not in own
+    }
 
 
 async def test_a_title_is_all_that_is_taken_of_a_stale_copy(workspace: Opened) -> None:

@@ -7,7 +7,15 @@ from typing import Any
 import orjson
 import pytest
 
-from workspaces.log.rows import INSERT_MESSAGE, MessageRow, NewMessage, message_for_v1, message_wire
+from workspaces.log.rows import (
+    INSERT_MESSAGE,
+    INSERT_SESSION,
+    MessageRow,
+    NewMessage,
+    NewSession,
+    message_for_v1,
+    message_wire,
+)
 
 ROW: dict[str, Any] = {
     "id": "m",
@@ -58,6 +66,10 @@ def test_an_author_is_shown_to_native_clients_only() -> None:
     assert message_for_v1(shown) == message_wire(MessageRow(**ROW))
 
 
-def test_each_column_of_a_new_message_has_its_place_in_the_statement() -> None:
-    names, _, values = INSERT_MESSAGE.partition(" VALUES ")
-    assert names.count(",") == values.count(",") == len(NewMessage._fields) - 1
+@pytest.mark.parametrize(
+    ("statement", "row"), [(INSERT_MESSAGE, NewMessage), (INSERT_SESSION, NewSession)]
+)
+def test_each_column_of_a_new_row_has_its_place_in_the_statement(statement: str, row: Any) -> None:
+    names, _, rest = statement.partition(" VALUES ")
+    values = rest.partition(" RETURNING ")[0]
+    assert names.count(",") == values.count(",") == len(row._fields) - 1
