@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import orjson
@@ -97,11 +99,20 @@ def read_snapshot(workspace_id: str) -> Snapshot:
 
 def read_open_message(workspace_id: str, number: int) -> LiveMessage | None:
     """Returns an open message by its stream number, or ``None`` if it has closed."""
+    return read_open_messages([(workspace_id, number)]).get((workspace_id, number))
+
+
+def read_open_messages(wanted: Sequence[tuple[str, int]]) -> dict[tuple[str, int], LiveMessage]:
+    """Returns open messages by their workspace and stream number; none that has closed."""
+    marks = ", ".join(["(%s, %s)"] * len(wanted))
     with statements() as cursor:
         cursor.execute(
-            f"SELECT {MESSAGE_COLUMNS} FROM workspaces_message"
-            " WHERE workspace_id = %s AND is_finished = %s AND stream_number = %s",
-            [workspace_id, False, number],
+            f"SELECT workspace_id, stream_number, {MESSAGE_COLUMNS} FROM workspaces_message"
+            f" WHERE (workspace_id, stream_number) IN (VALUES {marks}) AND is_finished = %s",
+            [*itertools.chain.from_iterable(wanted), False],
         )
-        row = cursor.fetchone()
-    return LiveMessage(number, message_wire(MessageRow(*row))) if row is not None else None
+        rows = cursor.fetchall()
+    return {
+        (workspace_id, number): LiveMessage(number, message_wire(MessageRow(*columns)))
+        for workspace_id, number, *columns in rows
+    }

@@ -27,6 +27,10 @@ logger = logging.getLogger(__name__)
 HEARTBEAT_SECONDS = 10.0
 POLL_SECONDS = 1.0  # with several processes: finds events whose relay message was lost
 REPAIR_SECONDS = 0.1
+# With several processes: open messages without new words for this long are read from the database,
+# because their words may be lost on the way. A model that pauses costs a read each time.
+STILL_SECONDS = 0.5
+STILL_AT_ONCE = 200
 OUTPUT_SECONDS = 2.0  # with several processes: repeats the output of tools that print nothing more
 LINGER_SECONDS = 5.0  # keeps an empty room for a reader that reconnects
 EVENTS, LEAVING = 0, -1  # in a repair's key, instead of a message's number
@@ -40,11 +44,13 @@ class Hub:
         heartbeat_seconds: float = HEARTBEAT_SECONDS,
         linger_seconds: float = LINGER_SECONDS,
         output_seconds: float = OUTPUT_SECONDS,
+        still_seconds: float = STILL_SECONDS,
     ) -> None:
         self._poll_seconds = poll_seconds
         self._heartbeat_seconds = heartbeat_seconds
         self._linger_seconds = linger_seconds
         self._output_seconds = output_seconds
+        self._still_seconds = still_seconds
         self._rooms: dict[str, Room] = {}
         self._priming: dict[str, asyncio.Task[Room]] = {}
         self._producers: dict[str, dict[int, LiveMessage]] = {}
@@ -63,6 +69,7 @@ class Hub:
         if self._relay.is_needed:
             self._tasks += [
                 asyncio.create_task(self._poll(), name="hub-poll"),
+                asyncio.create_task(self._read_still(), name="hub-still"),
                 asyncio.create_task(self._repeat_outputs(), name="hub-outputs"),
             ]
 
@@ -271,3 +278,32 @@ class Hub:
                             self._request_events(room)
                 except Exception as error:  # noqa: BLE001  the next poll retries
                     logger.warning("could not look for lost events: %s", error)
+
+    async def _read_still(self) -> None:
+        """Reads the words of messages that other processes write and that seem to stand still."""
+        sizes: dict[tuple[str, int], int] = {}
+        while True:
+            await asyncio.sleep(self._still_seconds)
+            before, sizes = sizes, self._sizes_elsewhere()
+            still = [key for key, size in sizes.items() if before.get(key) == size]
+            try:
+                for start in range(0, len(still), STILL_AT_ONCE):
+                    some = still[start : start + STILL_AT_ONCE]
+                    rows = await read(event_log.read_open_messages, some)
+                    for (workspace_id, number), row in rows.items():
+                        room = self._rooms.get(workspace_id)
+                        live = None if room is None else room.live.get(number)
+                        if room is not None and live is not None and row.size > live.size:
+                            room.repair(row)
+            except Exception as error:  # noqa: BLE001  the next round retries
+                logger.warning("could not look for lost words: %s", error)
+
+    def _sizes_elsewhere(self) -> dict[tuple[str, int], int]:
+        """Returns the sizes of the open messages with readers here that others write."""
+        return {
+            (workspace_id, number): live.size
+            for workspace_id, room in self._rooms.items()
+            if room.primed and not room.is_empty
+            for number, live in room.live.items()
+            if number not in self._producers.get(workspace_id, ())
+        }

@@ -126,8 +126,12 @@ async def test_a_silent_redis_holds_up_neither_prompts_nor_the_stop(
         await seat.workspace.prompt(session, "[[n=2]]", f"silent {len(waits)}")
         waits.append(time.monotonic() - began)
     assert min(waits) < 0.9 * LAYER_SECONDS, waits
-    # Events are found in the database, and readers of other workspaces can come.
+    # Events and words are found in the database, and readers of other workspaces can come.
     await seat.stream.run_complete(session, f"silent {len(waits) - 1}")
+    await seat.workspace.prompt(session, "[[n=1000 d=20]]", "slow")
+    await seat.stream.words(session, 100)
+    assert (await seat.workspace.agent())["is_busy"]
+    await seat.workspace.cancel(session)
     other = await take_seat(client, project("other"))
     began = time.monotonic()
     await other.workspace.prompt(await other.workspace.session(), "[[n=2]]", "other")

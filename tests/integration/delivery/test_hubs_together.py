@@ -123,6 +123,40 @@ async def test_events_words_and_output_reach_the_readers_of_another_process(
     ]
 
 
+async def test_words_that_the_layer_loses_are_read_from_the_database(
+    hubs: tuple[Hub, Hub], workspace_id: str
+) -> None:
+    here, _ = hubs
+    there = Hub(poll_seconds=60, still_seconds=0.02)
+    await there.start()
+    try:
+        room = await there.room(workspace_id)
+        reader = NativeReader(Wire.WS)
+        room.join_native(reader)
+        live, recorded = start_message(workspace_id)
+        here.publish(recorded)
+        texts: list[str] = []
+        for text in ("first", "first second"):
+            checkpoint(workspace_id, live, text)  # no delta arrives
+            async with asyncio.timeout(60):
+                while text not in texts:
+                    for chunk, _ in await reader.take():
+                        texts += [text_of(item) for item in orjson.loads(chunk)]
+        # What stands still is sent once.
+        before = room.live[live.number]
+        await asyncio.sleep(0.1)
+        assert room.live[live.number] is before
+        assert [text for text in texts if text] == ["first", "first second"]
+    finally:
+        await there.stop()
+
+
+def text_of(item: Any) -> str:
+    if isinstance(item, dict) and item.get("type") == "message.progress":
+        return "".join(part["data"].get("text", "") for part in item["data"]["message"]["parts"])
+    return ""
+
+
 async def test_output_from_before_a_room_reaches_it_later_and_once(
     hubs: tuple[Hub, Hub], workspace_id: str
 ) -> None:
