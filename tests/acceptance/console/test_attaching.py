@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from axe_playwright_python.async_playwright import Axe
 from playwright.async_api import Page, expect
 
 from tests.acceptance.console.conftest import LAPTOP, PHONE, OpenConsole
@@ -127,6 +128,13 @@ async def test_files_that_cannot_go_are_refused_with_a_sentence(
     await page.get_by_role("button", name="Send").click()
     await expect(page.locator(".toast.wrong")).to_contain_text("Write what should be done")
     await expect(attached).to_contain_text("dot.png")
+    # The message is in a landmark; a live region, which is not shown, has it once for screen readers.
+    shown = page.get_by_role("region", name="Messages")
+    await expect(shown.get_by_role("listitem")).to_have_count(1)
+    await expect(page.locator("[aria-live]").filter(has_text="Write what")).to_have_count(1)
+    assert await shown.locator("[aria-live], [role=alert], [role=status]").count() == 0
+    found = await Axe().run(page)
+    assert found.violations_count == 0, found.generate_report()
 
 
 @pytest.mark.timeout(120)

@@ -64,13 +64,14 @@ class Toasts extends PageElement {
 
   render() {
     if (this._shown.length === 0) return nothing;
-    return html`<ul class="toasts">
+    // A landmark without a live region: `announce` has read the texts.
+    return html`<section class="toasts" aria-label=${t("app.messages")}><ul class="toast-list">
       ${repeat(this._shown, (each) => each.id, (each) => html`<li class=${each.isError ? "toast wrong" : "toast"}>
         ${icon(each.isError ? "circle-alert" : "circle-check")}
         <span>${each.text}</span>
         <button class="icon-button" aria-label=${t("error.dismiss")} @click=${() => this._remove(each.id)}>${icon("x")}</button>
       </li>`)}
-    </ul>`;
+    </ul></section>`;
   }
 }
 

@@ -20,6 +20,8 @@ class Queue extends PageElement {
     /** The prompt that is being edited, with its text. @type {{key: number, text: string} | null} */
     this._edited = null;
     this._dragged = 0;
+    /** What had the focus before an update. @type {HTMLElement | null} */
+    this._focused = null;
   }
 
   connectedCallback() {
@@ -32,6 +34,16 @@ class Queue extends PageElement {
   disconnectedCallback() {
     super.disconnectedCallback();
     this._leave?.();
+  }
+
+  willUpdate() {
+    this._focused = this.contains(document.activeElement) ? /** @type {HTMLElement} */ (document.activeElement) : null;
+  }
+
+  updated() {
+    // A row that was moved loses the focus; it comes back at once, because the next key may follow quickly.
+    if (this._focused && this._focused !== document.activeElement && this.contains(this._focused)) this._focused.focus({ preventScroll: true });
+    this._focused = null;
   }
 
   get _waiting() {
@@ -57,9 +69,6 @@ class Queue extends PageElement {
     if (await this._send("reorder_queue", { session_id: this.feed?.sessionId, keys })) {
       announce(t("queue.moved", { place: to + 1, n: keys.length }));
     }
-    await this.updateComplete;
-    // A moved element loses the focus.
-    requestAnimationFrame(() => /** @type {HTMLElement | null} */ (this.querySelector(`[data-key="${key}"] .queue-grip`))?.focus());
   }
 
   /** @param {Run} run */

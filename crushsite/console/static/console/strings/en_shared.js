@@ -4,6 +4,7 @@ export const SHARED = {
   "app.name": "Crush",
   "app.skip": "Skip to the content",
   "app.menu": "Menu",
+  "app.messages": "Messages",
   "app.unknown_page": "There is no page at this address.",
   "text.task_done": "Done",
   "text.task_open": "Not done",
