@@ -14,6 +14,9 @@ from crushclient.stream import EventStream, Protocol
 from crushclient.transport import HttpTransport
 
 Json = Mapping[str, Any]
+# The server went back to an older state, for instance a restored backup; or it has deleted events
+# that the stream has not sent.
+_OUTSIDE_LOG = frozenset({"cursor_ahead", "cursor_expired"})
 # After these events the messages are others than the stream has sent.
 _REWRITING = frozenset({"session.rewound", "session.rewind_undone"})
 
@@ -112,9 +115,8 @@ class FoldedSession:
             try:
                 item = await anext(self.stream)
             except ConflictError as error:
-                if error.code != "cursor_ahead":
+                if error.code not in _OUTSIDE_LOG:
                     raise
-                # The server went back to an older state, for instance a restored backup.
                 return await self._replaced()
             if getattr(item, "type", "") in _REWRITING:
                 return await self._replaced()

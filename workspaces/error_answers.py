@@ -11,22 +11,24 @@ Header = tuple[bytes, bytes]
 JSON: Header = (b"content-type", b"application/json")
 
 
-def error_body(sentence: str) -> bytes:
-    return orjson.dumps({"message": sentence})
+def error_body(sentence: str, code: str = "") -> bytes:
+    return orjson.dumps({"message": sentence} | ({"code": code} if code else {}))
 
 
-def http_error(status: int, sentence: str, headers: Iterable[Header] = ()) -> list[dict[str, Any]]:
+def http_error(
+    status: int, sentence: str, headers: Iterable[Header] = (), *, code: str = ""
+) -> list[dict[str, Any]]:
     """Returns the ASGI messages of a response to an HTTP request."""
-    body = error_body(sentence)
+    body = error_body(sentence, code)
     length = (b"content-length", b"%d" % len(body))
     return _messages("http.response", status, [JSON, length, *headers], body)
 
 
 def websocket_error(
-    status: int, sentence: str, headers: Iterable[Header] = ()
+    status: int, sentence: str, headers: Iterable[Header] = (), *, code: str = ""
 ) -> list[dict[str, Any]]:
     """Returns the messages of a response to a handshake; the server adds the length."""
-    body = error_body(sentence)
+    body = error_body(sentence, code)
     return _messages("websocket.http.response", status, [JSON, *headers], body)
 
 

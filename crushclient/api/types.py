@@ -1412,6 +1412,8 @@ class Opened(TypedDict):
     client_id: str
     # When its folder was opened for the first time.
     created_at: int
+    # The number of the oldest event that its log keeps.
+    first_event: int
     # A UUID.
     id: str
     # Whether a client or a run keeps it open.
@@ -2548,6 +2550,8 @@ class Workspace(TypedDict):
     can: list[CanEnum]
     # When its folder was opened for the first time.
     created_at: int
+    # The number of the oldest event that its log keeps.
+    first_event: int
     # A UUID.
     id: str
     # Whether a client or a run keeps it open.

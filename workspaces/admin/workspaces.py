@@ -33,6 +33,7 @@ from workspaces.admin_pages.filters import (
 from workspaces.admin_pages.pages import ReadOnlyAdmin
 from workspaces.log.types import Kind
 from workspaces.models.workspaces import (
+    DailyJob,
     Event,
     PermissionMode,
     RetiredClient,
@@ -118,6 +119,20 @@ class RetiredClientAdmin(ReadOnlyAdmin):
     search_help_text = "The whole id of a client"
     ordering = ["-retired_at"]
     shown = ["client_id", moment("retired_at")]
+
+
+@admin.register(DailyJob)
+class DailyJobAdmin(ReadOnlyAdmin):
+    list_display = ["name", time("due_at"), time("finished_at"), "holder"]
+    ordering = ["name"]
+    shown = [
+        "name",
+        moment("due_at"),
+        moment("finished_at"),
+        "holder",
+        moment("held_until"),
+        json_text("result"),
+    ]
 
 
 @admin.register(Event)

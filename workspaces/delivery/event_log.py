@@ -15,6 +15,7 @@ from workspaces.log.rows import MESSAGE_COLUMNS, MessageRow, message_wire
 from workspaces.log.statements import statements
 from workspaces.log.transaction import RecordedEvent
 from workspaces.log.types import Kind
+from workspaces.models import Workspace
 
 PAGE = 1000
 
@@ -75,6 +76,14 @@ def read_head(workspace_id: str) -> int:
         raise WorkspaceUnknown
     (number,) = row
     return int(number)
+
+
+def read_oldest(workspace_id: str) -> int:
+    """Returns the oldest number that the log keeps. Raises ``WorkspaceUnknown``."""
+    found = Workspace.objects.filter(pk=workspace_id).values_list("first_event", flat=True).first()
+    if found is None:
+        raise WorkspaceUnknown
+    return found
 
 
 def read_snapshot(workspace_id: str) -> Snapshot:

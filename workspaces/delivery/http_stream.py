@@ -48,6 +48,7 @@ class HttpStream(ABC):
     """One request's stream. A subclass reads the parameters and produces the chunks."""
 
     headers: tuple[tuple[bytes, bytes], ...] = HEADERS
+    shows_codes = False  # of refusals
 
     def __init__(self, *, attachments: Attachments, rights: StreamRights) -> None:
         self._attachments = attachments
@@ -132,7 +133,10 @@ class HttpStream(ABC):
         except Refusal as refusal:
             if self._has_begun:
                 raise
-            await _send_all(send, http_error(refusal.status, refusal.sentence, refusal.headers))
+            code = refusal.code if self.shows_codes else ""
+            await _send_all(
+                send, http_error(refusal.status, refusal.sentence, refusal.headers, code=code)
+            )
         finally:
             self._timer.cancel()
             self._pump.cancel()
@@ -177,6 +181,8 @@ RETRY = b"retry: 1000\n\n"
 
 
 class NativeSse(HttpStream):
+    shows_codes = True
+
     def __init__(self, *, hub: Hub, attachments: Attachments, rights: StreamRights) -> None:
         super().__init__(attachments=attachments, rights=rights)
         self._hub = hub

@@ -236,7 +236,14 @@ class Hub:
 
     async def _read_events(self, room: Room) -> None:
         while True:
-            page = await read(event_log.read_events, room.workspace_id, after=room.last_number)
+            after = room.last_number
+            page = await read(event_log.read_events, room.workspace_id, after=after)
+            if not page or page[0].number > after + 1:
+                oldest = await read(event_log.read_oldest, room.workspace_id)
+                if oldest > room.last_number + 1:  # what it lacks was deleted because of its age
+                    snapshot = await read(event_log.read_snapshot, room.workspace_id)
+                    room.restart(snapshot.last_number, snapshot.live)
+                    return
             for event in page:
                 room.publish(event_log.with_payload(event))
             if len(page) < event_log.PAGE:

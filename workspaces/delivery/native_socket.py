@@ -221,7 +221,9 @@ class NativeSocket(AsyncWebsocketConsumer):
         if "websocket.http.response" not in (self.scope.get("extensions") or {}):
             await self.close(4000 + refusal.status)
             return
-        for message in websocket_error(refusal.status, refusal.sentence, refusal.headers):
+        for message in websocket_error(
+            refusal.status, refusal.sentence, refusal.headers, code=refusal.code
+        ):
             await self._send(message)
 
 

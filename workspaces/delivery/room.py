@@ -145,6 +145,15 @@ class Room:
         self.primed = True
         self._drain()
 
+    def restart(self, last_number: int, live: Mapping[int, LiveMessage]) -> None:
+        """Sets the state after a gap that cannot be repaired.
+
+        Its readers are closed. They reconnect with their cursors, which may be refused.
+        """
+        self.close()
+        self.live.clear()
+        self.prime(last_number, live)
+
     def publish(self, event: RecordedEvent) -> None:
         if event.number <= self.last_number and self.primed:
             return

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from workspaces.delivery import event_log
 from workspaces.delivery.hub import Hub
 from workspaces.delivery.readers import NativeReader, V1Reader, Wire
-from workspaces.log.errors import CursorAhead
+from workspaces.log.errors import CursorAhead, CursorExpired
 from workspaces.log.reader import read
 from workspaces.log.types import StreamOnly
 
@@ -28,25 +28,32 @@ async def stream_native(
 
     While the caller waits for a chunk, a chunk may go to ``push`` instead, which may decline it.
     Ends after a ``stream.resume`` when the reader was too slow. Raises
-    ``WorkspaceUnknown`` or ``CursorAhead`` before its first chunk.
+    ``WorkspaceUnknown``, ``CursorAhead`` or ``CursorExpired`` before its first chunk.
     """
     room = await hub.room(workspace_id)
     reader = NativeReader(wire, push)
     try:
-        sent = room.last_number if after is None else after
+        begun = sent = room.last_number if after is None else after
         if sent > room.last_number:
             if sent > await read(event_log.read_head, workspace_id):
                 raise CursorAhead
             await hub.catch_up(room, sent)
-        async for chunk, number in _replay(workspace_id, sent, None, wire):
-            yield chunk
-            sent = number
-        await hub.catch_up(room, sent)
-        opening = room.join_native(reader)
-        joined = room.last_number
-        async for chunk, number in _replay(workspace_id, sent, joined, wire):
-            yield chunk
-            sent = number
+        try:
+            async for chunk, number in _replay(workspace_id, sent, None, wire):
+                yield chunk
+                sent = number
+            await hub.catch_up(room, sent)
+            opening = room.join_native(reader)
+            joined = room.last_number
+            async for chunk, number in _replay(workspace_id, sent, joined, wire):
+                yield chunk
+                sent = number
+        except CursorExpired:
+            if sent == begun:
+                raise
+            # Events were deleted during the replay: the next connection is refused.
+            yield wire.frames.one(StreamOnly.RESUME, {"after": sent})
+            return
         sent = joined
         yield wire.frames.opening(joined, opening)
         chunk, opening = b"", []
@@ -67,9 +74,13 @@ async def stream_native(
 async def _replay(
     workspace_id: str, after: int, until: int | None, wire: Wire
 ) -> AsyncIterator[tuple[bytes, int]]:
+    """Yields the events after a number, up to another. Raises ``CursorExpired`` at a gap."""
     while until is None or after < until:
         limit = event_log.PAGE if until is None else min(event_log.PAGE, until - after)
         page = await read(event_log.read_events, workspace_id, after=after, limit=limit)
+        # The log has no gaps: what is missing was deleted because of its age.
+        if page[0].number != after + 1 if page else until is not None:
+            raise CursorExpired
         if page:
             after = page[-1].number
             yield wire.frames.batch(page), after

@@ -381,6 +381,13 @@ class CursorAhead(Refusal):
     status = 409
 
 
+class CursorExpired(Refusal):
+    """after: is older than the events that this workspace keeps; get a new snapshot"""
+
+    code = "cursor_expired"
+    status = 409
+
+
 class StillInUse(Refusal):
     """server is hosting live workspaces"""
 

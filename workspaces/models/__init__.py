@@ -16,6 +16,7 @@ from workspaces.models.sessions import (
 )
 from workspaces.models.workspaces import (
     ClientClaim,
+    DailyJob,
     Event,
     IdempotencyKey,
     PermissionMode,
@@ -29,6 +30,7 @@ __all__ = [
     "UNFINISHED_REWINDS",
     "Attachment",
     "ClientClaim",
+    "DailyJob",
     "Event",
     "FileRead",
     "FileVersion",

@@ -44,6 +44,9 @@ class Workspace(models.Model):
         help_text="Of the stored choices as this server wrote them; others came with the folder.",
     )
     last_event = models.BigIntegerField(default=0, help_text="The newest number of its event log.")
+    first_event = models.BigIntegerField(
+        default=1, db_default=1, help_text="The oldest number that its event log keeps."
+    )
     created_at = models.BigIntegerField(default=now_ms)
     opened_at = models.BigIntegerField(default=now_ms)
     closed_at = models.BigIntegerField(null=True, blank=True)
@@ -57,7 +60,7 @@ class Workspace(models.Model):
 
 
 class Event(models.Model):
-    """A record of the log: each workspace has one, without gaps, and rows are only added."""
+    """A record of the log: each workspace has one, without gaps. Only its oldest rows are deleted."""
 
     workspace = models.ForeignKey(Workspace, models.CASCADE, related_name="events")
     number = models.BigIntegerField()
@@ -161,3 +164,18 @@ class IdempotencyKey(models.Model):
     @override
     def __str__(self) -> str:
         return self.key
+
+
+class DailyJob(models.Model):
+    """Work that one process does once a day: ``workspaces.actions.daily_jobs``."""
+
+    name = models.CharField(primary_key=True, max_length=40)
+    due_at = models.BigIntegerField(help_text="When a process may begin it.")
+    holder = models.CharField(max_length=64, blank=True, help_text="The process that does it.")
+    held_until = models.BigIntegerField(default=0, help_text="Renewed by each of its steps.")
+    finished_at = models.BigIntegerField(null=True, blank=True)
+    result = models.JSONField(default=dict)
+
+    @override
+    def __str__(self) -> str:
+        return self.name

@@ -27,6 +27,9 @@ class WorkspaceSerializer(serializers.ModelSerializer[Workspace]):
         PermissionMode.choices, help_text="Whether permissions are requested."
     )
     last_event = serializers.IntegerField(help_text="The number of the newest event of its log.")
+    first_event = serializers.IntegerField(
+        help_text="The number of the oldest event that its log keeps."
+    )
     created_at = Seconds(help_text="When its folder was opened for the first time.")
     opened_at = Seconds(help_text="When it was opened at last.")
     is_open = serializers.BooleanField(help_text="Whether a client or a run keeps it open.")
@@ -39,6 +42,7 @@ class WorkspaceSerializer(serializers.ModelSerializer[Workspace]):
             "path",
             "permission_mode",
             "last_event",
+            "first_event",
             "created_at",
             "opened_at",
             "is_open",

@@ -21,6 +21,7 @@ from workspaces.log.writer import writer
 from workspaces.models import (
     Attachment,
     ClientClaim,
+    DailyJob,
     Event,
     FileRead,
     FileVersion,
@@ -108,6 +109,7 @@ def add_everything(place: Place) -> Place:
     Attachment.objects.create(id="a" * 64, workspace_id=place.workspace_id, content=HOSTILE)
     TrustRequest.objects.create(path="/project", digest="1", description=HOSTILE)
     RetiredClient.objects.create(client_id=CLIENT.replace("1", "2"))
+    DailyJob.objects.create(name="retention", due_at=1, holder=HOSTILE, result={"kind": HOSTILE})
     Grant.objects.create(
         workspace_id=place.workspace_id,
         session=session,

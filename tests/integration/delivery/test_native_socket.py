@@ -45,16 +45,19 @@ async def test_it_replays_from_the_cursor(site: Site) -> None:
 
 
 @pytest.mark.parametrize(
-    ("query", "workspace_id", "status", "said"),
+    ("query", "workspace_id", "status", "code", "said"),
     [
-        ("", "nowhere", 404, "workspace not found"),
-        ("after=x", "", 400, "after: must be the number of an event"),
-        ("after=100000", "", 409, "after: is larger than the newest event of this workspace"),
-        ("client_id=x", "", 400, "invalid client_id: invalid UUID length: 1"),
+        ("", "nowhere", 404, "workspace_unknown", "workspace not found"),
+        ("after=x", "", 400, "bad_field", "after: must be the number of an event"),
+        (
+            *("after=100000", "", 409, "cursor_ahead"),
+            "after: is larger than the newest event of this workspace",
+        ),
+        ("client_id=x", "", 400, "bad_field", "invalid client_id: invalid UUID length: 1"),
     ],
 )
 async def test_it_is_refused_with_an_http_answer(
-    site: Site, query: str, workspace_id: str, status: int, said: str
+    site: Site, query: str, workspace_id: str, status: int, code: str, said: str
 ) -> None:
     url = site.socket(query, workspace_id=workspace_id)
     with pytest.raises(aiohttp.WSServerHandshakeError) as refusal:
@@ -71,7 +74,7 @@ async def test_it_is_refused_with_an_http_answer(
             "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==",
         },
     ) as answer:
-        assert (await answer.json()) == {"message": said}
+        assert (await answer.json()) == {"message": said, "code": code}
 
 
 @pytest.mark.parametrize(("path", "code"), [("nowhere/stream", 4404), ("stream?after=x", 4400)])

@@ -65,7 +65,8 @@ async def test_it_refuses_a_cursor_ahead_of_the_log(site: Site) -> None:
 
 async def test_it_knows_no_workspace_that_is_not_there(site: Site) -> None:
     async with site.session.get(site.native().replace(site.workspace_id, "nowhere")) as answer:
-        assert (answer.status, await answer.json()) == (404, {"message": "workspace not found"})
+        refusal = {"message": "workspace not found", "code": "workspace_unknown"}
+        assert (answer.status, await answer.json()) == (404, refusal)
 
 
 async def test_a_reader_without_a_client_id_holds_nothing(site: Site) -> None:

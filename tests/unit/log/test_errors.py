@@ -12,6 +12,7 @@ STATUSES = {
     "client_retired": 409,
     "commands_running": 409,
     "cursor_ahead": 409,
+    "cursor_expired": 409,
     "database_locked": 503,
     "database_unreachable": 503,
     "forbidden": 403,

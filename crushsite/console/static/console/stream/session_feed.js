@@ -89,16 +89,16 @@ export class SessionFeed {
       return await get(path);
     } catch (error) {
       if (!(error instanceof Error) || /** @type {any} */ (error).status !== 404) throw error;
-      if (!(await this._open())) throw error;
+      if ((await this._open()).is_open) throw error;
       return await get(path);
     }
   }
 
-  /** Opens the workspace if it is closed. Returns whether it was. */
+  /** Opens the workspace if it is closed. Returns the workspace as it was. */
   async _open() {
-    const { is_open: isOpen, path } = await get(at`workspaces/${this.workspaceId}`);
-    if (!isOpen) await post("workspaces", { path, client_id: clientId() });
-    return !isOpen;
+    const workspace = await get(at`workspaces/${this.workspaceId}`);
+    if (!workspace.is_open) await post("workspaces", { path: workspace.path, client_id: clientId() });
+    return workspace;
   }
 
   /** @param {SessionState} state */
@@ -114,15 +114,20 @@ export class SessionFeed {
         if (code === 4404 || code === 4409) void this._reopen();
         this._notify(["status"]);
       },
-      refused: () => void this._ensureOpened(),
+      refused: () => void this._ensureUsable(state),
     });
     this.status = this._connection.status;
   }
 
-  /** After a restart of the server, the workspace of a refused stream may be closed. The connection tries again by itself. */
-  async _ensureOpened() {
+  /**
+   * After a restart of the server, the workspace of a refused stream may be closed; the connection tries again by itself.
+   * Or the log no longer has what follows the state, or does not have it yet: then a new snapshot is needed.
+   * @param {SessionState} state
+   */
+  async _ensureUsable(state) {
     try {
-      await this._open();
+      const { first_event: first, last_event: last } = await this._open();
+      if (this.state === state && (state.number < first - 1 || state.number > last)) this._loading = this.load();
     } catch {
       // The server cannot be reached yet, or refuses: the status shows that the connection is lost.
     }
