@@ -178,11 +178,11 @@ class ServerProcess:
             self.pool.start()
             self._spawn(self._trying("indexing earlier messages", fill_search()))
             self._spawn(self._settle_overdue())
+            self._spawn(self._warm_up())
         if self.shape.serves:
             self._spawn(self._sweep_claims())
         if self.shape.exits_idle:
             self._spawn(self._exit_when_idle())
-        self._spawn(self._warm_up())
         # A full collection stops the loop for 120 ms if it visits the loaded modules
         # (`python -m tests.bench.bypasses collector-pause`).
         gc.collect()
@@ -295,14 +295,10 @@ class ServerProcess:
 
     async def _warm_up(self) -> None:
         """Imports modules that the first prompt would otherwise wait for."""
-        if not self.shape.works:
-            return
         try:
             await asyncio.to_thread(importlib.import_module, "agents.llm.wires.openai")
         except Exception as error:  # noqa: BLE001  for example: no file descriptor is left
-            logger.warning(
-                "the modules of the first prompt could not be loaded in advance: %s", error
-            )
+            logger.warning("the modules of the first prompt could not be loaded: %s", error)
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)
@@ -328,8 +324,10 @@ class ServerProcess:
         """Carries out the approval policies of workspaces, as every worker does."""
         has_users = apps.is_installed("notifications")  # a sub-agent's process has none
         if has_users:
+            from crushsite.retention.nightly import delete_nightly  # noqa: PLC0415  as below
             from notifications.notifier import notify  # noqa: PLC0415  its models need users
 
+            self._spawn(delete_nightly(self.instance_id))
         while True:
             await self._trying("carrying out approval policies", settle_overdue())
             if has_users:

@@ -239,6 +239,18 @@ CRUSH_MAX_QUEUED_BYTES = (
 )
 # Monitoring: who sends this token may read /metrics, and nothing else.
 CRUSH_METRICS_TOKEN = env.read_secret_file("CRUSH_METRICS_TOKEN_FILE")
+# Retention: whether old rows are deleted each night, at which hour (UTC), and after how many days.
+# 0 keeps them.
+CRUSH_RETENTION = env.read_choice("CRUSH_RETENTION", ("nightly", "off"))
+CRUSH_RETENTION_HOUR = env.read_number("CRUSH_RETENTION_HOUR", 3, low=0, high=23)
+CRUSH_RETENTION_DAYS = {
+    "events": env.read_number("CRUSH_RETENTION_EVENTS", 7, low=0, high=36_500),
+    "steps": env.read_number("CRUSH_RETENTION_STEPS", 90, low=0, high=36_500),
+    "notices": env.read_number("CRUSH_RETENTION_NOTICES", 30, low=0, high=36_500),
+    "expired": env.read_number("CRUSH_RETENTION_EXPIRED", 30, low=0, high=36_500),
+    "audit": env.read_number("CRUSH_RETENTION_AUDIT", 0, low=0, high=36_500),
+    "sessions": env.read_number("CRUSH_RETENTION_SESSIONS", 0, low=0, high=36_500),
+}
 # Workers
 CRUSH_LEASE_SECONDS = env.read_seconds("CRUSH_LEASE", 15.0)
 # How long a stop waits for runs to finish their step.

@@ -242,3 +242,34 @@ def test_old_sessions_are_deleted_after_a_confirmation(project: MakeProject, alo
     assert done.code == 0, done.err
     assert "Deleted 2 sessions." in done.err
     assert sessions(alone, path) == []
+
+
+def test_old_rows_are_counted_and_then_deleted(project: MakeProject, alone: Env) -> None:
+    path, other = str(project()), str(project("other"))
+    for folder in (path, other):
+        command(alone, "prompt", "[[n=1]]", "--path", folder, "--wait")
+    chosen = ("prune", "--kind", "events", "--older-than", "0d", "--path", path)
+    (found,) = printed(alone, *chosen, "--dry-run")
+    assert (found["kind"], found["days"], found["deleted"]) == ("events", 0, 0)
+    assert found["rows"] > 5
+    refused = command(alone, *chosen)
+    assert (refused.code, "--yes" in refused.err) == (1, True)
+    assert printed(alone, *chosen, "--yes") == [found | {"deleted": found["rows"]}]
+    assert printed(alone, *chosen, "--yes") == [found | {"rows": 0}]
+    # Without an age it is the one of the settings.
+    kinds = printed(alone, "prune", "--kind", "events", "--kind", "steps", "--yes")
+    assert [(each["kind"], each["days"], each["rows"]) for each in kinds] == [
+        ("events", 7, 0),
+        ("steps", 90, 0),
+    ]
+    assert len(sessions(alone, path)) == 1
+    for arguments, problem in (
+        (("--kind", "audit"), "Name an age for audit"),
+        (("--kind", "notices", "--older-than", "0d"), "at least 1d"),
+        (("--kind", "expired", "--path", path), "belong to no folder"),
+        (("--kind", "steps", "--path", str(project("unknown"))), "No client has opened"),
+        (("--kind", "steps", "--archived"), "--archived"),
+        ((), "--older-than"),
+    ):
+        refused = command(alone, "prune", *arguments)
+        assert (refused.code, problem in refused.err) == (1, True), refused.err

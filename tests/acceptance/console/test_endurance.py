@@ -16,10 +16,10 @@ from playwright.async_api import Page, expect
 
 from tests.acceptance.console.conftest import PHONE, OpenConsole, shown_texts
 from tests.acceptance.conversation import Seat, text_of
-from tests.acceptance.harness.commands import Typed
+from tests.acceptance.harness.commands import Typed, command
 from tests.acceptance.harness.shapes import Server
 from tests.acceptance.harness.stream import finish_reason
-from tests.doubles.tcp_proxy import TcpProxy
+from tests.doubles.tcp_proxy import Mode, TcpProxy
 
 Address = Callable[[str], str]
 DRAWING = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
@@ -97,6 +97,36 @@ async def test_a_killed_server_heals_without_a_reload(
     await expect(page.locator(".connection")).to_have_count(0)
     await in_step(page, seat, session)
     assert await page.evaluate("window.isSamePage")
+
+
+async def test_a_page_that_returns_after_its_events_were_deleted_shows_what_is_stored(
+    embedded_server: Server,
+    seat: Seat,
+    open_console: OpenConsole,
+    address: Address,
+    proxy: TcpProxy,
+) -> None:
+    session = await seat.workspace.session("away")
+    page = await open_console(embedded_server)
+    await page.add_init_script(BACK_AT_ONCE)
+    await page.goto(f"http://localhost:{proxy.port}{address(session)}")
+    await seat.workspace.prompt(session, "[[n=5 id=before]]", "before")
+    await expect(page.locator("article.assistant .markdown")).to_contain_text(["before-4"])
+    proxy.set_mode(Mode.REFUSE)
+    await seat.workspace.prompt(session, "[[n=5 id=meanwhile]]", "meanwhile")
+    await seat.stream.run_complete(session, "meanwhile")
+    done = await asyncio.to_thread(
+        command,
+        embedded_server.env,
+        *("prune", "--kind", "events", "--older-than", "0d", "--yes"),
+    )
+    assert done.code == 0, done.err
+    proxy.set_mode(Mode.PASS)
+    await in_step(page, seat, session)
+    await seat.workspace.prompt(session, "[[n=5 id=after]]", "after")
+    await seat.stream.run_complete(session, "after")
+    await in_step(page, seat, session)
+    await expect(page.locator("article.assistant")).to_have_count(3)
 
 
 @pytest.mark.timeout(300)
