@@ -14,8 +14,8 @@ from agents.states import CLAIMABLE, IN_PROGRESS, RunOutcome, RunState, Strategy
 from workspaces.log.transaction import Transaction
 from workspaces.models import UNFINISHED_REWINDS
 
-_CLAIMABLE = (
-    f"SELECT r.id FROM agents_run r WHERE r.state IN {in_sql(CLAIMABLE)}"
+_WAITING = (
+    f"FROM agents_run r WHERE r.state IN {in_sql(CLAIMABLE)}"
     f" AND (r.state = '{RunState.READY}' OR NOT EXISTS (SELECT 1 FROM agents_run b"
     f" WHERE b.session_id = r.session_id AND (b.state IN {in_sql(IN_PROGRESS)}"
     f" OR (b.state = '{RunState.ACCEPTED}' AND b.accept_number < r.accept_number))))"
@@ -26,26 +26,67 @@ _CLAIMABLE = (
     # A rewind of the session restores files: its runs wait for the end.
     " AND NOT EXISTS (SELECT 1 FROM workspaces_rewind w WHERE w.session_id = r.session_id"
     f" AND w.state IN {in_sql(UNFINISHED_REWINDS)})"
-    " ORDER BY r.id LIMIT %s"
 )
+_OLDEST = f"SELECT r.id {_WAITING} ORDER BY r.id LIMIT %s"
+_USER = "COALESCE(r.author ->> 'user_id', '')"
+# The runs in the order of their turns. A user's next turn comes after as many as the user has
+# running runs; within the user's turns, the same holds for each workspace. What has begun comes
+# before what is new.
+_IN_TURNS = (
+    f"WITH running AS (SELECT {_USER} AS user_id, r.workspace_id, COUNT(*) AS runs"
+    f" FROM agents_run r WHERE r.state = '{RunState.RUNNING}' GROUP BY 1, 2),"
+    " users AS (SELECT user_id, SUM(runs) AS runs FROM running GROUP BY user_id),"
+    f" waiting AS (SELECT r.id, {_USER} AS user_id, r.workspace_id, CASE WHEN"
+    f" r.state = '{RunState.READY}' OR r.parent_id IS NOT NULL THEN 0 ELSE 1 END AS is_new"
+    f" {_WAITING}),"
+    " turns AS (SELECT n.id, n.user_id, COALESCE(g.runs, 0) + ROW_NUMBER() OVER ("
+    "PARTITION BY n.user_id, n.workspace_id ORDER BY n.is_new, n.id) AS turn"
+    " FROM waiting n LEFT JOIN running g"
+    " ON g.user_id = n.user_id AND g.workspace_id = n.workspace_id)"
+    " SELECT t.id FROM turns t LEFT JOIN users u ON u.user_id = t.user_id"
+    " ORDER BY COALESCE(u.runs, 0) + ROW_NUMBER() OVER ("
+    "PARTITION BY t.user_id ORDER BY t.turn, t.id), t.id LIMIT %s"
+)
+_SPARE = 10  # another worker may be claiming some of them
 
 
 def claim_runs(tx: Transaction, *, worker: str, lease_ms: int, limit: int) -> list[Claimed]:
     """Claims the next run of each session that has none in progress, at most ``limit`` runs.
 
-    They get new fences, so that earlier holders cannot write.
+    If more wait, users get places in turns, and so do the workspaces of a user. The runs get new
+    fences, so that earlier holders cannot write.
     """
     suffix = " FOR UPDATE OF r SKIP LOCKED" if connection.features.has_select_for_update else ""
-    keys = [key for (key,) in tx.fetch(_CLAIMABLE + suffix, [limit])]
+    keys = [key for (key,) in tx.fetch(_OLDEST + suffix, [limit])]
+    if len(keys) == limit:  # then more may wait
+        keys = _next_in_turn(tx, keys, suffix)
     if not keys:
         return []
-    marks = ", ".join(["%s"] * len(keys))
     tx.execute(
         f"UPDATE agents_run SET state = '{RunState.RUNNING}', worker = %s, fence = fence + 1,"
-        f" lease_expires_at = %s WHERE id IN ({marks})",
+        f" lease_expires_at = %s WHERE id IN ({_marks(keys)})",
         [worker, tx.now + lease_ms, *keys],
     )
     return _read_claimed(tx, keys)
+
+
+def _next_in_turn(tx: Transaction, oldest: list[int], suffix: str) -> list[int]:
+    limit = len(oldest)
+    ordered = [key for (key,) in tx.fetch(_IN_TURNS, [limit + _SPARE])]
+    if set(ordered[:limit]) == set(oldest):
+        return oldest
+    # Rows in the order of turns cannot be locked at once: PostgreSQL refuses it for windows.
+    places = " ".join(f"WHEN {int(key)} THEN {place}" for place, key in enumerate(ordered))
+    locked = tx.fetch(
+        f"SELECT r.id {_WAITING} AND r.id IN ({_marks(ordered)})"
+        f" ORDER BY CASE r.id {places} END LIMIT %s{suffix}",
+        [*ordered, limit],
+    )
+    return [key for (key,) in locked]
+
+
+def _marks(keys: Sequence[int]) -> str:
+    return ", ".join(["%s"] * len(keys))
 
 
 def _read_claimed(tx: Transaction, keys: Sequence[int]) -> list[Claimed]:
@@ -53,7 +94,7 @@ def _read_claimed(tx: Transaction, keys: Sequence[int]) -> list[Claimed]:
         f"SELECT {CLAIMED.sql} FROM agents_run r"
         " JOIN workspaces_workspace w ON w.id = r.workspace_id"
         " JOIN workspaces_session s ON s.id = r.session_id"
-        f" WHERE r.id IN ({', '.join(['%s'] * len(keys))})",
+        f" WHERE r.id IN ({_marks(keys)})",
         keys,
     )
     return [CLAIMED.decode(values) for values in rows]

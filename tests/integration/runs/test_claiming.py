@@ -15,6 +15,7 @@ from agents.runs.lease import Lease, LeaseLost, require_lease
 from agents.runs.queries import expired_runs, is_held
 from agents.runs.rows import Claimed
 from agents.runs.transitions import claim_runs, mark_ready, renew_leases
+from tests.integration.runs.answering import ANN, BOB
 from tests.integration.runs.ground import (
     LEASE_MS,
     Ground,
@@ -28,6 +29,7 @@ from tests.integration.runs.ground import (
     step,
     write,
 )
+from workspaces.access import Actor
 from workspaces.actions.sessions import create_session
 from workspaces.log.commits import CommitAttempt, Fate, commit, look_up_fate
 from workspaces.log.statements import statements
@@ -102,6 +104,41 @@ def test_it_claims_no_more_than_the_limit_the_oldest_first(ground: Ground) -> No
 
     assert keys(claim(limit=2)) == accepted[:2]
     assert keys(claim(limit=9)) == accepted[2:]
+
+
+def accept_for(ground: Ground, actor: Actor, count: int) -> list[int]:
+    return [ground.accept(session_id=ground.new_session(), actor=actor) for _ in range(count)]
+
+
+def test_if_more_wait_than_there_are_places_users_get_them_in_turns(ground: Ground) -> None:
+    ann = accept_for(ground, ANN, 6)
+    bob = accept_for(ground, BOB, 2)
+
+    assert keys(claim(limit=3)) == [*ann[:2], bob[0]]
+    # Ann has two running runs, and Bob one.
+    assert keys(claim(limit=1)) == [bob[1]]
+    assert keys(claim(limit=9)) == ann[2:]
+
+
+def test_a_users_workspaces_get_places_in_turns(ground: Ground) -> None:
+    here = accept_for(ground, ANN, 5)
+    there = accept_for(open_ground("/other"), ANN, 2)
+
+    assert keys(claim(limit=2)) == [here[0], there[0]]
+    assert keys(claim(limit=2)) == [here[1], there[1]]
+    assert keys(claim(limit=2)) == here[2:4]
+
+
+def test_what_has_begun_gets_its_place_before_what_the_same_user_has_queued(
+    ground: Ground,
+) -> None:
+    queued = accept_for(ground, ANN, 3)
+    (first,) = claim(limit=1)
+    held = begin(held_by(first.key, first))
+    step(held, releases=True)
+
+    assert keys(claim(limit=1)) == [held.key]
+    assert keys(claim(limit=1)) == [queued[1]]
 
 
 def test_each_claim_has_a_fence_of_its_own(ground: Ground) -> None:
