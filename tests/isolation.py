@@ -25,6 +25,7 @@ _HIDDEN = (
 )
 _HIDDEN_ENDINGS = ("_API_KEY", "_API_BASE", "_AUTH_TOKEN", "_ACCESS_TOKEN", "_SECRET_KEY")
 _ROOT = "CRUSH_TESTS_ROOT"
+_PICTURES = "CRUSH_TEST_SCREENSHOTS"
 
 
 def scrubbed(environ: dict[str, str]) -> dict[str, str]:
@@ -38,7 +39,7 @@ def scrubbed(environ: dict[str, str]) -> dict[str, str]:
 
 def _foreign(name: str) -> bool:
     # A setting of ours in the person's shell must not steer a test either.
-    return not name.startswith("CRUSH_") or name == _ROOT
+    return not name.startswith("CRUSH_") or name in {_ROOT, _PICTURES}
 
 
 def isolate() -> Path:

@@ -23,8 +23,6 @@ from tests.acceptance.console.gallery.world import World, furnished
 from tests.acceptance.harness.browser import overflow
 from tests.acceptance.harness.shapes import Server
 
-# The page of a library, whose markup has faults of its own.
-NOT_OURS = {"api-docs"}
 PICTURES = os.environ.get("CRUSH_TEST_SCREENSHOTS", "")
 
 
@@ -34,22 +32,35 @@ async def world(embedded_server: Server, tmp_path: Path) -> AsyncIterator[World]
         yield world
 
 
+def width_of(page: Page) -> int:
+    assert page.viewport_size is not None
+    return page.viewport_size["width"]
+
+
 async def look(page: Page, shown: Shown, theme: str) -> None:
     """Opens a page as a person would see it, and keeps its picture where that is wanted."""
     await page.goto(shown.address)
     await shown.prepare(page)
-    assert page.viewport_size is not None
-    width = page.viewport_size["width"]
+    width = width_of(page)
     assert await overflow(page) <= 0, (shown.name, width)
     if PICTURES:
         Path(PICTURES).mkdir(parents=True, exist_ok=True)
-        await page.screenshot(path=Path(PICTURES) / f"{shown.name}-{width}-{theme}.png")
+        await picture(page, f"{shown.name}-{width}-{theme}")
+        if width == LAPTOP:
+            await page.set_viewport_size({"width": DESKTOP, "height": 900})
+            await picture(page, f"{shown.name}-{DESKTOP}-{theme}")
+            await page.set_viewport_size({"width": LAPTOP, "height": 900})
+
+
+async def picture(page: Page, name: str) -> None:
+    await page.screenshot(path=Path(PICTURES) / f"{name}.png")
 
 
 async def violations(page: Page, shown: Shown) -> list[str]:
     found = (await Axe().run(page)).response["violations"]
+    width = width_of(page)
     return [
-        f"{shown.name}: {each['id']}: {[node['html'][:200] for node in each['nodes']]}"
+        f"{shown.name}, {width} px: {each['id']}: {[node['html'][:200] for node in each['nodes']]}"
         for each in found
     ]
 
@@ -84,6 +95,7 @@ async def test_every_page_is_sound(
         await look(wide, shown, theme)
         wrong += await violations(wide, shown)
         await look(phone, shown, theme)
+        wrong += await violations(phone, shown)
     for pages, is_signed_in in ((server_pages(), True), (signed_out_pages(), False)):
         if not is_signed_in:
             for page in (wide, phone):
@@ -94,14 +106,9 @@ async def test_every_page_is_sound(
                 await look(page, shown, theme)
             await checked.goto(shown.address)
             await shown.prepare(checked)
-            if shown.name not in NOT_OURS:
-                wrong += await violations(checked, shown)
+            wrong += await violations(checked, shown)
+            await checked.set_viewport_size({"width": PHONE, "height": 844})
+            wrong += await violations(checked, shown)
+            await checked.set_viewport_size({"width": LAPTOP, "height": 900})
         await checked.context.close()
-    if PICTURES:
-        wide = await open_console(embedded_server, width=DESKTOP, dark=dark)
-        for shown in [*console_pages(world), *server_pages()]:
-            await look(wide, shown, theme)
-        await wide.context.clear_cookies()
-        for shown in signed_out_pages():
-            await look(wide, shown, theme)
     assert not wrong, "\n".join(wrong)
