@@ -95,6 +95,13 @@ def _summary(row: Sequence[Any]) -> TurnMessage:
     return TurnMessage(row[0], Role.USER, (Text(SUMMARISED.format(words=words)),))
 
 
+def unanswered(own: tuple[TurnMessage, ...]) -> frozenset[str]:
+    """Returns the tools of the calls that have no result yet."""
+    steps, results = steps_of(own, frozenset())
+    answered = {call_id for call_id, _ in results}
+    return frozenset(call.name for step in steps for call in step if call.id not in answered)
+
+
 def steps_of(
     own: tuple[TurnMessage, ...], parallel: frozenset[str]
 ) -> tuple[list[list[RequestedCall]], list[tuple[str, str]]]:

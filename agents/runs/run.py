@@ -18,7 +18,7 @@ from django.conf import settings
 from agents.models import RunKind
 from agents.runs.calls.calls import RunCalls
 from agents.runs.calls.outputs import CallOutputs
-from agents.runs.conversation import Conversation, read_transcript, steps_of
+from agents.runs.conversation import Conversation, read_transcript, steps_of, unanswered
 from agents.runs.lease import Lease
 from agents.runs.objects.run_timeline import measure_step
 from agents.runs.reply import Checkpoints, Speaker
@@ -235,6 +235,10 @@ class RunTask:
             )
         stored = await read(read_transcript, self.held.session_id, self.held.key)
         self._conversation.load(stored.messages, stored.own)
+        if names := unanswered(stored.own):
+            await self._unless_cancelled(
+                asyncio.ensure_future(self._setup_in_use.wait_for_tools(names))
+            )
         steps, results = steps_of(stored.own, self._setup_in_use.parallel)
         self._turn = rebuild(steps, results)
 
@@ -298,7 +302,11 @@ class RunTask:
             results=self._calls.results,
             reads=self._calls.reads,
             started=self._calls.started,
-            only_reading=frozenset(c.request.id for c in turn.calls if c.request.parallel),
+            repeatable=frozenset(
+                call.request.id
+                for call in turn.calls
+                if self._setup_in_use.is_repeatable(call.request.name)
+            ),
             reply_write=self._speaker.to_write,
         )
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -22,7 +24,7 @@ from agents.runs.tool_servers.mcp_servers import late_servers, mcp_tools
 from agents.runs.tool_servers.own_environment import server_env
 from agents.skills.cache import skill_cache
 from agents.skills.skill import Skill
-from agents.tools.contract import LanguageService, NoLanguages, Todo, Tool
+from agents.tools.contract import LanguageService, NoLanguages, Repetition, Todo, Tool
 from agents.tools.registry import READ_ONLY, WEB_RESEARCH, WEB_RESEARCH_ONLY, available
 from agents.turn.options import RunOptions
 from agents.turn.transcript import TurnMessage
@@ -206,6 +208,10 @@ def model_for(settings: Settings, choice: ModelChoice, env: Mapping[str, str]) -
     return Model(choice, info, provider_for(provider, env, idle_seconds=idle))
 
 
+# A run that goes on after a restart has calls of MCP servers that have just begun to start.
+CONTINUED_WAIT_SECONDS = 60.0
+
+
 class SetupInUse:
     def __init__(self) -> None:
         self.setup: RunSetup | None = None
@@ -231,6 +237,15 @@ class SetupInUse:
             toolbox = await toolbox_of(self._workspace_id, self._kind, setup.settings)
             self.setup = replace(setup, tools=toolbox.tools, late_servers=toolbox.late_servers)
 
+    async def wait_for_tools(self, names: Collection[str]) -> None:
+        """Waits for the tools of a run that goes on, while their MCP servers start again."""
+        ends_at = time.monotonic() + CONTINUED_WAIT_SECONDS
+        while (setup := self.setup) is not None and setup.late_servers:
+            if all(name in setup.tools for name in names) or time.monotonic() >= ends_at:
+                return
+            await asyncio.sleep(0.1)
+            await self.take_late_tools()
+
     @property
     def late_servers(self) -> tuple[str, ...]:
         return self.setup.late_servers if self.setup is not None else ()
@@ -243,11 +258,16 @@ class SetupInUse:
     def parallel(self) -> frozenset[str]:
         """Returns the tools that only read, whose calls may run in parallel."""
         tools = self.setup.tools if self.setup is not None else {}
-        return frozenset(name for name, tool in tools.items() if tool.parallel)
+        return frozenset(name for name, tool in tools.items() if tool.repetition is Repetition.PURE)
 
     def is_parallel(self, name: str) -> bool:
         tool = self.setup.tools.get(name) if self.setup is not None else None
-        return tool is not None and tool.parallel
+        return tool is not None and tool.repetition is Repetition.PURE
+
+    def is_repeatable(self, name: str) -> bool:
+        """Whether a call of the tool runs again if its server stopped in the middle."""
+        tool = self.setup.tools.get(name) if self.setup is not None else None
+        return tool is not None and tool.repetition is not Repetition.EFFECT
 
     def is_full(self, tokens: int) -> bool:
         """Whether a conversation of this size nearly fills the window, and summaries are on."""

@@ -124,14 +124,14 @@ def step_of(  # noqa: C901  a case an effect
     choice: ModelChoice | None,
     results: Mapping[str, ToolResult],
     reads: Mapping[str, Mapping[str, FileMark]],
-    only_reading: Container[str],
+    repeatable: Container[str],
     reply_write: Callable[[FinishReason], ReplyWrite | None],
     started: Mapping[str, int] = MappingProxyType({}),
 ) -> Step | None:
     """Returns the step with these effects; ``None`` if there is nothing to write.
 
     ``choice``: the model, if one is available. ``reads``: the files that calls have read.
-    ``only_reading``: calls that may run again after a crash, so their start is not written.
+    ``repeatable``: calls that may run again after a crash, so their start is not written.
     """
     reply: ReplyWrite | None = None
     given: list[ToolResult] = []
@@ -153,7 +153,7 @@ def step_of(  # noqa: C901  a case an effect
                 else:
                     refusals[call_id] = content
             case RunTool(call_id):
-                if call_id not in only_reading:
+                if call_id not in repeatable:
                     begins.append(call_id)
             case CallModel() if choice is not None:
                 start = ReplyStart(choice.model, choice.provider, fold=effect.fold)

@@ -13,6 +13,7 @@ from agents.tools.contract import (
     ChildResult,
     ChildTask,
     DelegationResult,
+    Repetition,
     RequiredPermission,
     ToolContext,
     ToolOutcome,
@@ -29,7 +30,7 @@ class AgentArgs:
 
 
 class AgentTool:
-    parallel = True  # several delegations may run at the same time
+    repetition = Repetition.PURE  # several delegations may run at the same time
     spec = ToolSpec(
         name="agent",
         description=load_description(__file__),

@@ -8,6 +8,7 @@ loop: slow work belongs in a thread or a process.
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -132,10 +133,23 @@ class ToolContext:
     hook_commands: tuple[str, ...] = ()
     jobs: Jobs = field(default_factory=NoJobs)  # the workspace's commands in the background
 
+    @property
+    def call_key(self) -> str:
+        """The same for each run of this call, and of no other call."""
+        return f"{self.message_id}/{self.call_id}"
+
+
+class Repetition(enum.Enum):
+    """What a second run of a call means, whose first run was cut when its server stopped."""
+
+    PURE = "pure"  # it only reads: it runs again, and in parallel with its neighbours
+    IDEMPOTENT = "idempotent"  # it changes nothing more, under the same ``call_key``: it runs again
+    EFFECT = "effect"  # it is not repeated: the model gets the output so far, and decides
+
 
 class Tool(Protocol, Generic[Args]):
     spec: ToolSpec
-    parallel: bool  # safe to run in parallel with others of the reply, because it only reads
+    repetition: Repetition
 
     def parse(self, arguments: Mapping[str, Any]) -> Args:
         """Parses the arguments and ignores unknown keys.

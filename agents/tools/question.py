@@ -12,6 +12,7 @@ from agents.tools import arguments
 from agents.tools.contract import (
     BadArguments,
     DelegationResult,
+    Repetition,
     RequiredPermission,
     ToolContext,
     ToolOutcome,
@@ -38,7 +39,7 @@ class QuestionArgs:
 
 
 class QuestionTool:
-    parallel = False
+    repetition = Repetition.EFFECT
     spec = ToolSpec(
         name="question",
         description=load_description(__file__),

@@ -10,6 +10,7 @@ from agents.llm.contract import ToolSpec
 from agents.tools import arguments
 from agents.tools.contract import (
     BadArguments,
+    Repetition,
     RequiredPermission,
     Todo,
     ToolContext,
@@ -27,7 +28,7 @@ class TodosArgs:
 
 
 class Todos:
-    parallel = False
+    repetition = Repetition.IDEMPOTENT
     spec = ToolSpec(
         name="todos",
         description=load_description(__file__),

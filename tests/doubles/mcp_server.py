@@ -186,6 +186,22 @@ def add_more(server: MCPServer) -> None:
         return f"painted {colour.colour}"
 
 
+def add_repeatable(server: MCPServer) -> None:
+    """Adds tools that hang in their first run, and end in a second one."""
+
+    async def run(context: Context) -> str:
+        path = Path(os.environ["MCP_NOTES"])
+        key = (context.request_context.meta or {}).get("crush-server/call-key")
+        is_first = "key " not in path.read_text()
+        note(f"key {key}")
+        if is_first:
+            await asyncio.sleep(600)
+        return "done"
+
+    server.tool(name="sure", annotations=types.ToolAnnotations(idempotent_hint=True))(run)
+    server.tool(name="unsure")(run)
+
+
 async def run_handshake_only(server: MCPServer) -> None:
     """On stdio, as the package's servers did in 2025."""
     low = server._lowlevel_server
@@ -219,6 +235,7 @@ def main() -> None:
     parser.add_argument("--sse", type=int)
     parser.add_argument("--handshake", action="store_true", help="speaks no newer protocol")
     parser.add_argument("--more", action="store_true", help="has tools about the protocol too")
+    parser.add_argument("--repeatable", action="store_true", help="has tools that hang once")
     parser.add_argument("--greeting", default="", help="printed to stdout before anything else")
     parser.add_argument("--die", default="", help="printed to stderr; then it ends with 3")
     parser.add_argument("--hang", action="store_true", help="answers nothing")
@@ -235,6 +252,8 @@ def main() -> None:
     server = make()
     if options.more:
         add_more(server)
+    if options.repeatable:
+        add_repeatable(server)
     if options.http is not None:
         anyio.run(partial(serve_http, server, options.http, handshake_only=options.handshake))
     elif options.sse is not None:

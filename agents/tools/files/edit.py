@@ -9,6 +9,7 @@ from typing import Any
 from agents.llm.contract import ToolSpec
 from agents.tools import arguments
 from agents.tools.contract import (
+    Repetition,
     RequiredPermission,
     ToolContext,
     ToolOutcome,
@@ -28,7 +29,7 @@ class EditArgs:
 
 
 class Edit:
-    parallel = False
+    repetition = Repetition.EFFECT
     spec = ToolSpec(
         name="edit",
         description=load_description(__file__),

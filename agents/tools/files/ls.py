@@ -14,6 +14,7 @@ from agents.llm.contract import ToolSpec
 from agents.tools import arguments, limits
 from agents.tools.contract import (
     BadArguments,
+    Repetition,
     RequiredPermission,
     ToolContext,
     ToolOutcome,
@@ -67,7 +68,7 @@ class _Folder:
 
 
 class Ls:
-    parallel = True
+    repetition = Repetition.PURE
     spec = ToolSpec(
         name="ls",
         description=load_description(__file__),

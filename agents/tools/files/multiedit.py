@@ -10,6 +10,7 @@ from agents.llm.contract import ToolSpec
 from agents.tools import arguments
 from agents.tools.contract import (
     BadArguments,
+    Repetition,
     RequiredPermission,
     ToolContext,
     ToolOutcome,
@@ -43,7 +44,7 @@ class MultiEditPlan:
 
 
 class MultiEdit:
-    parallel = False
+    repetition = Repetition.EFFECT
     spec = ToolSpec(
         name="multiedit",
         description=load_description(__file__),

@@ -24,6 +24,7 @@ from agents.skills.skill import Skill, is_skill_file, skill_of_file
 from agents.tools import arguments, limits
 from agents.tools.contract import (
     FileMark,
+    Repetition,
     RequiredPermission,
     ToolContext,
     ToolOutcome,
@@ -75,7 +76,7 @@ class _Seen:
 
 
 class View:
-    parallel = True
+    repetition = Repetition.PURE
     spec = ToolSpec(
         name="view",
         description=load_description(__file__),

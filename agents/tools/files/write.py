@@ -9,6 +9,7 @@ from typing import Any
 from agents.llm.contract import ToolSpec
 from agents.tools import arguments
 from agents.tools.contract import (
+    Repetition,
     RequiredPermission,
     ToolContext,
     ToolOutcome,
@@ -27,7 +28,7 @@ class WriteArgs:
 
 
 class Write:
-    parallel = False
+    repetition = Repetition.EFFECT
     spec = ToolSpec(
         name="write",
         description=load_description(__file__),

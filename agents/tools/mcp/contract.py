@@ -75,6 +75,7 @@ class OfferedTool:
     name: str  # the server's own
     description: str
     schema: Mapping[str, Any]
+    is_repeatable: bool = False  # its server declares that a second run changes nothing more
 
 
 @dataclass(frozen=True, slots=True)

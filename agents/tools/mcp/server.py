@@ -104,12 +104,12 @@ class McpServerClient:
     # -- requests
 
     async def call_tool(
-        self, name: str, arguments: dict[str, Any], *, sees_images: bool
+        self, name: str, arguments: dict[str, Any], *, sees_images: bool, key: str = ""
     ) -> ToolOutcome:
-        """Raises ``McpFailed``."""
+        """Calls a tool. ``key``: the same if the call is repeated. Raises ``McpFailed``."""
         return await self._request(
             lambda connection, seconds: connection.call_tool(
-                name, arguments, seconds=seconds, sees_images=sees_images
+                name, arguments, key=key, seconds=seconds, sees_images=sees_images
             )
         )
 

@@ -15,6 +15,7 @@ from agents.llm.contract import ToolSpec
 from agents.tools import arguments
 from agents.tools.contract import (
     BadArguments,
+    Repetition,
     RequiredPermission,
     Tool,
     ToolContext,
@@ -91,15 +92,14 @@ def _name_with_digest(name: str, pair: tuple[str, str]) -> str:
 
 
 class McpTool:
-    # Its side effects are unknown.
-    parallel = False
-
     def __init__(self, name: str, offered: OfferedTool, server: McpServerClient) -> None:
         self.spec = ToolSpec(
             name=name,
             description=offered.description or f"{offered.name}, of the MCP server {server.name}.",
             schema=offered.schema,
         )
+        # What a server declares decides only this: neither permissions nor what runs in parallel.
+        self.repetition = Repetition.IDEMPOTENT if offered.is_repeatable else Repetition.EFFECT
         self._offered = offered
         self._server = server
 
@@ -128,7 +128,10 @@ class McpTool:
     async def run(self, args: Mapping[str, Any], context: ToolContext) -> ToolOutcome:
         try:
             return await self._server.call_tool(
-                self._offered.name, dict(args), sees_images=context.sees_images
+                self._offered.name,
+                dict(args),
+                key=context.call_key,
+                sees_images=context.sees_images,
             )
         except McpFailed as failure:
             raise ToolRefusal(f"MCP server {self._server.name}: {failure}") from None
@@ -149,7 +152,7 @@ class ListResourcesArgs:
 
 
 class ListMcpResources:
-    parallel = True
+    repetition = Repetition.PURE
     spec = ToolSpec(
         name="list_mcp_resources",
         description=load_description(__file__, "list_mcp_resources"),
@@ -199,7 +202,7 @@ class ReadResourceArgs:
 
 
 class ReadMcpResource:
-    parallel = True
+    repetition = Repetition.PURE
     spec = ToolSpec(
         name="read_mcp_resource",
         description=load_description(__file__, "read_mcp_resource"),

@@ -11,6 +11,7 @@ from agents.llm.contract import ToolSpec
 from agents.tools import arguments, limits
 from agents.tools.contract import (
     BadArguments,
+    Repetition,
     RequiredPermission,
     ToolContext,
     ToolOutcome,
@@ -31,7 +32,7 @@ class GlobArgs:
 
 
 class Glob:
-    parallel = True
+    repetition = Repetition.PURE
     spec = ToolSpec(
         name="glob",
         description=load_description(__file__),

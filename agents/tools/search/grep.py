@@ -11,6 +11,7 @@ from agents.llm.contract import ToolSpec
 from agents.tools import arguments, limits
 from agents.tools.contract import (
     BadArguments,
+    Repetition,
     RequiredPermission,
     ToolContext,
     ToolOutcome,
@@ -32,7 +33,7 @@ class GrepArgs:
 
 
 class Grep:
-    parallel = True
+    repetition = Repetition.PURE
     spec = ToolSpec(
         name="grep",
         description=load_description(__file__),

@@ -12,6 +12,7 @@ from typing import Any
 from agents.llm.contract import ToolSpec
 from agents.tools import arguments, limits
 from agents.tools.contract import (
+    Repetition,
     RequiredPermission,
     ToolContext,
     ToolOutcome,
@@ -46,7 +47,7 @@ class BashArgs:
 
 
 class Bash:
-    parallel = False
+    repetition = Repetition.EFFECT
     spec = ToolSpec(
         name="bash",
         description=load_description(__file__),

@@ -9,6 +9,7 @@ from typing import Any
 from agents.llm.contract import ToolSpec
 from agents.tools import arguments, limits
 from agents.tools.contract import (
+    Repetition,
     RequiredPermission,
     ToolContext,
     ToolOutcome,
@@ -25,7 +26,7 @@ class JobKillArgs:
 
 
 class JobKill:
-    parallel = False
+    repetition = Repetition.IDEMPOTENT
     spec = ToolSpec(
         name="job_kill",
         description=load_description(__file__),

@@ -10,6 +10,7 @@ from agents.llm.contract import ToolSpec
 from agents.states import JobState
 from agents.tools import arguments, limits
 from agents.tools.contract import (
+    Repetition,
     RequiredPermission,
     ToolContext,
     ToolOutcome,
@@ -28,7 +29,7 @@ class JobOutputArgs:
 
 
 class JobOutput:
-    parallel = True
+    repetition = Repetition.PURE
     spec = ToolSpec(
         name="job_output",
         description=load_description(__file__),

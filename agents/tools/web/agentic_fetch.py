@@ -20,6 +20,7 @@ from agents.tools.contract import (
     ChildResult,
     ChildTask,
     DelegationResult,
+    Repetition,
     RequiredPermission,
     ToolContext,
     ToolOutcome,
@@ -40,7 +41,7 @@ class AgenticFetchArgs:
 
 
 class AgenticFetch:
-    parallel = True
+    repetition = Repetition.PURE
     spec = ToolSpec(
         name="agentic_fetch",
         description=load_description(__file__),

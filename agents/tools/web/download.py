@@ -14,6 +14,7 @@ from agents.llm.contract import ToolSpec
 from agents.tools import arguments, limits
 from agents.tools.contract import (
     FileMark,
+    Repetition,
     RequiredPermission,
     ToolContext,
     ToolOutcome,
@@ -40,7 +41,7 @@ class DownloadArgs:
 
 
 class Download:
-    parallel = False
+    repetition = Repetition.EFFECT
     spec = ToolSpec(
         name="download",
         description=load_description(__file__),

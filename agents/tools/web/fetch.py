@@ -10,6 +10,7 @@ from agents.llm.contract import ToolSpec
 from agents.tools import arguments, limits
 from agents.tools.contract import (
     BadArguments,
+    Repetition,
     RequiredPermission,
     ToolContext,
     ToolOutcome,
@@ -28,7 +29,7 @@ class FetchArgs:
 
 
 class Fetch:
-    parallel = True
+    repetition = Repetition.PURE
     spec = ToolSpec(
         name="fetch",
         description=load_description(__file__),

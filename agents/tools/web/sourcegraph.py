@@ -15,6 +15,7 @@ import orjson
 from agents.llm.contract import ToolSpec
 from agents.tools import arguments, limits
 from agents.tools.contract import (
+    Repetition,
     RequiredPermission,
     ToolContext,
     ToolOutcome,
@@ -168,7 +169,7 @@ class SourcegraphArgs:
 
 
 class Sourcegraph:
-    parallel = True
+    repetition = Repetition.PURE
     spec = ToolSpec(
         name="sourcegraph",
         description=load_description(__file__),

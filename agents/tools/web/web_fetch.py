@@ -12,6 +12,7 @@ from typing import Any
 from agents.llm.contract import ToolSpec
 from agents.tools import arguments, limits
 from agents.tools.contract import (
+    Repetition,
     RequiredPermission,
     ToolContext,
     ToolOutcome,
@@ -27,7 +28,7 @@ class WebFetchArgs:
 
 
 class WebFetch:
-    parallel = True
+    repetition = Repetition.PURE
     spec = ToolSpec(
         name="web_fetch",
         description=load_description(__file__),

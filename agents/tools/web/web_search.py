@@ -10,6 +10,7 @@ from typing import Any
 from agents.llm.contract import ToolSpec
 from agents.tools import arguments, limits
 from agents.tools.contract import (
+    Repetition,
     RequiredPermission,
     ToolContext,
     ToolOutcome,
@@ -29,7 +30,7 @@ class WebSearchArgs:
 
 
 class WebSearch:
-    parallel = True
+    repetition = Repetition.PURE
     spec = ToolSpec(
         name="web_search",
         description=load_description(__file__),

@@ -39,7 +39,7 @@ def written(*effects: Effect, **more: Any) -> Step | None:
         "choice": CHOICE,
         "results": {},
         "reads": {},
-        "only_reading": (),
+        "repeatable": (),
         "reply_write": reply_write,
         **more,
     }
@@ -102,8 +102,8 @@ def test_tools_that_start_are_named() -> None:
 
 
 def test_calls_that_only_read_begin_without_a_word() -> None:
-    assert written(RunTool("a"), only_reading={"a"}) is None
-    assert written(RunTool("a"), RunTool("b"), only_reading={"a"}) == step(begins=["b"])
+    assert written(RunTool("a"), repeatable={"a"}) is None
+    assert written(RunTool("a"), RunTool("b"), repeatable={"a"}) == step(begins=["b"])
 
 
 def test_what_a_call_has_read_is_written_with_its_result() -> None:

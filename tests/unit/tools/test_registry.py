@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from agents.tools import limits, registry
+from agents.tools.contract import Repetition
 
 ROOT = Path(__file__).parents[3]
 README = (Path(registry.__file__).with_name("README.md")).read_text()
@@ -25,7 +26,7 @@ def test_the_tools_are_those_of_the_wire() -> None:
     changing = {"bash", "download", "edit", "multiedit", "todos", "write"}
     assert looking | changing <= registry.TOOLS.keys()
     for name in looking | changing:
-        assert registry.TOOLS[name].parallel is (name in looking), name
+        assert (registry.TOOLS[name].repetition is Repetition.PURE) is (name in looking), name
 
 
 def test_a_disabled_tool_is_left_out() -> None:

@@ -10,6 +10,7 @@ from agents.llm.contract import ToolSpec
 from agents.tools import arguments
 from agents.tools.contract import (
     BadArguments,
+    Repetition,
     RequiredPermission,
     ToolContext,
     ToolOutcome,
@@ -33,7 +34,7 @@ class CallsArgs:
 
 
 class CallHierarchy:
-    parallel = True
+    repetition = Repetition.PURE
     spec = ToolSpec(
         name="lsp_call_hierarchy",
         description=load_description(__file__),

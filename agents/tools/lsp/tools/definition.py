@@ -7,7 +7,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from agents.llm.contract import ToolSpec
-from agents.tools.contract import RequiredPermission, ToolContext, ToolOutcome, load_description
+from agents.tools.contract import (
+    Repetition,
+    RequiredPermission,
+    ToolContext,
+    ToolOutcome,
+    load_description,
+)
 from agents.tools.files.paths import shown
 from agents.tools.lsp import symbol_search
 from agents.tools.lsp.reports import QuotedFiles
@@ -20,7 +26,7 @@ _LINES_AROUND = 5
 
 
 class Definition:
-    parallel = True
+    repetition = Repetition.PURE
     spec = ToolSpec(
         name="lsp_definition",
         description=load_description(__file__),

@@ -11,6 +11,7 @@ from typing import Any
 from agents.llm.contract import ToolSpec
 from agents.tools import arguments
 from agents.tools.contract import (
+    Repetition,
     RequiredPermission,
     ToolContext,
     ToolOutcome,
@@ -36,7 +37,7 @@ class DiagnosticsArgs:
 
 
 class Diagnostics:
-    parallel = True
+    repetition = Repetition.PURE
     spec = ToolSpec(
         name="lsp_diagnostics",
         description=load_description(__file__),

@@ -6,7 +6,13 @@ import asyncio
 from collections.abc import Sequence
 
 from agents.llm.contract import ToolSpec
-from agents.tools.contract import RequiredPermission, ToolContext, ToolOutcome, load_description
+from agents.tools.contract import (
+    Repetition,
+    RequiredPermission,
+    ToolContext,
+    ToolOutcome,
+    load_description,
+)
 from agents.tools.lsp import symbol_search
 from agents.tools.lsp.reports import locations_by_file
 from agents.tools.lsp.responses import CodeLocation
@@ -17,7 +23,7 @@ _SHOWN = 200
 
 
 class References:
-    parallel = True
+    repetition = Repetition.PURE
     spec = ToolSpec(
         name="lsp_references",
         description=load_description(__file__),

@@ -10,6 +10,7 @@ from typing import Any
 
 from agents.llm.contract import ToolSpec
 from agents.tools.contract import (
+    Repetition,
     RequiredPermission,
     ToolContext,
     ToolOutcome,
@@ -138,7 +139,7 @@ class RenameArgs:
 
 
 class Rename:
-    parallel = False
+    repetition = Repetition.EFFECT
     spec = ToolSpec(
         name="lsp_rename",
         description=load_description(__file__),

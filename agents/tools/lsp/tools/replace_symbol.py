@@ -13,6 +13,7 @@ from agents.llm.contract import ToolSpec
 from agents.tools import arguments
 from agents.tools.contract import (
     BadArguments,
+    Repetition,
     RequiredPermission,
     ToolContext,
     ToolOutcome,
@@ -120,7 +121,7 @@ class ReplaceArgs:
 
 
 class ReplaceSymbol:
-    parallel = False
+    repetition = Repetition.EFFECT
     spec = ToolSpec(
         name="lsp_replace_symbol",
         description=load_description(__file__),

@@ -9,6 +9,7 @@ from typing import Any
 from agents.llm.contract import ToolSpec
 from agents.tools import arguments
 from agents.tools.contract import (
+    Repetition,
     RequiredPermission,
     ToolContext,
     ToolOutcome,
@@ -26,7 +27,7 @@ class RestartArgs:
 
 
 class Restart:
-    parallel = False
+    repetition = Repetition.IDEMPOTENT
     spec = ToolSpec(
         name="lsp_restart",
         description=load_description(__file__),

@@ -9,6 +9,7 @@ from typing import Any
 from agents.llm.contract import ToolSpec
 from agents.tools import arguments
 from agents.tools.contract import (
+    Repetition,
     RequiredPermission,
     ToolContext,
     ToolOutcome,
@@ -32,7 +33,7 @@ class SymbolsArgs:
 
 
 class Symbols:
-    parallel = True
+    repetition = Repetition.PURE
     spec = ToolSpec(
         name="lsp_symbols",
         description=load_description(__file__),

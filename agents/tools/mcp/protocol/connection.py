@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import anyio
 import mcp_types as types
@@ -89,6 +89,8 @@ _MAX_ROUNDS = 10  # of requests for input, before one response
 _ROUND_SECONDS = 0.2
 _NOT_FOUND = 404
 _SERVER_ERROR = 500
+# In the `_meta` of a call: the same key if the call is repeated after a crash.
+CALL_KEY = "crush-server/call-key"
 
 
 class McpConnection:
@@ -132,7 +134,7 @@ class McpConnection:
     # -- requests: from any task
 
     async def call_tool(
-        self, name: str, arguments: dict[str, Any], *, seconds: float, sees_images: bool
+        self, name: str, arguments: dict[str, Any], *, key: str, seconds: float, sees_images: bool
     ) -> ToolOutcome:
         """Calls a tool. A cancel is sent to the server. Raises ``McpFailed``."""
 
@@ -143,7 +145,11 @@ class McpConnection:
                 # The session's own method validates results with the server's schemas, which
                 # could be written so that validation never ends.
                 params = types.CallToolRequestParams(
-                    name=name, arguments=arguments, input_responses=responses, request_state=state
+                    name=name,
+                    arguments=arguments,
+                    input_responses=responses,
+                    request_state=state,
+                    _meta=cast("types.RequestParamsMeta", {CALL_KEY: key}) if key else None,
                 )
                 return await session.send_request(types.CallToolRequest(params=params), CALLED)
 

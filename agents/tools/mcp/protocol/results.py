@@ -33,10 +33,15 @@ def tools_of(listed: Iterable[types.Tool]) -> tuple[OfferedTool, ...]:
             tool.name,
             plain(tool.description or tool.title or "", limits.MAX_DESCRIPTION_CHARS),
             safe_schema(tool.input_schema),
+            _is_repeatable(tool.annotations),
         )
         for tool in listed
         if _is_name(tool.name)
     )
+
+
+def _is_repeatable(hints: types.ToolAnnotations | None) -> bool:
+    return hints is not None and bool(hints.read_only_hint or hints.idempotent_hint)
 
 
 def prompts_of(listed: Iterable[types.Prompt]) -> tuple[OfferedPrompt, ...]:

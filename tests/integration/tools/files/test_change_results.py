@@ -6,7 +6,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from agents.tools.contract import BadArguments, ToolRefusal
+from agents.tools.contract import BadArguments, Repetition, ToolRefusal
 from agents.tools.files.edit import Edit
 from agents.tools.files.multiedit import MultiEdit
 from agents.tools.files.write import Write
@@ -68,7 +68,7 @@ def test_changes_of_one_reply_are_made_one_after_the_other(
     tool: Any, given: Any, ending: str, result: str
 ) -> None:
     assert tool.parse({"file_path": "f", **given})
-    assert not tool.parallel
+    assert tool.repetition is Repetition.EFFECT
 
 
 async def test_the_lines_that_came_and_went_are_counted(doubles: ToolDoubles, root: Path) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from agents.skills.skill import Skill, SkillLocation, SkillSource
-from agents.tools.contract import BadArguments, ToolContext, ToolRefusal
+from agents.tools.contract import BadArguments, Repetition, ToolContext, ToolRefusal
 from agents.tools.files.view import View
 from agents.tools.limits import MAX_VIEW_LINES, VIEW_CHARS, VIEW_LINE_CHARS, VIEW_LINES
 from tests.doubles.tool_context import ToolDoubles
@@ -81,7 +81,7 @@ async def test_so_many_characters_are_shown_and_no_line_more(
 
 def test_files_are_viewed_side_by_side() -> None:
     assert View().parse({"file_path": "f"})
-    assert View().parallel
+    assert View().repetition is Repetition.PURE
 
 
 def test_a_limit_is_the_default_or_at_most_the_largest() -> None:
