@@ -11,7 +11,9 @@ import hashlib
 import logging
 import re
 import time
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,18 +26,20 @@ from django.core.management import call_command
 from typing_extensions import override
 from whitenoise.compress import Compressor
 
+from crushsite.console.joined_modules import file_of, joined
+
 logger = logging.getLogger(__name__)
 
 # Files for developers, of pages that we do not serve, and of /api/docs: hashing and compressing its
 # 2 MB takes longer than everything else. WhiteNoise serves them from where they are installed.
 LEFT_OUT = ["*.d.ts", "*.md", "*.map", "rest_framework", "drf_spectacular_sidecar"]
-# Sheets and texts of rooms, of which browsers load one file each. Nothing else may import their parts.
-JOINED = ("console/styles/console.css", "console/strings/en.js")
-_IMPORT = re.compile(
-    rb'^(?:@import|import \{ \w+ \} from) "(?:\./)?([\w-]+\.(?:css|js))";$', re.MULTILINE
-)
-_OURS = re.compile(r"console/(?!vendor/).*\.js")
-_EXPORT = re.compile(rb"^export const ", re.MULTILINE)
+# A sheet of which browsers load one file, with those that it imports.
+JOINED_SHEET = "console/styles/console.css"
+_IMPORT = re.compile(rb'^@import "(?:\./)?([\w-]+\.css)";$', re.MULTILINE)
+_COMMENT = re.compile(rb'("(?:[^"\\\n]|\\.)*")|/\*.*?\*/', re.DOTALL)
+_INDENTATION = re.compile(rb"\n\s+")
+# The service worker is no module, and has a view of its own.
+_MODULE = re.compile(r"console/(?!vendor/|service_worker)(.*\.js)")
 STAMP = ".collected"
 OLD_SECONDS = 7 * 86_400.0  # pages of an earlier release may still be open
 
@@ -48,41 +52,50 @@ class _Compressor(Compressor):  # type: ignore[misc]  # the library is not annot
     @staticmethod
     @override
     def compress_brotli(data: bytes) -> bytes:
-        # The best quality (11) takes twice as long for 3 % less.
-        return bytes(brotli.compress(data, quality=10))
+        # The best quality takes half a second more than the next one, once, and gives 2 % less.
+        return bytes(brotli.compress(data, quality=11))
 
 
 class _Prepared:
-    """In place of a file's storage: gives the content that browsers get.
+    """In place of a file's storage: gives the content that browsers get."""
 
-    A joined file has the content of those that it imports, and a module of ours has no comments.
-    """
-
-    def __init__(self, storage: Any, name: str) -> None:
-        self._storage = storage
-        self._name = name
+    def __init__(self, make: Callable[[], bytes]) -> None:
+        self._make = make
         self._content: bytes | None = None
 
-    def open(self, path: str) -> ContentFile[bytes]:
+    def open(self, _: str) -> ContentFile[bytes]:
         if self._content is None:  # it is opened several times
-            self._content = self._prepare(path)
+            self._content = self._make()
         return ContentFile(self._content)
 
-    def _prepare(self, path: str) -> bytes:
-        content = self._read(path)
-        if self._name in JOINED:
-            folder = Path(path).parent
-            content = _IMPORT.sub(lambda match: self._part(folder / match[1].decode()), content)
-        if self._name.endswith(".js"):
-            content = without_comments(content.decode()).encode()
-        return content
 
-    def _part(self, path: Path) -> bytes:
-        return _EXPORT.sub(b"const ", self._read(str(path)))
+def _with_joined_files(paths: dict[str, Any]) -> dict[str, Any]:
+    """The console's modules and sheets as fewer files."""
 
-    def _read(self, path: str) -> bytes:
-        with self._storage.open(path) as file:
+    def read(name: str) -> bytes:
+        storage, path = paths[name]
+        with storage.open(path) as file:
             return bytes(file.read())
+
+    def joined_modules(file: str, modules: list[str]) -> bytes:
+        return joined(file, modules, lambda module: read(f"console/{module}").decode()).encode()
+
+    def joined_sheet() -> bytes:
+        folder = JOINED_SHEET.rpartition("/")[0]
+        sheet = _IMPORT.sub(lambda match: read(f"{folder}/{match[1].decode()}"), read(JOINED_SHEET))
+        return _INDENTATION.sub(b"\n", _COMMENT.sub(rb"\1", sheet))
+
+    left, modules = {}, defaultdict[str, list[str]](list)
+    for name, found in paths.items():
+        if match := _MODULE.fullmatch(name):
+            modules[file_of(match[1])].append(match[1])
+        else:
+            left[name] = found
+    for file, parts in modules.items():
+        left[f"console/{file}"] = (_Prepared(partial(joined_modules, file, parts)), file)
+    if JOINED_SHEET in paths:
+        left[JOINED_SHEET] = (_Prepared(joined_sheet), JOINED_SHEET)
+    return left
 
 
 class HashedFiles(ManifestStaticFilesStorage):
@@ -112,9 +125,7 @@ class HashedFiles(ManifestStaticFilesStorage):
 
     @override
     def post_process(self, paths: Any, *args: Any, **options: Any) -> Iterator[Any]:
-        for name, (storage, path) in paths.items():
-            if name in JOINED or _OURS.fullmatch(name):
-                paths[name] = (_Prepared(storage, name), path)
+        paths = _with_joined_files(paths)
         compressor = _Compressor(log=_ignore)
         for name, hashed, was_processed in super().post_process(paths, *args, **options):
             yield name, hashed, was_processed
@@ -169,117 +180,3 @@ def _remove_old(root: Path) -> None:
         plain = str(path).removesuffix(".br").removesuffix(".gz")
         if path.is_file() and plain not in kept and path.stat().st_mtime < oldest:
             path.unlink(missing_ok=True)
-
-
-# A module without its comments, which are a sixth of its compressed size. Lines keep their numbers. It
-# reads tokens, because `//` may also be a part of a text, a template or a regular expression.
-
-_TOKEN = re.compile(
-    r"""
-    (?P<comment>//[^\n]*|/\*.*?\*/)
-    |(?P<string>"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*')
-    |(?P<template>`)
-    |(?P<open>\{)
-    |(?P<close>\})
-    |(?P<slash>/)
-    |(?P<word>[\w$]+)
-    |(?P<space>\s+)
-    |(?P<other>.)
-    """,
-    re.DOTALL | re.VERBOSE,
-)
-# To the template's end, or to a value in it.
-_TEMPLATE = re.compile(r"(?:[^`\\$]|\\.|\$(?!\{))*(?:(?P<end>`)|\$\{)", re.DOTALL)
-_EXPRESSION = re.compile(r"/(?:[^/\\\[\n]|\\.|\[(?:[^\]\\\n]|\\.)*\])+/[a-z]*")
-# After these a slash divides; after anything else it begins a regular expression.
-_VALUE_ENDS = re.compile(r"[\w$)\]}\"'`]$")
-_BEFORE_VALUES = frozenset(
-    [
-        "return",
-        "typeof",
-        "case",
-        "in",
-        "of",
-        "delete",
-        "void",
-        "throw",
-        "new",
-        "do",
-        "else",
-        "await",
-    ]
-)
-
-
-class _Unreadable(Exception):
-    pass
-
-
-def without_comments(source: str) -> str:
-    """Returns the module without its comments; the module itself where it cannot be read."""
-    try:
-        return _ModuleReader(source).read()
-    except _Unreadable:
-        return source
-
-
-class _ModuleReader:
-    def __init__(self, source: str) -> None:
-        self._source = source
-        self._at = 0
-        self._kept: list[str] = []
-        self._before = ""  # the last token that is neither blank nor a comment
-        self._values: list[int] = []  # for each open value of a template: its open braces
-
-    def read(self) -> str:
-        while self._at < len(self._source):
-            match = self._take(_TOKEN)
-            kind = match.lastgroup
-            if kind == "comment":
-                self._drop(match[0])
-            elif kind != "space":
-                self._read_token(str(kind), match[0])
-        if self._values:
-            raise _Unreadable
-        return "".join(self._kept)
-
-    def _take(self, pattern: re.Pattern[str]) -> re.Match[str]:
-        match = pattern.match(self._source, self._at)
-        if match is None:
-            raise _Unreadable
-        self._at = match.end()
-        self._kept.append(match[0])
-        return match
-
-    def _drop(self, comment: str) -> None:
-        self._kept.pop()
-        is_alone = not self._kept or self._kept[-1].isspace()
-        if is_alone and self._source[self._at : self._at + 1] in {"", "\n"} and self._kept:
-            self._kept[-1] = self._kept[-1].rstrip(" ")
-        # A comment of several lines ends a statement, as they do.
-        self._kept.append("\n" * comment.count("\n") or " ")
-
-    def _read_token(self, kind: str, text: str) -> None:
-        self._before, before = text, self._before
-        if kind == "slash" and (before in _BEFORE_VALUES or not _VALUE_ENDS.search(before)):
-            self._at -= 1
-            self._kept.pop()
-            self._take(_EXPRESSION)
-            self._before = ")"
-        elif text in {'"', "'"}:  # of a text without an end
-            raise _Unreadable
-        elif kind == "template":
-            self._read_template()
-        elif self._values and kind == "open":
-            self._values[-1] += 1
-        elif self._values and kind == "close":
-            self._values[-1] -= 1
-            if self._values[-1] < 0:
-                self._values.pop()
-                self._read_template()
-
-    def _read_template(self) -> None:
-        part = self._take(_TEMPLATE)
-        self._before = part[0][-1]
-        if part["end"] is None:
-            self._values.append(0)

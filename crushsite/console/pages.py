@@ -40,38 +40,11 @@ POLICY = "; ".join(
     )
 )
 
-# What the first frame of a page needs, by the beginning of its path. The browser gets these modules at
-# once, instead of finding one after the other. HTTP/1.1 has few connections: at most 25.
-_FRAME = (
-    "main.js",
-    "vendor/lit.js",
-    "core/element.js",
-    "core/strings.js",
-    "strings/en.js",
-    "core/icons.js",
-    "core/api.js",
-    "core/routes.js",
-    "core/keys.js",
-    "core/toasts.js",
-    "find/shortcuts.js",
-    "app.js",
-)
-_SESSION = (
-    *_FRAME,
-    "session/session.js",
-    "stream/session_feed.js",
-    "stream/connection.js",
-    "stream/session_state.js",
-    "stream/open_message.js",
-    "session/session_header.js",
-    "session/transcript.js",
-    "session/message.js",
-    "composer/composer.js",
-    "text/markdown.js",
-    "vendor/marked.js",
-    "core/format.js",
-)
-_BOARD = (*_FRAME, "board/board.js", "board/workspace_card.js", "core/format.js")
+# The files of modules (joined_modules.py) for the first frame of a page, by the beginning of its
+# path. The browser gets them at once, instead of finding one after the other.
+_FRAME = ("main.js", "core/element.js", "vendor/lit.js")
+_SESSION = (*_FRAME, "session/session.js", "stream/session_feed.js", "vendor/marked.js")
+_BOARD = (*_FRAME, "board/board.js")
 _SESSION_PATH = re.compile(r"/w/([^/]+)/s/([^/]+)/?")
 # Phones want pictures of points, and cut the maskable one to their own form. Made from `icon.svg`.
 ICONS = (

@@ -9,7 +9,6 @@ import asyncio
 import io
 import json
 import os
-import re
 import statistics
 import sys
 import tempfile
@@ -22,7 +21,6 @@ from typing import Any
 
 from playwright.async_api import Browser, CDPSession, Page
 
-from crushsite.static_files import JOINED
 from tests.acceptance.conversation import Seat, take_seat
 from tests.acceptance.harness.browser import chromium
 from tests.acceptance.harness.client import Client
@@ -33,7 +31,7 @@ from tests.acceptance.harness.shapes import Shape, make_server
 from tests.bench.distribution import distribution
 from tests.bench.first_answer import first_answer
 
-SOURCES = Path(__file__).parents[2] / "crushsite/console/static"
+SHEETS = ("console/styles/console.css", "console/vendor/uplot.css")  # others are parts of the first
 RUNS, LONG = 5, 10_000
 STREAMS, WORDS, GAP_MS = 4, 200, 20
 HEAP_WORDS, HEAP_REPLIES = 1_000, 90  # 50 words a second for 30 minutes
@@ -237,26 +235,18 @@ async def first_loads(bench: Bench, session: str) -> None:
         row(f"    {address.rsplit('/', 1)[-1][:44]}", size / 1000, None, "kB")
 
 
-def parts_of(joined: str) -> list[str]:
-    """The files that browsers get as parts of this one."""
-    source = SOURCES / joined
-    names = re.findall(r'"(?:\./)?([\w-]+\.(?:css|js))";', source.read_text())
-    return [f"{Path(joined).parent}/{name}" for name in names]
-
-
 async def everything(bench: Bench, data_dir: Path) -> None:
     """Every file that a browser may load, in one visit."""
     load = Load()
     page, _ = await bench.visit("/", load)
     row("first load of the board", load.total(), 90, "kB")
-    parts = {name for joined in JOINED for name in parts_of(joined)}
     manifest = json.loads((data_dir / "static" / "staticfiles.json").read_text())
     addresses = [
         f"/static/{hashed}"
         for name, hashed in manifest["paths"].items()
         if name.startswith("console/")
         and name.endswith((".js", ".css", ".svg"))
-        and name not in parts
+        and (not name.endswith(".css") or name in SHEETS)
     ]
     script = "(all) => Promise.all(all.map(async (each) => (await fetch(each)).arrayBuffer()))"
     await page.evaluate(script, addresses)
