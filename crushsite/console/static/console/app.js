@@ -18,6 +18,10 @@ const loadSettings = async () => {
   await import("./settings/settings.js");
 };
 
+// Its files at once, instead of finding one after the other.
+const loadSession = () =>
+  Promise.all([import("./session/session.js"), import("./stream/session_feed.js"), import("./vendor/marked.js")]);
+
 /**
  * Pages load when they are first shown. The two that people open first come with the frame.
  * @type {Record<string, {load: () => Promise<unknown>, show: (place: Place) => unknown}>}
@@ -39,7 +43,7 @@ const PAGES = {
     show: (place) => keyed(place.workspace, html`<c-board .workspaceId=${place.workspace}></c-board>`),
   },
   session: {
-    load: () => import("./session/session.js"),
+    load: loadSession,
     show: (place) =>
       keyed(
         `${place.workspace}/${place.session}`,
@@ -96,7 +100,7 @@ class App extends PageElement {
     addEventListener("popstate", this._moved);
     document.addEventListener("signed-out", this._signedOut);
     this._leaveKeys = watchFrameKeys();
-    void this._show().then(() => this._loadCount());
+    void this._show().then(() => this._loadMore());
   }
 
   disconnectedCallback() {
@@ -106,12 +110,13 @@ class App extends PageElement {
     this._leaveKeys?.();
   }
 
-  /** The number at the inbox's link, after the page. */
-  async _loadCount() {
+  /** What is needed soon, after the page: the number at the inbox's link, and the page that most links of the board lead to. */
+  async _loadMore() {
     try {
       await import("./cards/waiting_count.js");
+      if (this._place.page === "board") await loadSession();
     } catch {
-      setTimeout(() => this._loadCount(), RETRY_MILLISECONDS);
+      setTimeout(() => this._loadMore(), RETRY_MILLISECONDS);
     }
   }
 
