@@ -9,6 +9,7 @@ import { SessionState, StateOutdated } from "./session_state.js";
 const MESSAGES = 150;
 const RETRY = 2000;
 const HIDDEN_PAUSE = 250; // a hidden page gets no frames
+const TEXT_PAUSE = 40; // text that comes faster than it can be read needs no frame for each word
 
 /** @typedef {"loading" | "connecting" | "live" | "lost" | "ended"} FeedStatus */
 /** @typedef {(changes: Set<string>) => void} Subscriber */
@@ -33,6 +34,9 @@ export class SessionFeed {
     /** @type {Set<string>} */
     this._changes = new Set();
     this._isScheduled = false;
+    /** @type {ReturnType<typeof setTimeout> | undefined} */
+    this._timer = undefined;
+    this._flushedAt = 0;
     this._isClosed = false;
     this._loading = this.load();
   }
@@ -177,13 +181,28 @@ export class SessionFeed {
   _notify(changes) {
     for (const change of changes) this._changes.add(change);
     if (this._isScheduled || this._changes.size === 0) return;
+    const pause = document.hidden ? HIDDEN_PAUSE : this._hasText() ? TEXT_PAUSE - (performance.now() - this._flushedAt) : 0;
+    if (pause > 0) this._timer ??= setTimeout(() => this._schedule(), pause);
+    else this._schedule();
+  }
+
+  _schedule() {
+    clearTimeout(this._timer);
+    this._timer = undefined;
     this._isScheduled = true;
-    if (document.hidden) setTimeout(() => this._flush(), HIDDEN_PAUSE);
+    if (document.hidden) this._flush();
     else requestAnimationFrame(() => this._flush());
+  }
+
+  /** Whether nothing but text of messages has changed. */
+  _hasText() {
+    for (const change of this._changes) if (!this.state?.messages.has(change)) return false;
+    return true;
   }
 
   _flush() {
     this._isScheduled = false;
+    this._flushedAt = performance.now();
     const changes = this._changes;
     this._changes = new Set();
     for (const subscriber of [...this._subscribers]) subscriber(changes);
