@@ -18,6 +18,14 @@ LOADED = """(names) => {
   const loaded = performance.getEntriesByType("resource").map((each) => each.name);
   return names.every((name) => loaded.some((each) => each.includes(`/${name}.`)));
 }"""
+# Notes how many messages are laid out in the first frame that has any.
+FIRST_ROWS = """
+requestAnimationFrame(function note() {
+  const rows = () => document.querySelectorAll("c-message").length;
+  if (rows() === 0) requestAnimationFrame(note);
+  else new ResizeObserver(() => (window.firstRows ??= rows())).observe(document.body);
+});
+"""
 LATER = re.compile(r"cards/.*card|tools/tool|vendor/(?:highlight|dompurify|uplot)|settings/|queue/")
 
 
@@ -122,6 +130,20 @@ async def test_a_long_session_opens_at_its_newest_message_and_stays_there(
     await page.locator(".transcript").hover()
     await page.mouse.wheel(0, -900)
     await expect(to_newest).to_be_visible()
+
+
+async def test_the_first_frame_of_a_session_has_its_newest_messages_alone(
+    embedded_server: Server, seat: Seat, open_console: OpenConsole
+) -> None:
+    page = await open_console(embedded_server)
+    made = Transcript("long")
+    for number in range(60):
+        made.add(("user", "assistant")[number % 2], part("text", text=f"message {number}."))
+    await load(page, seat.workspace.id, made)
+    await page.add_init_script(FIRST_ROWS)
+    await page.reload()
+    await expect(page.locator("c-message")).to_have_count(60)
+    assert await page.evaluate("() => window.firstRows") == 20
 
 
 async def test_markdown_becomes_nodes_that_browsers_understand(

@@ -30,6 +30,7 @@ class Transcript extends PageElement {
     this._isLoading = false;
     /** Whether the rows above those of the first frame are in the page. */
     this._isFilled = false;
+    this._isFilling = false;
     this._resized = new ResizeObserver(() => this._follow());
   }
 
@@ -51,10 +52,15 @@ class Transcript extends PageElement {
   }
 
   updated() {
-    if (this._isFilled || !this.feed?.state) return;
-    this._isFilled = true;
+    if (this._isFilling || !this.feed?.state) return;
+    this._isFilling = true;
     // After the frame that shows the newest messages.
-    requestAnimationFrame(() => setTimeout(() => this.requestUpdate()));
+    requestAnimationFrame(() => setTimeout(() => this._fill()));
+  }
+
+  _fill() {
+    this._isFilled = true;
+    this.requestUpdate();
   }
 
   /** @param {Set<string>} changes */
