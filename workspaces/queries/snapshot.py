@@ -10,10 +10,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+import orjson
 from django.db import connection
 
 from workspaces.log.rows import SESSION_COLUMNS, SessionRow, session_wire, without_empty
 from workspaces.log.statements import statements
+from workspaces.log.timestamps import now_ms
+from workspaces.log.types import Kind
 from workspaces.queries.messages import page_of_messages
 from workspaces.queries.sessions import require_session
 from workspaces.queries.workspaces import read_open_workspace
@@ -53,6 +56,7 @@ def read_workspace_snapshot(
             page = page_of_messages(session_id, limit=limit)
             snapshot["messages"] = page.messages
             snapshot["has_earlier_messages"] = page.has_earlier
+            snapshot["retries"] = _retries(workspace_id, session_id)
         for read_more in more:
             snapshot |= read_more(workspace_id)
     return snapshot
@@ -67,6 +71,33 @@ def _sessions(workspace_id: str) -> list[dict[str, Any]]:
             [workspace_id],
         )
         return [without_empty(session_wire(SessionRow(*row))) for row in cursor.fetchall()]
+
+
+def _retries(workspace_id: str, session_id: str) -> list[dict[str, Any]]:
+    """The open replies of a session that are requested again, as their events have it.
+
+    ``delay_seconds`` is what remains of the pause.
+    """
+    with statements() as cursor:
+        cursor.execute(
+            "SELECT m.id, e.payload, e.created_at FROM workspaces_message m"
+            " JOIN workspaces_event e"
+            " ON e.workspace_id = m.workspace_id AND e.number = m.stream_number"
+            " WHERE m.workspace_id = %s AND NOT m.is_finished AND m.session_id = %s"
+            f" AND e.kind = '{Kind.MESSAGE_RESTARTED}'",
+            [workspace_id, session_id],
+        )
+        found = [(key, orjson.loads(payload), at) for key, payload, at in cursor.fetchall()]
+    now = now_ms()
+    return [
+        retry | {"message_id": key, "delay_seconds": _remaining(retry["delay_seconds"], now - at)}
+        for key, payload, at in found
+        if (retry := payload.get("retry"))
+    ]
+
+
+def _remaining(seconds: float, elapsed_ms: int) -> float:
+    return round(min(seconds, max(0.0, seconds - elapsed_ms / 1000)), 1)
 
 
 _BEGIN = {

@@ -59,6 +59,31 @@ async def test_a_retry_shows_what_failed_and_when_the_next_attempt_comes(
 
 
 @pytest.mark.timeout(180)
+async def test_a_page_that_is_opened_while_a_run_waits_for_its_next_attempt_shows_the_same_note(
+    embedded_server: Server,
+    seat: Seat,
+    open_console: OpenConsole,
+    address: Address,
+    model: ScriptedModel,
+) -> None:
+    session = await seat.workspace.session("retried")
+    early = await open_console(embedded_server, address(session))
+    await expect(early.get_by_label("Your prompt")).to_be_visible()
+    key = model.new_gate()
+    await seat.workspace.prompt(
+        session, f"[[status=503 times=1 key={key} retry_after=100]] [[n=4]]"
+    )
+    await expect(early.locator(".note.waiting")).to_contain_text("Attempt 2 of")
+    late = await open_console(embedded_server, address(session))
+    note = late.locator(".note.waiting")
+    await expect(note).to_contain_text("Attempt 2 of")
+    await expect(note).to_contain_text("In")
+    await seat.workspace.cancel(session)
+    await expect(late.get_by_text("Cancelled by owner.")).to_be_visible()
+    await expect(note).to_have_count(0)
+
+
+@pytest.mark.timeout(180)
 async def test_a_failed_run_says_what_to_do_and_runs_again(
     embedded_server: Server,
     seat: Seat,

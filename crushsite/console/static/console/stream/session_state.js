@@ -50,7 +50,7 @@ export class SessionState {
     /** What tools returned, by the id of their call. @type {Map<string, Data>} */
     this.results = new Map();
     /** The newest failed attempt to reach the model, by message. @type {Map<string, Data>} */
-    this.retries = new Map();
+    this.retries = new Map((snapshot["retries"] ?? []).map((/** @type {Data} */ each) => [each["message_id"], each]));
     /** The sessions that this one started, and those below them. @type {Map<string, Session>} */
     this.children = new Map();
     /** Open messages by the number of the event that started them. @type {Map<number, OpenMessage>} */
