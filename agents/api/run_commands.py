@@ -24,18 +24,18 @@ from workspaces.access import Actor, Caller, Right
 from workspaces.api.bodies import Form, checked
 from workspaces.api.fields import PlainText
 from workspaces.delivery.native_socket import Body, Command
+from workspaces.log.ids import LARGEST_NUMBER
 from workspaces.log.reader import read
 from workspaces.log.transaction import Transaction
 from workspaces.queries.workspaces import require_open
 
 T = TypeVar("T")
 
-BIGGEST_KEY = 2**63 - 1
 LONGEST_QUEUE = 5_000
 
 
 def run_key(**more: Any) -> serializers.IntegerField:
-    return serializers.IntegerField(min_value=0, max_value=BIGGEST_KEY, **more)
+    return serializers.IntegerField(min_value=0, max_value=LARGEST_NUMBER, **more)
 
 
 class RunForm(Form):

@@ -8,9 +8,9 @@ from urllib.parse import parse_qs
 
 from workspaces.client_ids import client_id_of
 from workspaces.log.errors import BadField
+from workspaces.log.ids import LARGEST_NUMBER
 
 MAX_FIELDS = 20
-LARGEST_NUMBER = 2**63 - 1  # largest event number
 
 Scope = Mapping[str, Any]
 

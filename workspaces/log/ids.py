@@ -1,4 +1,4 @@
-"""Makes ids: opaque strings for clients."""
+"""Makes ids: opaque strings for clients. Rows and events have numbers."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import uuid
 from typing import NewType
 
 ClientId = NewType("ClientId", str)
+LARGEST_NUMBER = 2**63 - 1  # of a row or an event
 
 
 def new_id() -> str:

@@ -39,6 +39,7 @@ from workspaces.access import (
 from workspaces.api.json_parser import OrjsonParser
 from workspaces.client_ids import connection_of
 from workspaces.log.deadlines import REQUEST_SECONDS, wait_at_most
+from workspaces.log.ids import LARGEST_NUMBER
 from workspaces.queries.workspaces import require_open
 from workspaces.rest.answers import CursorPages, JsonRenderer, add_etag
 from workspaces.rest.idempotency import Claim, claim, release, store
@@ -48,7 +49,6 @@ P = ParamSpec("P")
 T = TypeVar("T")
 M = TypeVar("M", bound=Model)
 
-LARGEST_KEY = 2**63 - 1
 READING = frozenset({"get", "head"})
 METHODS = ("get", "post", "put", "patch", "delete")
 _OF_EVERYONE = frozenset({Right.PUBLIC, Right.SIGNED_IN, Right.ACCOUNT})
@@ -145,7 +145,7 @@ class Resource(GenericAPIView[Any]):
         if any("\0" in str(value) for value in self.kwargs.values()):
             raise NotFound  # PostgreSQL cannot compare such an id
         super().initial(request, *args, **kwargs)
-        if any(isinstance(value, int) and value > LARGEST_KEY for value in self.kwargs.values()):
+        if any(isinstance(value, int) and value > LARGEST_NUMBER for value in self.kwargs.values()):
             raise self.unknown  # SQLite cannot compare such a number
         workspace_id = self.kwargs.get("workspace_id")
         if workspace_id is not None and not self.allows_closed:
