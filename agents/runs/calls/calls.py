@@ -356,7 +356,7 @@ class RunCalls:
             call_id=call.id,
             env={**setup.env, SERVER_MARK: self._server_mark},
             process_mark=new_id(),
-            progress=self._progress(call.id, message_id),
+            progress=self._progress(call, message_id),
             files=DatabaseFileTracker(held.workspace_id, held.session_id),
             todos=DatabaseTodos(held.workspace_id, held.session_id),
             jobs=WorkspaceJobs(held.workspace_id, held.session_id),
@@ -371,17 +371,20 @@ class RunCalls:
             hook_commands=tuple(hook.command for hook in setup.settings.pre_tool_hooks),
         )
 
-    def _progress(self, call_id: str, message_id: str) -> Callable[[str], None]:
+    def _progress(self, call: ToolCall, message_id: str) -> Callable[[str], None]:
         """Returns a function that sends a call's whole output so far to readers, and keeps it.
 
-        It is cheap and may be called often, in the event loop.
+        It is cheap and may be called often, in the event loop. The output of a call that runs again
+        after a crash is not kept.
         """
-        held, outputs = self._held, self._outputs
+        held, call_id = self._held, call.id
+        outputs = None if self._setup_in_use.is_repeatable(call.name) else self._outputs
 
         def progress(text: str) -> None:
             output = limits.cut_middle(text, limits.LIVE_OUTPUT_BYTES)
             publish_output(held.workspace_id, Output(held.session_id, message_id, call_id, output))
-            outputs.add(held, call_id, output)
+            if outputs is not None:
+                outputs.add(held, call_id, output)
 
         return progress
 
