@@ -6,6 +6,7 @@ import asyncio
 import logging
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from typing import Any, Protocol
@@ -33,35 +34,53 @@ class AnsweredWrite(Protocol):
     def is_answered_first(self) -> bool: ...
 
 
-def answer_all(
-    results: Sequence[tuple[AnsweredWrite, Any]],
-    recorded: Sequence[RecordedEvent],
-    *,
-    publish: Publish | None,
-    loop: asyncio.AbstractEventLoop | None,
-) -> None:
-    """Publishes in ``loop`` and sets each write's value.
+class Answers:
+    """Answers the writes of each commit and publishes its events, in the order of the commits.
 
-    Wakes the loop once for the whole batch. Rooms have the events when a caller in this loop
-    continues, in a later turn of the loop. They write them to their readers in a later turn, too:
-    first come the callers that wish it, then the readers, then the other callers.
+    Wakes the loop once for each commit. First come the callers that wish it: they continue, and may
+    send a response, in the turn of the loop before the rooms get the events. The other callers find
+    the events in the rooms, which have written them to their readers, each in a later turn.
     """
-    if loop is None or loop.is_closed():
-        _resolve(results)
-        return
 
-    def publish_and_resolve() -> None:
-        _resolve([result for result in results if result[0].is_answered_first])
-        try:
-            if publish is not None and recorded:
-                publish(recorded)
-        except Exception:
-            # The batch is committed: callers must get their values even if publishing failed.
-            logger.exception("committed events could not be published")
-        _resolve(results)
+    def __init__(self, publish: Publish | None, loop: asyncio.AbstractEventLoop | None) -> None:
+        self._publish = publish
+        self._loop = loop
+        # Of commits whose first callers are answered. Used in the loop only.
+        self._unpublished: deque[Callable[[], None]] = deque()
 
-    if not _call_in(loop, publish_and_resolve):
-        _resolve(results)
+    def answer_all(
+        self, results: Sequence[tuple[AnsweredWrite, Any]], recorded: Sequence[RecordedEvent]
+    ) -> None:
+        """Sets each write's value. Call it in the writer's thread."""
+        loop = self._loop
+        if loop is None or loop.is_closed():
+            _resolve(results)
+            return
+
+        def answer() -> None:
+            first = [result for result in results if result[0].is_answered_first]
+            _resolve(first)
+            self._unpublished.append(publish_and_resolve)
+            if first:
+                loop.call_soon(self._publish_all)
+            else:
+                self._publish_all()
+
+        def publish_and_resolve() -> None:
+            try:
+                if self._publish is not None and recorded:
+                    self._publish(recorded)
+            except Exception:
+                # The batch is committed: callers must get their values even if publishing failed.
+                logger.exception("committed events could not be published")
+            _resolve(results)
+
+        if not _call_in(loop, answer):
+            _resolve(results)
+
+    def _publish_all(self) -> None:
+        while self._unpublished:
+            self._unpublished.popleft()()
 
 
 def answer_error(write: AnsweredWrite, error: Exception) -> None:

@@ -46,9 +46,9 @@ from workspaces.log.failures import REFUSALS, DatabaseFailure, failure_of
 from workspaces.log.outage import outage
 from workspaces.log.write_answers import (
     HANGS_SECONDS,
+    Answers,
     Publish,
     WaitingRequests,
-    answer_all,
     answer_error,
     as_exception,
 )
@@ -71,7 +71,7 @@ class Writer:
     def __init__(self, *, hangs_seconds: float = HANGS_SECONDS) -> None:
         self._queue: queue.SimpleQueue[QueuedWrite[Any] | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
-        self._publish: Publish | None = None
+        self._answers = Answers(None, None)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._closed = False
         self._gate = threading.Lock()  # no write is queued behind the mark that ends the thread
@@ -86,7 +86,7 @@ class Writer:
         """Starts the thread; ``publish`` gets each commit's events in ``loop``, in log order."""
         if self._thread is not None:
             raise RuntimeError("the writer runs already")
-        self._publish, self._loop = publish, loop
+        self._answers, self._loop = Answers(publish, loop), loop
         self._requests.begin(loop)
         self._closed = False
         self._thread = threading.Thread(target=self._work, name="writer", daemon=True)
@@ -114,7 +114,7 @@ class Writer:
     async def write(self, workspace_id: str, job: Job[T], *, is_answered_first: bool = False) -> T:
         """Runs the job and returns its value after the commit.
 
-        ``is_answered_first``: the caller continues before the events are written to readers.
+        ``is_answered_first``: the caller continues before the events are published.
         The job runs even if the caller is cancelled meanwhile. Raises
         ``DatabaseUnreachable``, ``DatabaseLocked`` or ``StorageFull`` at the caller's deadline.
         """
@@ -230,12 +230,8 @@ class Writer:
     def _committed(self, batch: list[QueuedWrite[Any]], attempt: CommitAttempt) -> None:
         if outage.since is not None:
             outage.report_end()
-        answer_all(
-            list(zip(batch, attempt.values, strict=True)),
-            attempt.recorded,
-            publish=self._publish,
-            loop=self._loop,
-        )
+        results = list(zip(batch, attempt.values, strict=True))
+        self._answers.answer_all(results, attempt.recorded)
 
     def _failed(
         self, batch: list[QueuedWrite[Any]], attempt: CommitAttempt, error: BaseException

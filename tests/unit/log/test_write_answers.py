@@ -6,11 +6,11 @@ import asyncio
 import threading
 from collections.abc import Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from workspaces.log.transaction import RecordedEvent
-from workspaces.log.write_answers import AnyFuture, answer_all, answer_error
+from workspaces.log.write_answers import AnsweredWrite, Answers, AnyFuture, Publish, answer_error
 
 EVENT = RecordedEvent("w", 1, "run.started", "s", {}, b"{}", 0)
 
@@ -32,6 +32,16 @@ def from_thread(call: Any, *args: Any, **named: Any) -> None:
     thread = threading.Thread(target=call, args=args, kwargs=named)
     thread.start()
     thread.join()
+
+
+def answer_all(
+    results: Sequence[tuple[AnsweredWrite, Any]],
+    recorded: Sequence[RecordedEvent],
+    *,
+    publish: Publish | None,
+    loop: asyncio.AbstractEventLoop | None,
+) -> None:
+    Answers(publish, loop).answer_all(results, recorded)
 
 
 class OtherLoop:
@@ -90,7 +100,24 @@ async def test_who_comes_first_continues_before_the_readers() -> None:
     from_thread(answer_all, results, [EVENT], publish=publish, loop=loop)
     await asyncio.gather(*waiting)
 
-    assert seen == ["the rooms have the events", "first", "the readers have the events", "last"]
+    assert seen == ["first", "the rooms have the events", "the readers have the events", "last"]
+
+
+async def test_commits_are_published_in_their_order_whoever_comes_first() -> None:
+    first, last = in_this_loop(), in_this_loop()
+    first.is_answered_first = True
+    published: list[RecordedEvent] = []
+    answers = Answers(published.extend, asyncio.get_running_loop())
+    second = replace(EVENT, number=2)
+
+    def answer_both() -> None:
+        answers.answer_all([(first, 1)], [EVENT])
+        answers.answer_all([(last, 2)], [second])
+
+    from_thread(answer_both)  # both wait for the same turn of the loop
+    assert await asyncio.wait_for(asyncio.gather(first.answer, last.answer), 60) == [1, 2]
+
+    assert published == [EVENT, second]
 
 
 async def test_without_events_nothing_is_published() -> None:
