@@ -16,6 +16,7 @@ from agents.models import RunKind
 from agents.runs import nudges
 from agents.runs.history.rollback import finish_rollbacks, require_no_command
 from agents.runs.objects.run_objects import PROMPT_SHOWN_CHARS, run_facts
+from agents.runs.prompting.admission import read_admission
 from agents.runs.prompting.queue import (
     QueueLimits,
     current_run,
@@ -27,7 +28,6 @@ from agents.runs.rows import (
     NewRun,
     RunRow,
     author_json,
-    find_run_id,
     insert_run,
     read_runs,
 )
@@ -35,7 +35,6 @@ from agents.states import RunOutcome, Strategy
 from agents.turn.options import NO_OPTIONS, RunOptions
 from people.actions.audit import DONE, Act, record
 from workspaces.access import Actor, author_of, is_person
-from workspaces.actions.claims import only_client, require_unretired
 from workspaces.actions.sessions import read_session, store_work
 from workspaces.log.attached_data import store_attached
 from workspaces.log.errors import (
@@ -43,9 +42,7 @@ from workspaces.log.errors import (
     RunNotRepeatable,
     RunUnknown,
     SessionBusy,
-    SessionUnknown,
     ShuttingDown,
-    WorkspaceUnknown,
 )
 from workspaces.log.parts import Binary, part_to_wire
 from workspaces.log.transaction import Transaction
@@ -220,22 +217,26 @@ def accept_run(
     ``client_id``: the sender; without one the workspace's client, if there is just one.
     ``delegated_by``: the call that waits for the run, which needs no open workspace.
     """
-    is_busy, last_accept = _require_session(
-        tx, workspace_id, prompt.session_id, is_delegated=delegated_by is not None
+    found = read_admission(
+        tx,
+        workspace_id,
+        prompt.session_id,
+        run_id=prompt.run_id,
+        client_id=client_id,
+        must_be_open=delegated_by is None,
     )
-    if prompt.run_id is not None:
-        known = find_run_id(tx, workspace_id, prompt.run_id)
-        if known is not None:
-            if known.body_digest != prompt.digest():
-                raise RunIdTaken
-            return Accepted(known.key, is_new=False)
+    is_busy, last_accept, digest = found.is_busy, found.last_accept, prompt.digest()
+    if found.known is not None:
+        if found.known.body_digest != digest:
+            raise RunIdTaken
+        return Accepted(found.known.key, is_new=False)
     if is_busy:
         _require_possible(tx, prompt, limits)
     if kind is RunKind.PROMPT:
-        client_id = client_id or only_client(tx, workspace_id)
+        client_id = found.client_id
     if prompt.run_id is not None:
         # If the client retired while the request was under way, no client waits for the run.
-        require_unretired(tx, client_id)
+        found.require_unretired()
     attached = store_attached(tx.cursor, workspace_id, prompt.attached_parts(), now=tx.now)
     replaced = current_run(tx, prompt.session_id) if is_busy and prompt.replaces else None
     run = NewRun(
@@ -247,7 +248,7 @@ def accept_run(
         prompt=prompt.text,
         attachments=orjson.dumps(attached).decode(),
         size=prompt.size,
-        body_digest=prompt.digest(),
+        body_digest=digest,
         was_queued=is_busy,
         client_id=client_id,
         accepted_at=tx.now,
@@ -327,24 +328,6 @@ def _accept_number(
     if not is_busy or not passes:
         return last_accept + 1
     return make_room_in_front(tx, workspace_id, prompt.session_id, last_accept, prompt.strategy)
-
-
-def _require_session(
-    tx: Transaction, workspace_id: str, session_id: str, *, is_delegated: bool
-) -> tuple[bool, int]:
-    """Returns whether the session is busy, and its last accept number."""
-    rows = tx.fetch(
-        "SELECT w.is_open, s.is_deleting, s.is_busy, s.last_accept FROM workspaces_session s"
-        " JOIN workspaces_workspace w ON w.id = s.workspace_id"
-        " WHERE s.id = %s AND s.workspace_id = %s",
-        [session_id, workspace_id],
-    )
-    if not rows or rows[0][1]:
-        raise SessionUnknown
-    is_open, _, is_busy, last_accept = rows[0]
-    if not is_delegated and not is_open:
-        raise WorkspaceUnknown
-    return bool(is_busy), int(last_accept)
 
 
 def _append_accepted(tx: Transaction, key: int, run: NewRun, *, last_accept: int) -> None:

@@ -214,7 +214,9 @@ class DelegatedRun:
 
 _RUN = _Columns(RunRow, fields(RunRow))
 CLAIMED = _Columns(Claimed, fields(Claimed))
-_KNOWN = _Columns(KnownRun, fields(KnownRun))
+KNOWN = _Columns(KnownRun, fields(KnownRun))
+# The run of a ``run_id`` in the workspace ``w``; without one its columns are null.
+JOIN_KNOWN = "LEFT JOIN agents_run r ON r.workspace_id = w.id AND r.run_id = %s"
 _QUEUE = _Columns(QueueSize, fields(QueueSize))
 _DELEGATED = _Columns(DelegatedRun, fields(DelegatedRun))
 _NEW = tuple(f.name for f in fields(NewRun))
@@ -257,14 +259,6 @@ def has_unfinished_children(tx: Transaction, key: int) -> bool:
             f"SELECT 1 FROM agents_run r WHERE r.parent_id = %s AND {UNFINISHED} LIMIT 1", [key]
         )
     )
-
-
-def find_run_id(tx: Transaction, workspace_id: str, run_id: str) -> KnownRun | None:
-    rows = tx.fetch(
-        f"SELECT {_KNOWN.sql} FROM agents_run r WHERE r.workspace_id = %s AND r.run_id = %s",
-        [workspace_id, run_id],
-    )
-    return _KNOWN.decode(rows[0]) if rows else None
 
 
 def queue_size(tx: Transaction, session_id: str) -> QueueSize:

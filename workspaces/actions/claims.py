@@ -70,24 +70,6 @@ def renew_claims(tx: Transaction, *, holder: str) -> None:
     )
 
 
-def only_client(tx: Transaction, workspace_id: str) -> str:
-    """Returns the only client with a claim; ``""`` if there are several, or none."""
-    clients = tx.fetch(
-        "SELECT client_id FROM workspaces_clientclaim WHERE workspace_id = %s LIMIT 2",
-        [workspace_id],
-    )
-    if len(clients) != 1:
-        return ""
-    ((client_id,),) = clients
-    return str(client_id)
-
-
-def require_unretired(tx: Transaction, client_id: str) -> None:
-    """Raises ``ClientRetired`` if the client is retired."""
-    if tx.fetch("SELECT 1 FROM workspaces_retiredclient WHERE client_id = %s", [client_id]):
-        raise ClientRetired
-
-
 def release_claim(tx: Transaction, workspace_id: str, client_id: str) -> None:
     """Releases a client's claim. Releasing twice is no error."""
     _drop(tx, ClientClaim.objects.filter(workspace_id=workspace_id, client_id=client_id))
