@@ -187,6 +187,10 @@ class Channel(_HTTPChannel):  # type: ignore[misc]  # Twisted is untyped here
         self.connection = ClientConnection()
 
     @override
+    def isSecure(self) -> bool:
+        return False  # the server names the scheme; Twisted would look for a transport of its own
+
+    @override
     def lineLengthExceeded(self, line: bytes) -> None:
         if self._receivedHeaderSize == 0:  # still in the request line
             self.refuse(414, f"the request line is longer than {self.totalHeadersSize} bytes")

@@ -112,6 +112,8 @@ class Transport(asyncio.Protocol):
         self.socket: socket.socket = transport.get_extra_info("socket")
         self.peer = peer_of_socket(self.socket)  # now: a peer may close before its request is read
         self.connected = True
+        self._peer_address = _address(transport.get_extra_info("peername"))
+        self._host_address = _address(transport.get_extra_info("sockname"))
         self._opened.add(self)
         self.protocol.makeConnection(self)
 
@@ -214,10 +216,10 @@ class Transport(asyncio.Protocol):
             self._loop_transport.resume_reading()
 
     def getPeer(self) -> Any:
-        return _address(self._loop_transport.get_extra_info("peername"))
+        return self._peer_address
 
     def getHost(self) -> Any:
-        return _address(self._loop_transport.get_extra_info("sockname"))
+        return self._host_address
 
 
 def _address(name: Any) -> Any:

@@ -58,6 +58,7 @@ NAMES = [
     Name(HTTPChannel, "_respondToBadRequestAndDisconnect", "http.py"),
     Name(HTTPChannel, "totalHeadersSize", "http.py"),
     Name(HTTPChannel, "maxHeaders", "http.py"),
+    Name(HTTPChannel, "isSecure", "http.py"),
     Name(HTTPChannel, "persistent", "http.py"),
     Name(HTTPChannel, "requests", "http.py"),
     Name(HTTPChannel, "timeOut", "http.py"),
