@@ -18,6 +18,7 @@ from tests.integration.api.conftest import Opened
 from workspaces.access import Right
 from workspaces.api.answers import empty_answer, json_answer
 from workspaces.api.api_view import ApiView
+from workspaces.api.json_parser import parse_body
 
 urlpatterns: list[URLPattern] = []
 
@@ -65,7 +66,7 @@ def handler(gate: Gate) -> ApiHandler:
         rights: ClassVar = {"post": Right.PUBLIC}
 
         async def post(self) -> HttpResponse:
-            return json_answer(self.request.data)
+            return json_answer(parse_body(self.request.read()))
 
     urlpatterns[:] = [
         path("waiting", Waiting.as_view()),
