@@ -83,6 +83,7 @@ class RunPool:
         self._overtaken: set[int] = set()
         self._runs: dict[int, RunTask | FleetRun] = {}  # by key
         self._tasks: dict[int, asyncio.Task[None]] = {}
+        self._ended: set[int] = set()  # runs whose end is stored, and whose task still works
         self._side: set[asyncio.Task[None]] = set()  # titles
         self._loops: list[asyncio.Task[None]] = []
         self._checkpoints = Checkpoints()
@@ -131,6 +132,8 @@ class RunPool:
         for run in list(self._runs.values()):
             if run.claimed.parent == key:
                 run.cancel()
+        if key in self._runs:
+            self._ended.add(key)
         self._wake.set()
 
     async def drain(self, *, seconds: float, hurried: asyncio.Event | None = None) -> None:
@@ -237,9 +240,13 @@ class RunPool:
             logger.exception("run failed", extra=log)
             await self._settle_failed(run.held)
         finally:
+            was_full = len(self._runs) >= self._settings.max_runs
             if self._runs.get(key) is run:  # otherwise this process has claimed it again
                 del self._runs[key], self._tasks[key]
-            self._wake.set()  # its session's next run may be claimed
+            if was_full or key not in self._ended:
+                # Its session's next run may be claimed. A stored end has woken the claims already.
+                self._wake.set()
+            self._ended.discard(key)
             logger.debug("run ends", extra=log)
         if run.is_cancelled:
             await self._finish_rollbacks()
