@@ -39,6 +39,8 @@ async def delete_nightly(holder: str) -> None:
     while True:
         try:
             await nightly.look()
+        except Overtaken:
+            logger.info("another process deletes old rows, because this one was too slow")
         except Exception:
             logger.exception("deleting old rows failed; it begins again later")
         await asyncio.sleep(LOOK_SECONDS)
@@ -55,7 +57,8 @@ class Nightly:
     async def look(self) -> Mapping[str, int] | None:
         """Deletes what is old if that is due, and no other process does it.
 
-        Returns how many rows of each kind it has deleted.
+        Returns how many rows of each kind it has deleted. Raises ``Overtaken`` when its lease has
+        expired and another process has begun.
         """
         now = now_ms()
         if not await read(_may_be_due, now):

@@ -13,9 +13,15 @@ import pytest_asyncio
 from crushsite.retention.kinds import DAY_MS
 from crushsite.retention.nightly import NAME, Nightly, next_due
 from people.models import AuditEntry
-from workspaces.actions.daily_jobs import LEASE_MS
+from workspaces.actions.daily_jobs import (
+    LEASE_MS,
+    claim_daily_job,
+    end_daily_job,
+    renew_daily_job,
+)
 from workspaces.log.reader import read
 from workspaces.log.timestamps import now_ms
+from workspaces.log.transaction import Transaction
 from workspaces.log.writer import writer
 from workspaces.models import DailyJob
 
@@ -100,6 +106,25 @@ async def test_it_waits_for_the_process_that_does_it_until_its_lease_expires() -
 
     await store_job(holder="other", held_until=now_ms() - 1)
     assert await nightly().look() == {"audit": 2, "events": 0}
+
+
+async def test_a_process_that_was_too_slow_no_longer_holds_the_job() -> None:
+    await store_job()
+
+    def take_over(tx: Transaction) -> list[bool]:
+        def claim(holder: str) -> bool:
+            return claim_daily_job(tx, NAME, holder=holder, first_due_at=0)
+
+        claims = [claim("one"), claim("two")]
+        tx.now += LEASE_MS
+        claims.append(claim("two"))
+        renewals = [renew_daily_job(tx, NAME, holder=holder) for holder in ("one", "two")]
+        end_daily_job(tx, NAME, holder="one", due_at=tx.now, result={})
+        return [*claims, *renewals]
+
+    assert await writer.write("", take_over) == [True, False, True, False, True]
+    job = await stored()
+    assert (job.holder, job.finished_at) == ("two", None)
 
 
 @pytest.mark.parametrize(
