@@ -1,4 +1,7 @@
-"""The pages of the admin during an outage."""
+"""The pages of the admin: during an outage, and their colours."""
+
+import re
+from pathlib import Path
 
 import psycopg
 from django.db import OperationalError
@@ -29,3 +32,12 @@ def test_a_full_disk_is_507() -> None:
 def test_a_mistake_of_ours_stays_one() -> None:
     assert middleware.process_exception(HttpRequest(), ValueError("wrong")) is None
     assert middleware(HttpRequest()).content == b"page"
+
+
+def test_the_admin_has_the_colours_of_the_console() -> None:
+    static = Path(__file__).parents[2] / "crushsite"
+    tokens = (static / "console/static/console/styles/tokens.css").read_text()
+    theme = (static / "static/operators/theme.css").read_text()
+    colours = set(re.findall(r"light-dark\(#\w+, #\w+\)", theme))
+    assert len(colours) > 10
+    assert {each for each in colours if each not in tokens} == set()
