@@ -36,9 +36,8 @@ class Statements(Protocol):
 @contextmanager
 def statements() -> Generator[Statements, None, None]:
     """Yields a cursor of this thread's connection, which is opened if necessary."""
-    own: BaseDatabaseWrapper = connections[
-        DEFAULT_DB_ALIAS
-    ]  # looked up once: each time takes 1.5 µs
+    # Looked up once: Django's proxy takes 1.5 µs for each attribute.
+    own: BaseDatabaseWrapper = connections[DEFAULT_DB_ALIAS]
     if own.vendor != "sqlite":
         with own.cursor() as cursor:
             yield cast("Statements", cursor)
