@@ -36,7 +36,7 @@ class Statements(Protocol):
 @contextmanager
 def statements() -> Generator[Statements, None, None]:
     """Yields a cursor of this thread's connection, which is opened if necessary."""
-    # Looked up once: Django's proxy takes 1.5 µs for each attribute.
+    # Looked up once: Django's proxy takes 1.2 µs for each attribute.
     own: BaseDatabaseWrapper = connections[DEFAULT_DB_ALIAS]
     if own.vendor != "sqlite":
         with own.cursor() as cursor:

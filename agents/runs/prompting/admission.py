@@ -8,8 +8,8 @@ from agents.runs.rows import JOIN_KNOWN, KNOWN, KnownRun
 from workspaces.log.errors import ClientRetired, SessionUnknown, WorkspaceUnknown
 from workspaces.log.transaction import Transaction
 
-# A statement: each prompt needs it, and the answer waits. Four statements in its place take 17 µs
-# more, and three round trips to PostgreSQL (`python -m tests.bench --figure turns`).
+# A statement: each prompt needs it, and the answer waits for it. Four in its place are three more
+# round trips to PostgreSQL; why not the ORM: docs/where-we-leave-django.md.
 # The client is the sender, or else the only one with a claim to the workspace.
 _ADMISSION = (
     "SELECT w.is_open, s.is_deleting, s.is_busy, s.last_accept, c.client_id,"
