@@ -170,11 +170,16 @@ class BridgedStream:
                     await self._send(message)
 
     async def _refuse(self, status: int, body: bytes) -> None:
+        """Refuses the request with the remote server's sentence, in the form of `/v1`."""
         if self.has_begun:
             return
-        headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
-        await self._send({"type": "http.response.start", "status": status, "headers": headers})
-        await self._send({"type": "http.response.body", "body": body})
+        try:
+            problem = orjson.loads(body)
+            sentence = str(problem.get("message") or problem.get("detail") or "")
+        except (orjson.JSONDecodeError, AttributeError):  # a proxy's answer
+            sentence = ""
+        for message in http_error(status, sentence or f"the server refuses the stream: {status}"):
+            await self._send(message)
 
     # -- to the client
 
