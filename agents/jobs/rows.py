@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from agents.states import UNENDED_JOB, JobState, in_sql
 from agents.tools.shell.jobs import JobReport
+from workspaces.log.rows import placeholders
 from workspaces.log.statements import statements
 from workspaces.log.transaction import Transaction
 from workspaces.queries.workspaces import require_open
@@ -155,9 +156,10 @@ def messages_gone(ids: list[str]) -> list[str]:
     """Returns those of these user commands whose session was deleted."""
     if not ids:
         return []
-    marks = ", ".join(["%s"] * len(ids))
     with statements() as cursor:
-        cursor.execute(f"SELECT id FROM workspaces_message WHERE id IN ({marks})", ids)
+        cursor.execute(
+            f"SELECT id FROM workspaces_message WHERE id IN ({placeholders(len(ids))})", ids
+        )
         there = {row[0] for row in cursor.fetchall()}
     return [job_id for job_id in ids if job_id not in there]
 

@@ -24,6 +24,7 @@ from workspaces.log.parts import (
     Text,
     parts_from_wire,
 )
+from workspaces.log.rows import placeholders
 from workspaces.log.transaction import Transaction
 
 # Conditions for a run ``r``, its session ``s`` and its workspace ``w``.
@@ -222,8 +223,7 @@ _DELEGATED = _Columns(DelegatedRun, fields(DelegatedRun))
 _NEW = tuple(f.name for f in fields(NewRun))
 _NEW_VALUES = attrgetter(*_NEW)
 _INSERT = (
-    f"INSERT INTO agents_run ({', '.join(_NEW)})"
-    f" VALUES ({', '.join(['%s'] * len(_NEW))}) RETURNING id"
+    f"INSERT INTO agents_run ({', '.join(_NEW)}) VALUES ({placeholders(len(_NEW))}) RETURNING id"
 )
 
 

@@ -11,6 +11,7 @@ from django.db import connection
 
 from agents.runs.rows import CLAIMED, Claimed
 from agents.states import CLAIMABLE, IN_PROGRESS, RunOutcome, RunState, Strategy, in_sql
+from workspaces.log.rows import placeholders
 from workspaces.log.transaction import Transaction
 from workspaces.models import UNFINISHED_REWINDS
 
@@ -64,7 +65,7 @@ def claim_runs(tx: Transaction, *, worker: str, lease_ms: int, limit: int) -> li
         return []
     tx.execute(
         f"UPDATE agents_run SET state = '{RunState.RUNNING}', worker = %s, fence = fence + 1,"
-        f" lease_expires_at = %s WHERE id IN ({_marks(keys)})",
+        f" lease_expires_at = %s WHERE id IN ({placeholders(len(keys))})",
         [worker, tx.now + lease_ms, *keys],
     )
     return _read_claimed(tx, keys)
@@ -78,15 +79,11 @@ def _next_in_turn(tx: Transaction, oldest: list[int], suffix: str) -> list[int]:
     # Rows in the order of turns cannot be locked at once: PostgreSQL refuses it for windows.
     places = " ".join(f"WHEN {int(key)} THEN {place}" for place, key in enumerate(ordered))
     locked = tx.fetch(
-        f"SELECT r.id {_WAITING} AND r.id IN ({_marks(ordered)})"
+        f"SELECT r.id {_WAITING} AND r.id IN ({placeholders(len(ordered))})"
         f" ORDER BY CASE r.id {places} END LIMIT %s{suffix}",
         [*ordered, limit],
     )
     return [key for (key,) in locked]
-
-
-def _marks(keys: Sequence[int]) -> str:
-    return ", ".join(["%s"] * len(keys))
 
 
 def _read_claimed(tx: Transaction, keys: Sequence[int]) -> list[Claimed]:
@@ -94,7 +91,7 @@ def _read_claimed(tx: Transaction, keys: Sequence[int]) -> list[Claimed]:
         f"SELECT {CLAIMED.sql} FROM agents_run r"
         " JOIN workspaces_workspace w ON w.id = r.workspace_id"
         " JOIN workspaces_session s ON s.id = r.session_id"
-        f" WHERE r.id IN ({_marks(keys)})",
+        f" WHERE r.id IN ({placeholders(len(keys))})",
         keys,
     )
     return [CLAIMED.decode(values) for values in rows]

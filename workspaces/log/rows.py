@@ -11,6 +11,11 @@ from typing import Any, NamedTuple
 import orjson
 
 
+def placeholders(count: int) -> str:
+    """Returns the text of so many placeholders, for a list of values."""
+    return ", ".join(["%s"] * count)
+
+
 class MessageRow(NamedTuple):
     id: str
     session_id: str
@@ -49,7 +54,7 @@ class NewMessage(NamedTuple):
 
 INSERT_MESSAGE = (
     f"INSERT INTO workspaces_message ({', '.join(NewMessage._fields)})"
-    f" VALUES ({', '.join(['%s'] * len(NewMessage._fields))})"
+    f" VALUES ({placeholders(len(NewMessage._fields))})"
 )
 
 
@@ -132,7 +137,7 @@ class NewSession(NamedTuple):
 
 INSERT_SESSION = (
     f"INSERT INTO workspaces_session ({', '.join(NewSession._fields)})"
-    f" VALUES ({', '.join(['%s'] * len(NewSession._fields))}) RETURNING {SESSION_COLUMNS}"
+    f" VALUES ({placeholders(len(NewSession._fields))}) RETURNING {SESSION_COLUMNS}"
 )
 
 

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from django.db import connection
 
+from workspaces.log.rows import placeholders
 from workspaces.log.statements import statements
 from workspaces.models import SearchFill, SearchText, Session, Workspace
 from workspaces.search_words import scope_word, words_in
@@ -132,7 +133,7 @@ def _choose(
     statement, order = _CHOSEN[connection.vendor]
     params: list[Any] = [_EXPRESSIONS[connection.vendor](words, scopes)]
     if workspaces is not None:
-        statement += f" AND t.workspace_id IN ({', '.join(['%s'] * len(workspaces))})"
+        statement += f" AND t.workspace_id IN ({placeholders(len(workspaces))})"
         params += workspaces
     if session_id:
         statement += " AND t.session_id = %s"
@@ -156,9 +157,10 @@ def _choose(
 def _read(row_ids: Sequence[int]) -> list[_Found]:
     if not row_ids:
         return []
-    marks = ", ".join(["%s"] * len(row_ids))
     with statements() as cursor:
-        cursor.execute(f"{_SHOWN} WHERE t.id IN ({marks}) ORDER BY t.id DESC", row_ids)
+        cursor.execute(
+            f"{_SHOWN} WHERE t.id IN ({placeholders(len(row_ids))}) ORDER BY t.id DESC", row_ids
+        )
         return [_Found(*row) for row in cursor.fetchall()]
 
 
