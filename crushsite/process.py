@@ -116,7 +116,7 @@ class ServerProcess:
                 max_runs=settings.CRUSH_MAX_RUNS,
             ),
             setup_of=setup_of,
-            find_disconnected=disconnected,
+            find_disconnected=None if shape.is_alone else disconnected,
         )
         self.config_watch = ConfigWatch(polls=settings.CRUSH_POLL_CONFIG)
         self.services = Services(

@@ -51,10 +51,6 @@ LATE_SECONDS = 3.5 * RENEWAL_SECONDS
 FindDisconnected = Callable[[Collection[str]], Collection[str]]
 
 
-def _none_disconnected(_workers: Collection[str]) -> Collection[str]:
-    return ()
-
-
 @dataclass(frozen=True, slots=True)
 class PoolSettings:
     lease_seconds: float = 15.0
@@ -70,9 +66,12 @@ class RunPool:
         hub: Hub,
         settings: PoolSettings,
         setup_of: Callable[[Claimed], Awaitable[RunSetup]] = setup_of,
-        find_disconnected: FindDisconnected = _none_disconnected,
+        find_disconnected: FindDisconnected | None = None,
     ) -> None:
-        """``setup_of`` returns the setup of a run."""
+        """``setup_of`` returns the setup of a run.
+
+        Without ``find_disconnected`` only the leases of other workers count.
+        """
         self.worker = worker
         self._find_disconnected = find_disconnected
         self._setup_of = setup_of
@@ -325,6 +324,8 @@ class RunPool:
 
     async def _rescue_disconnected(self) -> None:
         """Rescues the runs of workers that are late and have left the database."""
+        if self._find_disconnected is None:
+            return
         now = now_ms()
         late = await read(late_runs, now, now + self._late_ms)
         if not late:

@@ -108,13 +108,7 @@ def cancelled_running(worker: str) -> list[HeldRun]:
 
 def expired_runs(now: int) -> list[ExpiredRun]:
     """Returns the running runs whose lease has expired."""
-    with statements() as cursor:
-        cursor.execute(
-            "SELECT id, workspace_id FROM agents_run"
-            f" WHERE state = '{RunState.RUNNING}' AND lease_expires_at < %s ORDER BY id LIMIT 500",
-            [now],
-        )
-        return [ExpiredRun(*row) for row in cursor.fetchall()]
+    return [ExpiredRun(run.key, run.workspace_id) for run in late_runs(0, now)]
 
 
 def late_runs(now: int, due: int) -> list[LateRun]:
