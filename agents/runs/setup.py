@@ -257,17 +257,19 @@ class SetupInUse:
     @property
     def parallel(self) -> frozenset[str]:
         """Returns the tools that only read, whose calls may run in parallel."""
-        tools = self.setup.tools if self.setup is not None else {}
-        return frozenset(name for name, tool in tools.items() if tool.repetition is Repetition.PURE)
+        names = self.setup.tools if self.setup is not None else ()
+        return frozenset(name for name in names if self.is_parallel(name))
 
     def is_parallel(self, name: str) -> bool:
-        tool = self.setup.tools.get(name) if self.setup is not None else None
-        return tool is not None and tool.repetition is Repetition.PURE
+        return self._repetition_of(name) is Repetition.PURE
 
     def is_repeatable(self, name: str) -> bool:
         """Whether a call of the tool runs again if its server stopped in the middle."""
+        return self._repetition_of(name) is not Repetition.EFFECT
+
+    def _repetition_of(self, name: str) -> Repetition:
         tool = self.setup.tools.get(name) if self.setup is not None else None
-        return tool is not None and tool.repetition is not Repetition.EFFECT
+        return Repetition.EFFECT if tool is None else tool.repetition
 
     def is_full(self, tokens: int) -> bool:
         """Whether a conversation of this size nearly fills the window, and summaries are on."""
