@@ -46,7 +46,20 @@ class AgentStepSerializer(serializers.Serializer[Any]):
     title = serializers.CharField(help_text="Its title.")
 
 
-class ApprovalSerializer(serializers.Serializer[Any]):
+class AnswerDetailsSerializer(serializers.Serializer[Any]):
+    """What an answer may carry besides who gave it."""
+
+    reason = serializers.CharField(required=False, help_text="The answer's reason for the model.")
+    scope = serializers.ChoiceField(
+        GrantScope.choices, required=False, help_text="How far the answer reaches."
+    )
+    until = serializers.IntegerField(required=False, help_text="When its grants end.")
+    has_changed_arguments = serializers.BooleanField(
+        required=False, help_text="The call runs with arguments of the answer."
+    )
+
+
+class ApprovalSerializer(AnswerDetailsSerializer):
     """A tool call that waits for a person, or waited for one."""
 
     id = serializers.CharField(help_text="The request's id.")
@@ -81,14 +94,6 @@ class ApprovalSerializer(serializers.Serializer[Any]):
     author = AnswererSerializer(allow_null=True, help_text="Who answered.")
     answered_at = serializers.IntegerField(
         allow_null=True, help_text="When it was answered, in unix seconds."
-    )
-    reason = serializers.CharField(required=False, help_text="The answer's reason for the model.")
-    scope = serializers.ChoiceField(
-        GrantScope.choices, required=False, help_text="How far the answer reaches."
-    )
-    until = serializers.IntegerField(required=False, help_text="When its grants end.")
-    has_changed_arguments = serializers.BooleanField(
-        required=False, help_text="The call ran with arguments of the answer."
     )
 
 
@@ -167,17 +172,8 @@ class ResolutionSerializer(serializers.Serializer[Any]):
     author = AnswererSerializer(allow_null=True, help_text="Who gave the answer that counts.")
 
 
-class ApprovalResolutionSerializer(ResolutionSerializer):
+class ApprovalResolutionSerializer(AnswerDetailsSerializer, ResolutionSerializer):
     """Whose answer counts, and what it carries."""
-
-    reason = serializers.CharField(required=False, help_text="Its reason for the model.")
-    scope = serializers.ChoiceField(
-        GrantScope.choices, required=False, help_text="How far it reaches."
-    )
-    until = serializers.IntegerField(required=False, help_text="When its grants end.")
-    has_changed_arguments = serializers.BooleanField(
-        required=False, help_text="The call runs with arguments of the answer."
-    )
 
 
 class ApprovalList(Resource):

@@ -220,7 +220,7 @@ class Approval(TypedDict):
     deny_at: NotRequired[int]
     # The files that the call would write, and that a grant covers.
     files: NotRequired[list[str]]
-    # The call ran with arguments of the answer.
+    # The call runs with arguments of the answer.
     has_changed_arguments: NotRequired[bool]
     # The answer's reason for the model.
     reason: NotRequired[str]
@@ -297,7 +297,7 @@ class ApprovalDetail(TypedDict):
     deny_at: NotRequired[int]
     # The files that the call would write, and that a grant covers.
     files: NotRequired[list[str]]
-    # The call ran with arguments of the answer.
+    # The call runs with arguments of the answer.
     has_changed_arguments: NotRequired[bool]
     # The answer's reason for the model.
     reason: NotRequired[str]
@@ -342,9 +342,9 @@ class ApprovalResolution(TypedDict):
     state: str
     # The call runs with arguments of the answer.
     has_changed_arguments: NotRequired[bool]
-    # Its reason for the model.
+    # The answer's reason for the model.
     reason: NotRequired[str]
-    # How far it reaches.
+    # How far the answer reaches.
     scope: NotRequired[ApprovalScopeEnum]
     # When its grants end.
     until: NotRequired[int]
