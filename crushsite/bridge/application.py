@@ -12,14 +12,13 @@ from collections.abc import Callable, Collection, Iterable
 from typing import Any
 from urllib.parse import parse_qs
 
-import orjson
 from multidict import CIMultiDict
 
 from crushsite.asgi.guard import Receive, Scope, Send
 from crushsite.asgi.identify import PEER
 from crushsite.asgi.tool_processes import is_tool
 from crushsite.bridge.event_stream import EventStreams
-from crushsite.bridge.remote import Outgoing, OutOfReach, RemoteServer
+from crushsite.bridge.remote import Outgoing, OutOfReach, RemoteServer, field_of
 from workspaces.client_ids import connection_of
 from workspaces.error_answers import http_error
 from workspaces.log.errors import WorkspaceUnknown
@@ -127,7 +126,7 @@ class Bridge:
     async def _opened_again(self, scope: Scope, client_id: str, body: bytes) -> bool:
         """Whether a request failed because its workspace had closed meanwhile, and is open now."""
         match = _BELOW.match(scope["path"])
-        if match is None or _field(body, "message") != WorkspaceUnknown().sentence:
+        if match is None or field_of(body, "message") != WorkspaceUnknown().sentence:
             return False
         openings = self._streams.openings
         return await openings.open_again(openings.key_of(match[1], client_id), self._remote)
@@ -138,7 +137,7 @@ class Bridge:
         if method == "POST" and path.rstrip("/") == "/v1/workspaces":
             client_id = _named_in(scope, outgoing.body)
             connection_of(scope).note(client_id)
-            self._streams.openings.opened(_field(body, "id"), client_id, outgoing.body)
+            self._streams.openings.opened(field_of(body, "id"), client_id, outgoing.body)
         elif method == "DELETE" and (match := _WORKSPACE.fullmatch(path)):
             query = parse_qs(scope["query_string"].decode("latin-1"))
             self._streams.openings.released(_first(query, "client_id"), match[1])
@@ -186,7 +185,7 @@ def _outgoing(scope: Scope, body: bytes) -> Outgoing:
         headers,
         body,
         is_repeatable=scope["method"] in _REPEATABLE
-        or (is_prompt and bool(_field(body, "run_id")))
+        or (is_prompt and bool(field_of(body, "run_id")))
         or _is_claim(scope),
     )
 
@@ -236,16 +235,7 @@ async def _whole_body(receive: Receive) -> bytes | None:
 
 def _named_in(scope: Scope, body: bytes) -> str:
     """The client that a request names in its body."""
-    return _field(body, "client_id") if _is_claim(scope) else ""
-
-
-def _field(body: bytes, name: str) -> str:
-    try:
-        value = orjson.loads(body)
-    except orjson.JSONDecodeError:
-        return ""
-    found = value.get(name) if isinstance(value, dict) else None
-    return found if isinstance(found, str) else ""
+    return field_of(body, "client_id") if _is_claim(scope) else ""
 
 
 def _first(query: dict[str, list[str]], name: str) -> str:

@@ -25,6 +25,7 @@ from crushsite.bridge.remote import (
     OutOfReach,
     RemoteServer,
     WrongCertificate,
+    field_of,
 )
 from workspaces.backoff import Backoff
 from workspaces.delivery import v1_frames
@@ -173,11 +174,7 @@ class BridgedStream:
         """Refuses the request with the remote server's sentence, in the form of `/v1`."""
         if self.has_begun:
             return
-        try:
-            problem = orjson.loads(body)
-            sentence = str(problem.get("message") or problem.get("detail") or "")
-        except (orjson.JSONDecodeError, AttributeError):  # a proxy's answer
-            sentence = ""
+        sentence = field_of(body, "message") or field_of(body, "detail")
         for message in http_error(status, sentence or f"the server refuses the stream: {status}"):
             await self._send(message)
 

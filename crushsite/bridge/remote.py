@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import aiohttp
+import orjson
 from multidict import CIMultiDict
 from yarl import URL
 
@@ -182,6 +183,16 @@ class _Explained:
         found = out_of_reach(self._remote.url, error)
         self._remote.lost(str(found))
         raise found from error
+
+
+def field_of(body: bytes, name: str) -> str:
+    """Returns a text of a JSON object, or ``""`` if the body has none of this name."""
+    try:
+        value = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        return ""
+    found = value.get(name) if isinstance(value, dict) else None
+    return found if isinstance(found, str) else ""
 
 
 def out_of_reach(url: str, error: Exception) -> OutOfReach:
