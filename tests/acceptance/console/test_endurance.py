@@ -99,6 +99,13 @@ async def test_a_killed_server_heals_without_a_reload(
     assert await page.evaluate("window.isSamePage")
 
 
+async def open_through(proxy: TcpProxy, page: Page, address: str) -> Page:
+    """The page of a session behind a proxy, which tries to connect again at once."""
+    await page.add_init_script(BACK_AT_ONCE)
+    await page.goto(f"http://localhost:{proxy.port}{address}")
+    return page
+
+
 async def test_a_page_that_returns_after_its_events_were_deleted_shows_what_is_stored(
     embedded_server: Server,
     seat: Seat,
@@ -107,9 +114,7 @@ async def test_a_page_that_returns_after_its_events_were_deleted_shows_what_is_s
     proxy: TcpProxy,
 ) -> None:
     session = await seat.workspace.session("away")
-    page = await open_console(embedded_server)
-    await page.add_init_script(BACK_AT_ONCE)
-    await page.goto(f"http://localhost:{proxy.port}{address(session)}")
+    page = await open_through(proxy, await open_console(embedded_server), address(session))
     await seat.workspace.prompt(session, "[[n=5 id=before]]", "before")
     await expect(page.locator("article.assistant .markdown")).to_contain_text(["before-4"])
     proxy.set_mode(Mode.REFUSE)
@@ -138,9 +143,7 @@ async def test_dropped_connections_lose_and_repeat_no_word(
     proxy: TcpProxy,
 ) -> None:
     session = await seat.workspace.session("dropped")
-    page = await open_console(embedded_server)
-    await page.add_init_script(BACK_AT_ONCE)
-    await page.goto(f"http://localhost:{proxy.port}{address(session)}")
+    page = await open_through(proxy, await open_console(embedded_server), address(session))
     await expect(page.get_by_role("heading", name="dropped")).to_be_visible()
     opened = asyncio.Event()
     page.on("websocket", lambda socket: socket.on("framereceived", lambda frame: received(frame)))

@@ -29,6 +29,14 @@ CLIENT = "11111111-1111-4111-8111-111111111111"
 OTHER = "22222222-2222-4222-8222-222222222222"
 
 
+@pytest_asyncio.fixture
+async def hub(database: str) -> AsyncIterator[Hub]:
+    hub = Hub()
+    await hub.start()
+    yield hub
+    await hub.stop()
+
+
 @dataclass
 class Site:
     hub: Hub

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 import orjson
 import pytest
-import pytest_asyncio
 from django.db import connection
 
 from tests.doubles.losing_layer import LOSING_LAYER
@@ -34,14 +32,6 @@ T = TypeVar("T")
 @pytest.fixture(autouse=True)
 def _database(database: str) -> None:
     """On both databases."""
-
-
-@pytest_asyncio.fixture
-async def hub(_database: None) -> AsyncIterator[Hub]:
-    hub = Hub()
-    await hub.start()
-    yield hub
-    await hub.stop()
 
 
 def run_elsewhere(workspace_id: str, job: Job[T]) -> tuple[T, list[RecordedEvent]]:

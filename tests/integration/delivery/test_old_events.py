@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 from typing import Any
 
 import orjson
 import pytest
-import pytest_asyncio
 
 from tests.integration.delivery.test_hub import run_elsewhere
 from workspaces.actions.old_events import count_old_events, delete_old_events
@@ -28,14 +26,6 @@ OLD, YOUNG = 1_000, 2_000
 @pytest.fixture(autouse=True)
 def _database(database: str) -> None:
     """On both databases."""
-
-
-@pytest_asyncio.fixture
-async def hub(_database: None) -> AsyncIterator[Hub]:
-    hub = Hub()
-    await hub.start()
-    yield hub
-    await hub.stop()
 
 
 def append(tx: Transaction, workspace_id: str, *, at: int, count: int = 1) -> None:
