@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import orjson
 
-from agents.models import RunKind
+from agents.fleet.parent.outcome import Ending
+from agents.models import RunKind, SubAgent
 from agents.runs.history.rollback import begin_rollback
 from agents.runs.messages import (
     MOST_LOST_WORKERS,
     finish_reply,
     give_results,
     open_call_ids,
+    reported_tools,
     settle_cut_calls,
     store_prompt,
 )
@@ -31,7 +33,7 @@ from agents.runs.rows import (
 from agents.runs.transitions import mark_finished, mark_ready, release_from_dead
 from agents.states import RunOutcome, RunState, SubAgentState
 from agents.turn.error_text import split_error
-from agents.turn.notes import CANCELLED_NOTE, CANCELLED_RESULT
+from agents.turn.notes import CANCELLED_NOTE, CANCELLED_RESULT, lost_sub_agent
 from agents.turn.options import OverBudget
 from permissions.actions.questions import withdraw_batches
 from permissions.actions.requests import forget_session_permissions, withdraw_requests
@@ -87,7 +89,6 @@ def _delete_below(tx: Transaction, workspace_id: str, session_id: str) -> None:
             delete_if_marked(tx, workspace_id, child_id)
 
 
-INTERRUPTED = "interrupted: the server stopped in the middle of this step; send the prompt again"
 LOST_TOO_OFTEN = (
     f"interrupted: the server stopped {MOST_LOST_WORKERS} times during this run, which may be the"
     " reason; send the prompt again"
@@ -222,7 +223,8 @@ def rescue_run(tx: Transaction, key: int, *, expired_before: int, is_planned: bo
 
     A reply that was cut is requested again. A tool that was cut is not repeated: the model gets
     its output so far. ``is_planned``: the worker stops regularly and does not count as lost.
-    Returns what was done: "ready", "interrupted", "cancelled", or "" if the run is held again.
+    Returns what was done: "ready", "interrupted", "cancelled", "failed", or "" if the run is held
+    again.
     """
     rows = read_runs(
         tx,
@@ -236,10 +238,11 @@ def rescue_run(tx: Transaction, key: int, *, expired_before: int, is_planned: bo
     if run.is_cancelled:
         settle_cancelled(tx, run)
         outcome = RunOutcome.CANCELLED
-    elif run.kind == RunKind.FLEET and (run.open_calls or _has_open_reply(tx, run)):
-        # Its turn ran in a sub-agent's process, which has ended with its server.
-        settle_interrupted(tx, run, INTERRUPTED)
-        outcome = RunOutcome.INTERRUPTED
+    elif run.kind == RunKind.FLEET and _is_assigned(run.key):
+        # Its turn ran in another process, which no worker can reach again.
+        settle_failed(tx, run, lost_sub_agent(reported_tools(tx, run)))
+        SubAgent.objects.filter(run_id=run.key).update(ending=Ending.LOST.value)
+        outcome = RunOutcome.FAILED
     elif (run.lost_workers or 0) + lost >= MOST_LOST_WORKERS:
         settle_interrupted(tx, run, LOST_TOO_OFTEN)
         outcome = RunOutcome.INTERRUPTED
@@ -251,11 +254,6 @@ def rescue_run(tx: Transaction, key: int, *, expired_before: int, is_planned: bo
     return outcome.value
 
 
-def _has_open_reply(tx: Transaction, run: RunRow) -> bool:
-    return bool(
-        tx.fetch(
-            "SELECT 1 FROM workspaces_message WHERE session_id = %s AND run_key = %s"
-            " AND is_finished = %s LIMIT 1",
-            [run.session_id, run.key, False],
-        )
-    )
+def _is_assigned(key: int) -> bool:
+    """Whether a sub-agent may have got the run's assignment, which is never sent twice."""
+    return SubAgent.objects.filter(run_id=key).exclude(state=SubAgentState.STARTING).exists()

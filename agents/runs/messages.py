@@ -168,6 +168,12 @@ def open_call_ids(tx: Transaction, run: RunRow) -> list[str]:
     return [call.id for call in tool_calls(last[1]) if call.id not in done]
 
 
+def reported_tools(tx: Transaction, run: RunRow) -> list[str]:
+    """Returns the tools of the calls in the run's newest reply."""
+    last = _last_reply(tx, run)
+    return [] if last is None else [call.name for call in tool_calls(last[1])]
+
+
 def answered_calls(tx: Transaction, run: RunRow) -> tuple[str, ...]:
     """Returns the calls whose tools have not started and whose answer or delegation has come."""
     waiting = [call_id for call_id in open_call_ids(tx, run) if call_id not in run.open_calls]

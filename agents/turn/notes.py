@@ -6,6 +6,8 @@ result, so that text must not change while turns are stored.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 CANCELLED_RESULT = "Cancelled by the user before it finished."
 # Clients display a result as a warning instead of an error if it begins with this text.
 DENIED_RESULT = "User denied permission for this call."
@@ -17,6 +19,11 @@ UNKNOWN_RESULT = (
     "The outcome of this call is unknown: the server stopped while the tool ran, and ended its"
     " processes. It may have had all, some or none of its effects. Check before you repeat it."
 )
+SUB_AGENT_LOST = (
+    "the server stopped while the sub-agent worked, and the outcome is unknown. It may have had"
+    " all, some or none of its effects. Check before you delegate this again"
+)
+MOST_NAMED_TOOLS, TOOL_NAME_CHARS = 20, 80
 CANCELLED_NOTE = "User canceled request"
 REPEATED_NOTE = "Stopped: the same tool calls were repeated without progress."
 
@@ -24,6 +31,12 @@ REPEATED_NOTE = "Stopped: the same tool calls were repeated without progress."
 def unknown_result(output: str) -> str:
     """Returns the result of a call whose tool was cut. ``output``: what it has printed until then."""
     return f"{UNKNOWN_RESULT}\n\nIts output until then:\n{output}" if output else UNKNOWN_RESULT
+
+
+def lost_sub_agent(tools: Iterable[str]) -> str:
+    """Returns the error of a sub-agent's run. ``tools``: those of the calls that it has reported."""
+    names = [name[:TOOL_NAME_CHARS] for name in dict.fromkeys(tools)][:MOST_NAMED_TOOLS]
+    return f"{SUB_AGENT_LOST}. It had called: {', '.join(names)}" if names else SUB_AGENT_LOST
 
 
 def denied_result(reason: str = "") -> str:

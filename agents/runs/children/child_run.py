@@ -1,7 +1,8 @@
 """Performs a run in a sub-agent: its text goes to the session, its questions to our clients.
 
 The run is claimed, cancelled, ended and stored like any other; only its turn runs in another
-process. A crash of the server interrupts it, because the sub-agent ends with its parent.
+process. After a crash of the server, another worker continues it if the assignment was not sent
+yet. Later it fails, and its parent continues: an assignment cannot be taken over.
 """
 
 from __future__ import annotations
@@ -26,14 +27,19 @@ from agents.fleet.parent.outcome import Ending, Listener, Order, RunLimits
 from agents.fleet.provisioning.spec import BadSpec
 from agents.llm.errors import ReplyTooLarge
 from agents.runs.calls.permission_check import CallVerdict, QuestionChanged, check_call
-from agents.runs.children.delegations import SubAgentNotes, begin_sub_agent, take_prompts, write_end
+from agents.runs.children.delegations import (
+    SubAgentNotes,
+    assign_sub_agent,
+    begin_sub_agent,
+    take_prompts,
+    write_end,
+)
 from agents.runs.children.host import fleet_host
 from agents.runs.lease import Lease, LeaseLost
 from agents.runs.queries import has_waiting_prompts, is_held
 from agents.runs.reply import Checkpoints, Reply
 from agents.runs.rows import Claimed
 from agents.runs.steps import ReplyStart, Step, begin_run, write_step
-from agents.states import SubAgentState
 from agents.tools.contract import RequiredPermission
 from permissions.models import RequestState
 from permissions.queries import state_of_request
@@ -230,11 +236,15 @@ class FleetRun:
     async def _assign(
         self, child: RunningChild, role: FleetRole, questions: ChildQuestions
     ) -> Ended:
-        await self._notes.write(
-            state=SubAgentState.RUNNING,
-            child_id=child.agent_id[:200],
-            endpoint=masked_address(child.endpoint)[:500],
-            pid=child.process.pid if child.process is not None else 0,
+        await writer.write(
+            self.held.workspace_id,
+            lambda tx: assign_sub_agent(
+                tx,
+                self.held,
+                child_id=child.agent_id[:200],
+                endpoint=masked_address(child.endpoint)[:500],
+                pid=child.process.pid if child.process is not None else 0,
+            ),
         )
         assignment = child.assignment(
             Order(self.claimed.prompt),

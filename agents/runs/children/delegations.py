@@ -135,6 +135,15 @@ def begin_sub_agent(tx: Transaction, held: Lease, *, role: str) -> None:
     )
 
 
+def assign_sub_agent(tx: Transaction, held: Lease, **facts: object) -> None:
+    """Stores that the assignment is sent next: from now on, no worker sends it again.
+
+    Raises ``LeaseLost``.
+    """
+    require_lease(tx, held)
+    note_sub_agent(tx, held, state=SubAgentState.RUNNING, **facts)
+
+
 def note_sub_agent(_: Transaction, held: Lease, **facts: object) -> None:
     """Updates the row that operators see, unless the sub-agent has ended or its row is gone."""
     row = SubAgent.objects.filter(run_id=held.key)

@@ -186,7 +186,7 @@ async def test_no_sub_agent_outlives_its_server(
     await idle(back, session)
     (result,) = results(await back.workspace.messages(session))
     assert result["is_error"]
-    assert "interrupted" in result["content"]
+    assert "the outcome is unknown" in result["content"]
 
 
 async def test_no_sub_agent_outlives_its_workspace(

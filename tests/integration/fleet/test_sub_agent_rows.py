@@ -7,6 +7,7 @@ import pytest
 from agents.models import Run, RunKind, SubAgent
 from agents.runs.accept import Prompt, accept_prompt
 from agents.runs.children.delegations import (
+    assign_sub_agent,
     begin_delegation,
     begin_sub_agent,
     delegation_result,
@@ -15,16 +16,18 @@ from agents.runs.children.delegations import (
     take_prompts,
 )
 from agents.runs.finish import rescue_run
-from agents.runs.lease import Lease
+from agents.runs.lease import Lease, LeaseLost
 from agents.runs.queries import is_held
+from agents.runs.reply import Checkpoint, save_checkpoints
 from agents.runs.steps import ReplyStart, ReplyWrite, Step, begin_run, write_step
 from agents.runs.transitions import claim_runs, expire_all_leases
 from agents.states import RunOutcome, SubAgentState
+from agents.tools.agent import child_outcome
 from agents.tools.contract import ChildResult, ChildTask
 from agents.turn.effects import End
 from workspaces.actions.sessions import create_session
 from workspaces.actions.workspaces import Opening, open_workspace
-from workspaces.log.parts import FinishReason, Text
+from workspaces.log.parts import FinishReason, Text, ToolCall
 from workspaces.log.timestamps import now_ms
 from workspaces.log.transaction import Transaction
 from workspaces.log.writer import writer
@@ -110,15 +113,49 @@ def test_what_is_told_after_its_end_does_not_revive_it(child: Lease) -> None:
     assert row.ended_at is not None
 
 
-def test_one_whose_worker_died_is_marked_when_its_run_is_settled(child: Lease) -> None:
+def test_one_whose_worker_died_fails_and_its_parent_gets_what_it_reported(
+    parent: Lease, child: Lease
+) -> None:
+    message = Message.objects.get(run_key=child.key, role="assistant")
+    called = ToolCall("x", "deploy", "{}", finished=True)
+    parts = (Text("half of it"), called)
+    write(
+        lambda tx: save_checkpoints(
+            tx, [Checkpoint(child, message.pk, message.stream_number, parts)]
+        )
+    )
     write(expire_all_leases)
     outcome = write(lambda tx: rescue_run(tx, child.key, expired_before=now_ms()))
 
-    assert outcome == "interrupted"
+    assert outcome == "failed"
     row = SubAgent.objects.get()
-    assert (row.state, row.ending) == ("ended", "interrupted")
+    assert (row.state, row.ending) == ("ended", "lost")
     assert row.ended_at is not None
-    assert Run.objects.get(pk=child.key).state == "finished"
+    run = Run.objects.get(pk=child.key)
+    assert (run.state, run.outcome) == ("finished", "failed")
+    _, ended = write(lambda tx: delegation_result(tx, parent, "c"))
+    assert isinstance(ended, ChildResult)
+    given = child_outcome(ended)
+    assert given.is_error
+    assert "the outcome is unknown" in given.content
+    assert "It had called: deploy." in given.content
+    assert given.content.endswith("Its answer so far:\nhalf of it")
+
+
+def test_one_that_had_no_assignment_yet_starts_again(parent: Lease, child: Lease) -> None:
+    SubAgent.objects.update(state=SubAgentState.STARTING)
+    write(expire_all_leases)
+    assert write(lambda tx: rescue_run(tx, child.key, expired_before=now_ms())) == "ready"
+    assert Run.objects.get(pk=parent.key).state == "running"
+
+    again = claimed(RunKind.FLEET)
+    with pytest.raises(LeaseLost):  # the worker before it sends no assignment any more
+        write(lambda tx: assign_sub_agent(tx, child, child_id="child-1"))
+    write(lambda tx: begin_sub_agent(tx, again, role="reader"))
+    write(lambda tx: assign_sub_agent(tx, again, child_id="child-2"))
+
+    row = SubAgent.objects.get()
+    assert (row.state, row.child_id) == ("running", "child-2")
 
 
 def test_a_claim_that_was_taken_over_is_no_longer_held(child: Lease) -> None:

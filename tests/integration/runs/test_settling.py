@@ -9,8 +9,9 @@ import pytest
 
 from agents.models import Run, RunKind
 from agents.runs.cancel import cancel_session
-from agents.runs.finish import INTERRUPTED, close_session_work, rescue_run, settle_failed
+from agents.runs.finish import LOST_TOO_OFTEN, close_session_work, rescue_run, settle_failed
 from agents.runs.lease import Lease, require_lease
+from agents.runs.messages import MOST_LOST_WORKERS
 from agents.runs.steps import ReplyStart
 from agents.states import RunOutcome
 from agents.turn.effects import End
@@ -139,17 +140,16 @@ def test_a_summary_that_had_begun_ends_with_a_message(ground: Ground) -> None:
 def test_an_interrupted_run_says_that_the_server_stopped(ground: Ground) -> None:
     held = ground.start()
     say(held, calls=["a"])
-    step(held, begins=["a"])
-    Run.objects.filter(pk=held.key).update(kind=RunKind.FLEET)  # only a sub-agent's run ends
+    Run.objects.filter(pk=held.key).update(lost_workers=MOST_LOST_WORKERS - 1)
     write(lambda tx: rescue_run(tx, held.key, expired_before=FAR))
 
     finish = finish_of(held)
     assert (finish["reason"], finish["message"]) == ("error", "Interrupted")
-    assert finish["details"] == INTERRUPTED
-    assert results_of(held) == {"a": (INTERRUPTED, True)}
-    assert run_of(held.key).error == INTERRUPTED
+    assert finish["details"] == LOST_TOO_OFTEN
+    assert results_of(held) == {"a": (LOST_TOO_OFTEN, True)}
+    assert run_of(held.key).error == LOST_TOO_OFTEN
     (finished,) = ground.events("run.finished")
-    assert finished["run"]["error"] == INTERRUPTED
+    assert finished["run"]["error"] == LOST_TOO_OFTEN
 
 
 def test_a_cancelled_run_says_so_and_is_no_failure(ground: Ground) -> None:
