@@ -119,6 +119,9 @@ class Run(models.Model):
         help_text="The rewind by which its rollback undid that run; empty text: nothing to undo.",
     )
     retry_of = models.BigIntegerField(null=True, blank=True, help_text="The run that it repeats.")
+    trace_context = models.CharField(  # noqa: DJ001  as above
+        max_length=55, null=True, blank=True, help_text="The traceparent of its request."
+    )
     steps = models.BigIntegerField(
         null=True, blank=True, help_text="Its own requests to models, summaries included."
     )

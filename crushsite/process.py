@@ -7,7 +7,6 @@ process no clients; the embedded server has both and is alone on its data.
 from __future__ import annotations
 
 import asyncio
-import gc
 import importlib
 import logging
 import os
@@ -41,11 +40,18 @@ from agents.tools.shell.process import SUPERVISOR
 from agents.tools.shell.tree_limits import TreeLimits
 from crushsite.logs import logging_lifecycle
 from crushsite.monitoring.figures import FIGURES
+from crushsite.monitoring.otlp import trace_export
 from crushsite.monitoring.processes import disconnected
 from crushsite.monitoring.readiness import READINESS
-from crushsite.runtime import protect_process
-from crushsite.server_client import named_server
-from crushsite.storage import forget_process, name_connections, note_process, running_here
+from crushsite.monitoring.traces import TRACES
+from crushsite.runtime import freeze_modules, protect_process
+from crushsite.storage import (
+    forget_process,
+    name_connections,
+    note_process,
+    public_address,
+    running_here,
+)
 from workspaces.access import OWNER
 from workspaces.actions.search_texts import fill_search
 from workspaces.delivery.attachments import (
@@ -183,15 +189,13 @@ class ServerProcess:
             self._spawn(self._sweep_claims())
         if self.shape.exits_idle:
             self._spawn(self._exit_when_idle())
-        # A full collection stops the loop for 120 ms if it visits the loaded modules
-        # (`python -m tests.bench.bypasses collector-pause`).
-        gc.collect()
-        gc.freeze()
+        freeze_modules()
 
     def wire(self) -> None:
         """Connects all listeners of this process, in one place. ``stop`` disconnects them."""
-        # The writer's commits: to the rooms, the services and the worker (`_publish`), and the log.
-        publish = logging_lifecycle(self._publish)
+        # The writer's commits: to the rooms, the services and the worker (`_publish`), the log and
+        # the traces.
+        publish = TRACES.watching(logging_lifecycle(self._publish))
         writer.start(publish=publish, loop=asyncio.get_running_loop())
         # The output of running commands: to the rooms.
         listen_to_output(self.hub)
@@ -209,6 +213,8 @@ class ServerProcess:
         self._wiring.callback(FIGURES.watch_no_more)
         listen_to_measurements(FIGURES.handle)
         self._wiring.callback(stop_listening_to_measurements, FIGURES.handle)
+        # Requests and ended runs: to a collector of traces, if the environment names one.
+        TRACES.start(trace_export(kind=self.shape.kind, instance_id=self.instance_id))
         if self.shape.works:
             # Nudges for accepted and cancelled runs: to the worker, without the channel layer.
             nudges.listen_here(self.pool.receive_nudge)
@@ -255,6 +261,7 @@ class ServerProcess:
         await self.services.stop()
         await job_host().stop()
         self._wiring.close()
+        await TRACES.stop()
         await self.hub.stop()
         await end_connections()
         if not self.shape.is_alone:
@@ -331,7 +338,7 @@ class ServerProcess:
         while True:
             await self._trying("carrying out approval policies", settle_overdue())
             if has_users:
-                await self._trying("notifying users", notify(_public_address))
+                await self._trying("notifying users", notify(public_address))
             await asyncio.sleep(settings.CRUSH_POLL_SECONDS)
 
     def _sweep_after(self, _workspace_id: str, grace_seconds: float) -> None:
@@ -363,14 +370,6 @@ class ServerProcess:
             pass
         except Exception:
             logger.exception("%s failed; the next round tries again", what)
-
-
-def _public_address() -> str:
-    """Returns where browsers reach this server; empty if only a socket file leads to it."""
-    if settings.CRUSH_PUBLIC_URL:
-        return str(settings.CRUSH_PUBLIC_URL)
-    named = named_server(settings.DATA_DIR)
-    return named.url if named is not None and named.url.startswith("http") else ""
 
 
 def _has_open_workspaces() -> bool:

@@ -149,6 +149,14 @@ def remove_server_file(folder: Path) -> None:
         (folder / SERVER_FILE).unlink(missing_ok=True)
 
 
+def public_address() -> str:
+    """Returns where browsers reach this server; empty if only a socket file leads to it."""
+    if settings.CRUSH_PUBLIC_URL:
+        return str(settings.CRUSH_PUBLIC_URL)
+    named = named_server(settings.DATA_DIR)
+    return named.url if named is not None and named.url.startswith("http") else ""
+
+
 # -- the database
 
 

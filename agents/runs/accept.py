@@ -49,6 +49,7 @@ from workspaces.log.transaction import Transaction
 from workspaces.log.types import Kind
 from workspaces.log.writer import writer
 from workspaces.measuring import Measured, measured
+from workspaces.tracing import current_trace, traced, with_trace
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,8 +155,8 @@ async def accept_by(workspace_id: str, job: Callable[[Transaction], Accepted]) -
     if _is_refusing:
         raise ShuttingDown
     # First: two readers would delay it by 0.1 of 1.1 ms (`python -m tests.bench --figure turns`).
-    with measured(Measured.ACCEPT):
-        accepted = await writer.write(workspace_id, job, is_answered_first=True)
+    with measured(Measured.ACCEPT), traced("accept"):
+        accepted = await writer.write(workspace_id, with_trace(job), is_answered_first=True)
     if accepted.stopped is not None:
         await nudges.nudge_withdrawn([accepted.stopped])
     await nudges.nudge_accepted()
@@ -232,8 +233,7 @@ def accept_run(
         return Accepted(found.known.key, is_new=False)
     if is_busy:
         _require_possible(tx, prompt, limits)
-    if kind is RunKind.PROMPT:
-        client_id = found.client_id
+    client_id = found.client_id if kind is RunKind.PROMPT else client_id
     if prompt.run_id is not None:
         # If the client retired while the request was under way, no client waits for the run.
         found.require_unretired()
@@ -262,6 +262,7 @@ def accept_run(
         is_from_person=kind is RunKind.PROMPT and is_person(actor),
         replaces=None if replaced is None else replaced.key,
         retry_of=retry_of,
+        trace_context=current_trace(),
     )
     key = insert_run(tx, run)
     _append_accepted(tx, key, run, last_accept=last_accept + 1)

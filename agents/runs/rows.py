@@ -186,6 +186,7 @@ class NewRun:
     is_from_person: bool = False
     replaces: int | None = None
     retry_of: int | None = None
+    trace_context: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,9 +10,9 @@ import asyncio
 import io
 import logging
 import re
-from collections.abc import Callable, Collection, Coroutine
-from functools import lru_cache
-from typing import Any, TypeVar, cast
+from collections.abc import Callable, Collection
+from functools import lru_cache, partial
+from typing import Any, cast
 from urllib.parse import unquote
 
 from asgiref.sync import sync_to_async
@@ -32,6 +32,7 @@ from agents.fleet.child.consumer import ChildSocket
 from crushsite.asgi.guard import Application, Guard, Receive, Scope, Send
 from crushsite.asgi.identify import METRICS_PATH, Identification
 from crushsite.child.server_turn import entrance_of
+from crushsite.monitoring.traces import Respond, traced_request
 from crushsite.process import ServerProcess
 from crushsite.static_answers import StaticAnswers
 from crushsite.static_files import collect_for_pages
@@ -47,8 +48,6 @@ from workspaces.log.errors import Refusal
 from workspaces.log.failures import failure_of, refusal_of
 from workspaces.log.reader import KeptThreads
 from workspaces.rest.problems import PROBLEM_TYPE, problem
-
-T = TypeVar("T")
 
 # No id contains a NUL, which databases reject in queries, or is longer than this.
 _ID = r"([^/\0]{1,200})"
@@ -195,11 +194,11 @@ class DetachedRequests:
     def __init__(self) -> None:
         self._tasks: set[asyncio.Task[Any]] = set()
 
-    async def complete(self, request: Coroutine[Any, Any, T]) -> T:
-        task = asyncio.create_task(request, name="request")
+    async def complete(self, scope: HTTPScope, send: Any, respond: Respond) -> None:
+        task = asyncio.create_task(traced_request(scope, send, respond), name="request")
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-        return await asyncio.shield(task)
+        await asyncio.shield(task)
 
     async def finish(self) -> None:
         """Waits until all of them are complete."""
@@ -242,7 +241,7 @@ class LazyDjango:
             others = [header for header in scope["headers"] if header[0] != b"content-length"]
             length = (b"content-length", b"%d" % len(body))
             whole = scope | {"headers": [*others, length]}
-            await self._writes.complete(self._handle(whole, _only(body), send))
+            await self._writes.complete(scope, send, partial(self._handle, whole, _only(body)))
 
     async def _handle(
         self, scope: HTTPScope, receive: ASGIReceiveCallable, send: ASGISendCallable
@@ -307,7 +306,7 @@ class ApiHandler:
         if scope["method"] in READING:
             await self._respond(scope, body, send)
         else:
-            await self._writes.complete(self._respond(scope, body, send))
+            await self._writes.complete(scope, send, partial(self._respond, scope, body))
 
     async def finish(self) -> None:
         """Waits until all writing requests are complete."""

@@ -13,5 +13,5 @@ def server_env() -> dict[str, str]:
     return {
         name: value
         for name, value in os.environ.items()
-        if name not in PRIVATE and not name.startswith("CRUSH_SECRET")
+        if name not in PRIVATE and not name.startswith(("CRUSH_SECRET", "OTEL_"))
     }
