@@ -14,9 +14,7 @@ from typing import Any
 
 from channels.consumer import AsyncConsumer
 
-from agents.models import RunKind
 from agents.runs.calls.outputs import CallOutputs
-from agents.runs.children.child_run import FleetRun
 from agents.runs.finish import close_session_work, rescue_run, settle_failed
 from agents.runs.history.rewind import LEFT_AFTER_MS, finish_left
 from agents.runs.history.rollback import finish_rollbacks
@@ -24,8 +22,8 @@ from agents.runs.lease import Lease, LeaseLost, require_lease
 from agents.runs.queries import cancelled_running, expired_runs, late_runs, overtaken_runs
 from agents.runs.reply import Checkpoints
 from agents.runs.rows import Claimed
-from agents.runs.run import RunTask
 from agents.runs.setup import RunSetup, setup_of
+from agents.runs.start.start_run import StartedRun, StartHere, StartRun
 from agents.runs.steps import OfferedEnd
 from agents.runs.transitions import claim_runs, renew_leases
 from workspaces.delivery.hub import Hub
@@ -74,19 +72,25 @@ class RunPool:
         """
         self.worker = worker
         self._find_disconnected = find_disconnected
-        self._setup_of = setup_of
-        self._hub = hub
         self._settings = settings
         self._lease_ms = int(settings.lease_seconds * 1000)
         self._late_ms = max(0, self._lease_ms - int(LATE_SECONDS * 1000))
         self._overtaken: set[int] = set()
-        self._runs: dict[int, RunTask | FleetRun] = {}  # by key
+        self._runs: dict[int, StartedRun] = {}  # by key
         self._tasks: dict[int, asyncio.Task[None]] = {}
         self._ended: set[int] = set()  # runs whose end is stored, and whose task still works
         self._side: set[asyncio.Task[None]] = set()  # titles
         self._loops: list[asyncio.Task[None]] = []
         self._checkpoints = Checkpoints()
         self._outputs = CallOutputs()
+        self._start_run: StartRun = StartHere(
+            worker,
+            hub=hub,
+            checkpoints=self._checkpoints,
+            outputs=self._outputs,
+            setup_of=setup_of,
+            side=self._begin_side,
+        )
         self._wake = asyncio.Event()
         self._draining = False
 
@@ -117,13 +121,13 @@ class RunPool:
         for run in self._runs.values():
             held = run.held
             if held.session_id == session_id and held.workspace_id == workspace_id:
-                return run.offer_end() if isinstance(run, RunTask) else None
+                return run.offer_end()
         return None
 
     def receive_answer(self, session_id: str, call_id: str, *, granted: bool) -> None:
         """Passes an answer on to a sub-agent's run; other runs are parked while they wait."""
         for run in self._runs.values():
-            if isinstance(run, FleetRun) and run.claimed.session_id == session_id:
+            if run.held.session_id == session_id:
                 run.receive_answer(call_id, granted=granted)
 
     def receive_end(self, key: int) -> None:
@@ -198,21 +202,7 @@ class RunPool:
         return len(claimed) == limit
 
     def _begin(self, claimed: Claimed) -> None:
-        run: RunTask | FleetRun
-        if claimed.kind == RunKind.FLEET:
-            run = FleetRun(
-                claimed, hub=self._hub, checkpoints=self._checkpoints, server_mark=self.worker
-            )
-        else:
-            run = RunTask(
-                claimed,
-                hub=self._hub,
-                checkpoints=self._checkpoints,
-                outputs=self._outputs,
-                server_mark=self.worker,
-                setup_of=self._setup_of,
-                side=self._begin_side,
-            )
+        run = self._start_run(claimed)
         self._runs[claimed.key] = run
         self._tasks[claimed.key] = asyncio.create_task(
             self._perform(run), name=f"run-{claimed.key}"
@@ -224,7 +214,7 @@ class RunPool:
         task.add_done_callback(self._side.discard)
         return task
 
-    async def _perform(self, run: RunTask | FleetRun) -> None:
+    async def _perform(self, run: StartedRun) -> None:
         key = run.claimed.key
         log = {"workspace": run.claimed.workspace_id, "session": run.claimed.session_id, "run": key}
         logger.debug("run begins", extra=log)

@@ -200,6 +200,9 @@ class RunTask:
         if is_stored is None:
             self.cancel()  # then the run's own end is refused if that of the offer was stored
 
+    def receive_answer(self, call_id: str, *, granted: bool) -> None:
+        """Does nothing: a run that waits for an answer is parked, and finds it in the database."""
+
     def hand_over(self) -> None:
         """Releases the run at the next step boundary, because this process stops soon."""
         self._inbox.put_nowait(HandOver())

@@ -122,7 +122,8 @@ class ChildPool:
         """Ends every child of a workspace, active or waiting. Callable twice."""
         spawning = [task for task, of in self._spawning.items() if of == workspace_id]
         for task in spawning:
-            task.cancel()
+            if not task.cancelling():  # a second cancel would cut the end of the process
+                task.cancel()
         if spawning:
             await asyncio.wait(spawning)
         for kept in self._waiting + list(self._at_work.values()):

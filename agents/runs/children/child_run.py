@@ -39,7 +39,7 @@ from agents.runs.lease import Lease, LeaseLost
 from agents.runs.queries import has_waiting_prompts, is_held
 from agents.runs.reply import Checkpoints, Reply
 from agents.runs.rows import Claimed
-from agents.runs.steps import ReplyStart, Step, begin_run, write_step
+from agents.runs.steps import OfferedEnd, ReplyStart, Step, begin_run, write_step
 from agents.tools.contract import RequiredPermission
 from permissions.models import RequestState
 from permissions.queries import state_of_request
@@ -172,6 +172,10 @@ class FleetRun:
 
     def hand_over(self) -> None:
         """Does nothing: the run cannot be handed over, because its work ends with this process."""
+
+    def offer_end(self) -> OfferedEnd | None:
+        """Returns ``None``: the run stores its own end, after its sub-agent has stopped."""
+        return None
 
     def receive_answer(self, call_id: str, *, granted: bool) -> None:
         if self._questions is not None:
