@@ -6,12 +6,23 @@ import asyncio
 import logging
 from collections.abc import Callable
 
+from django.db.models import QuerySet
+
 from agents.jobs.host import job_host
 from agents.jobs.rows import kill_users_commands
+from agents.models import Run
 from agents.runs import nudges
-from agents.runs.finish import close_session_work, delete_if_marked, end_run, settle_cancelled
+from agents.runs.finish import (
+    SETTLED_AT_ONCE,
+    close_session_work,
+    delete_if_marked,
+    settle_cancelled,
+    settle_next,
+    settle_queued,
+)
 from agents.runs.lease import LeaseLost
 from agents.runs.rows import (
+    QUEUED,
     UNFINISHED,
     note_canceller,
     read_runs,
@@ -19,8 +30,8 @@ from agents.runs.rows import (
     unfinished_runs,
 )
 from agents.runs.steps import OfferedEnd
-from agents.runs.transitions import withdraw_run
-from agents.states import IN_PROGRESS, RunOutcome, RunState
+from agents.runs.transitions import mark_removed, withdraw_run
+from agents.states import IN_PROGRESS, RunOutcome, RunState, in_sql
 from people.actions.audit import DONE, Act, record
 from workspaces.access import Actor, author_of
 from workspaces.actions.sessions import read_session
@@ -55,16 +66,30 @@ async def cancel(
         return _cancel_visible(tx, workspace_id, session_id, actor, must_be_open=must_be_open)
 
     try:
-        if await _cancel_with_end(workspace_id, session_id, job):
-            job_host().look_soon()
-            return
-        up_to = await writer.write(workspace_id, job)
+        is_ended = await _cancel_with_end(workspace_id, session_id, job)
+        up_to = None if is_ended else await writer.write(workspace_id, job)
     except StorageFull:
         await _cancel_without_room(workspace_id, session_id, actor)
         return
     job_host().look_soon()
     if up_to is not None:
         await nudges.nudge_cancelled(session_id, up_to=up_to)
+    else:
+        await settle_rest(workspace_id, session_id)
+
+
+async def settle_rest(workspace_id: str, session_id: str) -> None:
+    """Ends the cancelled runs that the transaction of the cancel, or of a run's end, has left."""
+    await _repeat(workspace_id, lambda tx: settle_next(tx, workspace_id, session_id))
+
+
+async def _repeat(workspace_id: str, job: Job[bool]) -> None:
+    """Runs the job until it finds nothing more to end. Each time is a transaction of its own."""
+    try:
+        while await writer.write(workspace_id, job):
+            pass
+    except Refusal as refusal:  # the cancel is stored, and workers end what is left
+        logger.info("cancelled runs are left to the workers: %s", refusal)
 
 
 Offer = Callable[[str, str], OfferedEnd | None]
@@ -197,7 +222,8 @@ def cancel_session(
     mark = int(rows[0][0])
     kill_users_commands(tx, session_id)
     note_canceller(tx, "r.session_id = %s", [session_id], author=author_of(actor))
-    runs = unfinished_runs(tx, session_id)
+    unfinished = Run.objects.filter(session_id=session_id).exclude(state=RunState.FINISHED)
+    runs = _names(unfinished)
     record(
         tx,
         actor,
@@ -205,17 +231,24 @@ def cancel_session(
         workspace_id=workspace_id,
         session_id=session_id,
         outcome=DONE if runs else "nothing to cancel",
-        details={"runs": [run.run_id or run.key for run in runs]},
+        details={"runs": runs},
     )
     if not runs:
         return None
-    if any(run.state == RunState.RUNNING for run in runs):
+    begun = read_runs(tx, f"r.session_id = %s AND r.state IN {in_sql(IN_PROGRESS)}", [session_id])
+    if any(run.state == RunState.RUNNING for run in begun):
         # The worker ends its run and then the runs queued after it, in order.
         return mark
-    for run in runs:
+    for run in begun:
         settle_cancelled(tx, run)
     close_session_work(tx, workspace_id, session_id)
     return None
+
+
+def _names(runs: QuerySet[Run]) -> list[str | int]:
+    """Returns what the audit log calls these runs, without reading their prompts."""
+    rows = runs.order_by("accept_number").values_list("run_id", "pk")
+    return [run_id or key for run_id, key in rows]
 
 
 def withdraw_runs(tx: Transaction, client_id: str, *, actor: Actor | None = None) -> list[int]:
@@ -246,42 +279,42 @@ async def clear_queue(workspace_id: str, session_id: str, *, actor: Actor | None
     await writer.write(
         workspace_id, lambda tx: clear_queued(tx, workspace_id, session_id, actor=actor)
     )
+    await _repeat(workspace_id, lambda tx: _end_removed(tx, workspace_id, session_id))
 
 
 def clear_queued(
     tx: Transaction, workspace_id: str, session_id: str, *, actor: Actor | None = None
 ) -> int:
-    """Ends the queued runs as cancelled; returns their number."""
+    """Cancels the queued runs and ends the first of them; returns the number of all."""
     rows = tx.fetch(
         "SELECT 1 FROM workspaces_session WHERE id = %s AND workspace_id = %s",
         [session_id, workspace_id],
     )
     if not rows:
         raise SessionUnknown
-    note_canceller(
-        tx,
-        f"r.session_id = %s AND r.state = '{RunState.ACCEPTED}' AND r.was_queued",
-        [session_id],
-        author=author_of(actor),
-    )
-    queued = [
-        run
-        for run in unfinished_runs(tx, session_id)
-        if run.state == RunState.ACCEPTED and run.was_queued
-    ]
+    queued = Run.objects.filter(session_id=session_id, state=RunState.ACCEPTED, was_queued=True)
+    removed = _names(queued)
     record(
         tx,
         actor,
         Act.CLEAR_QUEUE,
         workspace_id=workspace_id,
         session_id=session_id,
-        details={"runs": [run.run_id or run.key for run in queued]},
+        details={"runs": removed},
     )
-    for run in queued:
-        end_run(tx, run, outcome=RunOutcome.CANCELLED)
-    if queued:
+    mark_removed(tx, session_id, author=author_of(actor))
+    _end_removed(tx, workspace_id, session_id)
+    return len(removed)
+
+
+def _end_removed(tx: Transaction, workspace_id: str, session_id: str) -> bool:
+    """Ends some of the removed prompts; returns whether there were any."""
+    where = f"{QUEUED} AND r.outcome = '{RunOutcome.CANCELLED}'"
+    removed = read_runs(tx, where, [session_id], limit=SETTLED_AT_ONCE)
+    if removed:
+        settle_queued(tx, workspace_id, session_id, removed)
         close_session_work(tx, workspace_id, session_id)
-    return len(queued)
+    return bool(removed)
 
 
 async def delete_session(workspace_id: str, session_id: str, *, actor: Actor | None = None) -> None:
@@ -291,6 +324,8 @@ async def delete_session(workspace_id: str, session_id: str, *, actor: Actor | N
     )
     if up_to is not None:
         await nudges.nudge_cancelled(session_id, up_to=up_to)
+    else:
+        await settle_rest(workspace_id, session_id)
 
 
 def mark_deleted(
@@ -299,6 +334,6 @@ def mark_deleted(
     read_session(tx, workspace_id, session_id)
     Session.objects.filter(pk=session_id).update(is_deleting=True)
     up_to = cancel_session(tx, workspace_id, session_id, actor=actor, act=Act.DELETE_SESSION)
-    if up_to is None:
+    if not unfinished_runs(tx, session_id, limit=1):
         delete_if_marked(tx, workspace_id, session_id)
     return up_to

@@ -15,6 +15,7 @@ from typing import Any
 from channels.consumer import AsyncConsumer
 
 from agents.runs.calls.outputs import CallOutputs
+from agents.runs.cancel import settle_rest
 from agents.runs.finish import close_session_work, rescue_run, settle_failed
 from agents.runs.history.rewind import LEFT_AFTER_MS, finish_left
 from agents.runs.history.rollback import finish_rollbacks
@@ -238,10 +239,12 @@ class RunPool:
             self._ended.discard(key)
             logger.debug("run ends", extra=log)
         if run.is_cancelled:
-            await self._finish_rollbacks()
+            await self._finish_cancels(run.claimed)
 
-    async def _finish_rollbacks(self) -> None:
+    async def _finish_cancels(self, claimed: Claimed) -> None:
+        """Ends what is cancelled behind the run, and undoes its turn if a prompt replaces it."""
         try:
+            await settle_rest(claimed.workspace_id, claimed.session_id)
             await finish_rollbacks()
         except ShuttingDown:
             pass

@@ -17,18 +17,14 @@ from agents.models import RunKind
 from agents.states import ACTIVE, RunState, Strategy, in_sql
 from agents.turn.options import NO_OPTIONS, RunOptions, Spent, options_from
 from workspaces.log.attached_data import load_attached
-from workspaces.log.parts import (
-    Finish,
-    FinishReason,
-    Parts,
-    Text,
-    parts_from_wire,
-)
+from workspaces.log.parts import Finish, FinishReason, Parts, Text, parts_from_wire
 from workspaces.log.rows import placeholders
 from workspaces.log.transaction import Transaction
 
 # Conditions for a run ``r``, its session ``s`` and its workspace ``w``.
 UNFINISHED = f"r.state <> '{RunState.FINISHED}'"
+# A prompt of the session that waits behind other work.
+QUEUED = f"r.session_id = %s AND r.state = '{RunState.ACCEPTED}' AND r.was_queued"
 # The session's cancel mark covers the run, or its client has retired.
 IS_CANCELLED = "s.cancel_mark >= r.accept_number OR r.is_withdrawn"
 # Another prompt's run may take it too. A prompt with options has a run of its own.
@@ -235,23 +231,32 @@ def insert_run(tx: Transaction, run: NewRun) -> int:
 
 
 def read_runs(
-    tx: Transaction, where: str, params: Sequence[Any], *, locked: bool = False
+    tx: Transaction,
+    where: str,
+    params: Sequence[Any],
+    *,
+    locked: bool = False,
+    limit: int | None = None,
 ) -> list[RunRow]:
     """Returns runs in the order of their acceptance. ``where`` is a constant of the caller.
 
     With ``locked`` no worker can claim them before the end of the transaction.
     """
+    most = "" if limit is None else f" LIMIT {limit:d}"
     lock = " FOR UPDATE OF r" if locked and connection.features.has_select_for_update else ""
     rows = tx.fetch(
         f"SELECT {_RUN.sql} FROM agents_run r JOIN workspaces_session s ON s.id = r.session_id"
-        f" WHERE {where} ORDER BY r.accept_number{lock}",
+        f" WHERE {where} ORDER BY r.accept_number{most}{lock}",
         params,
     )
     return [_RUN.decode(values) for values in rows]
 
 
-def unfinished_runs(tx: Transaction, session_id: str, *, locked: bool = False) -> list[RunRow]:
-    return read_runs(tx, f"r.session_id = %s AND {UNFINISHED}", [session_id], locked=locked)
+def unfinished_runs(
+    tx: Transaction, session_id: str, *, locked: bool = False, limit: int | None = None
+) -> list[RunRow]:
+    where = f"r.session_id = %s AND {UNFINISHED}"
+    return read_runs(tx, where, [session_id], locked=locked, limit=limit)
 
 
 def has_unfinished_children(tx: Transaction, key: int) -> bool:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from asgiref.sync import async_to_sync
 
+from agents.models import Run
 from agents.runs import nudges
 from agents.runs.cancel import cancel_session, withdraw_runs
-from agents.runs.finish import close_if_left
-from agents.runs.rows import unfinished_runs
+from agents.runs.finish import close_if_left, settle_next
+from agents.states import RunState
 from workspaces.access import Actor
 from workspaces.actions import claims
 from workspaces.log.errors import WorkspaceUnknown
@@ -71,12 +72,16 @@ def cancel_and_wait(workspace_id: str, session_id: str, *, actor: Actor | None =
     """
 
     def job(tx: Transaction) -> tuple[int, int | None]:
-        count = len(unfinished_runs(tx, session_id))
+        unfinished = Run.objects.filter(session_id=session_id).exclude(state=RunState.FINISHED)
+        count = unfinished.count()
         return count, cancel_session(tx, workspace_id, session_id, actor=actor)
 
     count, up_to = writer.write_and_wait(workspace_id, job)
     if up_to is not None:
         async_to_sync(nudges.send_cancelled)(session_id, up_to=up_to)
+        return count
+    while writer.write_and_wait(workspace_id, lambda tx: settle_next(tx, workspace_id, session_id)):
+        pass
     return count
 
 

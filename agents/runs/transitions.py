@@ -6,10 +6,11 @@ A transition appends no event and checks no lease: its caller does, in the same 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from django.db import connection
 
-from agents.runs.rows import CLAIMED, Claimed
+from agents.runs.rows import CLAIMED, QUEUED, Claimed, author_json
 from agents.states import CLAIMABLE, IN_PROGRESS, RunOutcome, RunState, Strategy, in_sql
 from workspaces.log.rows import placeholders
 from workspaces.log.transaction import Transaction
@@ -171,6 +172,27 @@ def mark_finished(
         " lease_expires_at = 0"
         " WHERE id = %s",
         [outcome.value, message_id, error, over_budget, tx.now, key],
+    )
+
+
+def mark_cancelled(tx: Transaction, ended: Mapping[int, str]) -> None:
+    """Finishes cancelled runs that no worker has begun; ``ended``: their messages, by key."""
+    tx.cursor.executemany(
+        f"UPDATE agents_run SET state = '{RunState.FINISHED}', outcome = '{RunOutcome.CANCELLED}',"
+        " message_id = %s, finished_at = %s, lease_expires_at = 0 WHERE id = %s",
+        [(message_id, tx.now, key) for key, message_id in ended.items()],
+    )
+
+
+def mark_removed(tx: Transaction, session_id: str, *, author: Mapping[str, Any] | None) -> None:
+    """Cancels the queued runs of a session and gives them their outcome.
+
+    An outcome before the end: they leave no messages, also if a worker ends them. ``author``: who cancels.
+    """
+    tx.execute(
+        f"UPDATE agents_run AS r SET is_withdrawn = %s, outcome = '{RunOutcome.CANCELLED}',"
+        f" cancelled_by = COALESCE(r.cancelled_by, %s) WHERE {QUEUED}",
+        [True, author_json(author), session_id],
     )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import orjson
 
-from workspaces.actions.search_texts import index_message
+from workspaces.actions.search_texts import index_message, index_messages
 from workspaces.log.attached_data import store_attached
 from workspaces.log.ids import new_id
 from workspaces.log.parts import Parts, Role, ShellCommand, parts_to_wire
@@ -103,6 +103,43 @@ def _insert(
     author: Mapping[str, Any] | None = None,
     times_ms: tuple[int, int] | None = None,
 ) -> tuple[int, dict[str, Any]]:
+    row, stored = _new_row(
+        tx,
+        workspace_id,
+        session_id,
+        role=role,
+        wire=wire,
+        run_key=run_key,
+        model=model,
+        provider=provider,
+        is_finished=is_finished,
+        is_summary=is_summary,
+        author=author,
+        times_ms=times_ms,
+    )
+    tx.execute(INSERT_MESSAGE, row)
+    if is_finished:
+        index_message(tx, workspace_id, session_id, row.id, wire)
+    _count(tx, session_id, 1)
+    return _append(tx, kind, row, wire, stored)
+
+
+def _new_row(
+    tx: Transaction,
+    workspace_id: str,
+    session_id: str,
+    *,
+    role: Role,
+    wire: list[dict[str, Any]],
+    run_key: int | None,
+    model: str = "",
+    provider: str = "",
+    is_finished: bool = True,
+    is_summary: bool = False,
+    author: Mapping[str, Any] | None = None,
+    times_ms: tuple[int, int] | None = None,
+) -> tuple[NewMessage, list[Mapping[str, Any]]]:
+    """Returns the row of a new message, and its parts with references to attached data."""
     created_at, updated_at = times_ms or (tx.now, tx.now)
     number = tx.next_number(workspace_id)
     stored = store_attached(tx.cursor, workspace_id, wire, now=tx.now)
@@ -123,23 +160,73 @@ def _insert(
         updated_at=updated_at,
         author=None if author is None else orjson.dumps(author).decode(),
     )
-    tx.execute(INSERT_MESSAGE, row)
-    if is_finished:
-        index_message(tx, workspace_id, session_id, row.id, wire)
+    return row, stored
+
+
+def _count(tx: Transaction, session_id: str, count: int) -> None:
     tx.execute(
-        "UPDATE workspaces_session SET message_count = message_count + 1, updated_at = %s"
+        "UPDATE workspaces_session SET message_count = message_count + %s, updated_at = %s"
         " WHERE id = %s",
-        [tx.now, session_id],
+        [count, tx.now, session_id],
     )
+
+
+def _append(
+    tx: Transaction,
+    kind: Kind,
+    row: NewMessage,
+    wire: list[dict[str, Any]],
+    stored: list[Mapping[str, Any]],
+) -> tuple[int, dict[str, Any]]:
     message = message_wire(row, wire)
     number = tx.append(
-        workspace_id,
+        row.workspace_id,
         kind,
         {"message": message},
-        session_id=session_id,
+        session_id=row.session_id,
         stored=None if stored == wire else {"message": {**message, "parts": stored}},
     )
     return number, message
+
+
+class NewMessages:
+    """Adds many complete messages to a session: an event for each one, and few statements for all.
+
+    ``store`` must follow in the same transaction.
+    """
+
+    def __init__(self, tx: Transaction, workspace_id: str, session_id: str) -> None:
+        self._tx = tx
+        self._workspace_id = workspace_id
+        self._session_id = session_id
+        self._rows: list[NewMessage] = []
+        self._wires: dict[str, list[dict[str, Any]]] = {}  # by id
+
+    def add(
+        self, role: Role, parts: Parts, *, run_key: int, author: Mapping[str, Any] | None = None
+    ) -> str:
+        """Appends the message's event, and returns the message's id."""
+        wire = parts_to_wire(parts)
+        row, stored = _new_row(
+            self._tx,
+            self._workspace_id,
+            self._session_id,
+            role=role,
+            wire=wire,
+            run_key=run_key,
+            author=author,
+        )
+        _append(self._tx, Kind.MESSAGE_CREATED, row, wire, stored)
+        self._rows.append(row)
+        self._wires[row.id] = wire
+        return row.id
+
+    def store(self) -> None:
+        if not self._rows:
+            return
+        self._tx.cursor.executemany(INSERT_MESSAGE, self._rows)
+        index_messages(self._tx, self._workspace_id, self._session_id, self._wires)
+        _count(self._tx, self._session_id, len(self._rows))
 
 
 def start_command_message(

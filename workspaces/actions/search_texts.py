@@ -81,6 +81,19 @@ def index_message(
         tx.execute(_INSERT[connection.vendor], values)
 
 
+def index_messages(
+    tx: Transaction,
+    workspace_id: str,
+    session_id: str,
+    wires: Mapping[str, Iterable[Mapping[str, Any]]],
+) -> None:
+    """Stores the texts of many finished messages; ``wires``: the parts of each, by its id."""
+    texts = ((message_id, text_of(wire)) for message_id, wire in wires.items())
+    rows = [_values(workspace_id, session_id, key, text) for key, text in texts if text]
+    if rows:
+        tx.cursor.executemany(_INSERT[connection.vendor], rows)
+
+
 def copy_texts(
     tx: Transaction, workspace_id: str, session_id: str, new_ids: Mapping[str, str]
 ) -> None:

@@ -15,6 +15,7 @@ from agents.runs import nudges
 from agents.runs.finish import close_session_work, end_run, settle_cancelled
 from agents.runs.objects.run_objects import PROMPT_SHOWN_CHARS, run_wire
 from agents.runs.rows import (
+    QUEUED,
     RunRow,
     is_of,
     note_canceller,
@@ -39,8 +40,6 @@ from workspaces.log.writer import writer
 
 T = TypeVar("T")
 
-_QUEUED = f"r.session_id = %s AND r.state = '{RunState.ACCEPTED}' AND r.was_queued"
-
 
 @dataclass(frozen=True, slots=True)
 class QueueLimits:
@@ -64,7 +63,7 @@ def require_room(tx: Transaction, session_id: str, size: int, limits: QueueLimit
 
 def locked_queue(tx: Transaction, session_id: str) -> list[RunRow]:
     """Returns the prompts that wait in a session, in order; no worker can claim them meanwhile."""
-    queued = read_runs(tx, _QUEUED, [session_id], locked=True)
+    queued = read_runs(tx, QUEUED, [session_id], locked=True)
     return [run for run in queued if not run.is_cancelled]
 
 

@@ -2,15 +2,29 @@
 
 from __future__ import annotations
 
-import pytest
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
 
-from agents.models import Run
-from agents.runs.cancel import cancel_session, clear_queued
+import pytest
+import pytest_asyncio
+
+from agents.models import Run, RunKind
+from agents.runs.accept import Prompt, accept_prompt
+from agents.runs.cancel import cancel as cancel_async
+from agents.runs.cancel import (
+    cancel_session,
+    clear_queue,
+    clear_queued,
+    delete_session,
+    mark_deleted,
+)
+from agents.runs.finish import SETTLED_AT_ONCE, settle_next
 from agents.runs.lease import Lease
 from agents.runs.queries import cancelled_running
-from agents.runs.teardown import retire_everywhere
+from agents.runs.teardown import cancel_and_wait, retire_everywhere
 from agents.states import RunOutcome
 from agents.turn.notes import CANCELLED_NOTE, CANCELLED_RESULT
+from tests.integration.log.writing import in_thread
 from tests.integration.runs.ground import (
     Ground,
     begin,
@@ -24,7 +38,9 @@ from tests.integration.runs.ground import (
     write,
 )
 from workspaces.log.errors import SessionUnknown
-from workspaces.models import ClientClaim, Message, Session
+from workspaces.log.transaction import Transaction
+from workspaces.log.writer import writer
+from workspaces.models import ClientClaim, Message, SearchText, Session
 
 
 def cancel(ground: Ground, session_id: str = "") -> int | None:
@@ -176,3 +192,130 @@ def test_a_client_that_leaves_ends_nothing_twice(ground: Ground) -> None:
     assert not run_of(held.key).is_withdrawn
     assert len(ground.events("run.finished")) == 1
     assert Run.objects.count() == 1
+
+
+# -- long queues
+
+MANY = 2 * SETTLED_AT_ONCE + 5  # three transactions
+
+
+def accept_many(ground: Ground) -> list[int]:
+    def job(tx: Transaction) -> list[int]:
+        return [
+            accept_prompt(
+                tx,
+                ground.workspace_id,
+                Prompt(ground.session_id, f"prompt {number}", run_id=f"r{number}"),
+                kind=RunKind.SUMMARY if number == 7 else RunKind.PROMPT,
+            )
+            for number in range(MANY)
+        ]
+
+    return write(job)
+
+
+def ended(ground: Ground) -> list[int]:
+    return [event["run"]["key"] for event in ground.events("run.finished")]
+
+
+def test_a_cancel_of_a_long_queue_ends_each_run_once_and_in_order(ground: Ground) -> None:
+    keys = accept_many(ground)
+
+    assert cancel_and_wait(ground.workspace_id, ground.session_id) == MANY
+
+    assert ended(ground) == keys
+    assert set(Run.objects.values_list("outcome", flat=True)) == {"cancelled"}
+    assert not Session.objects.get(pk=ground.session_id).is_busy
+
+
+@pytest_asyncio.fixture
+async def _writer(ground: Ground) -> AsyncIterator[None]:
+    writer.start(loop=asyncio.get_running_loop())
+    yield
+    await asyncio.to_thread(writer.stop)
+
+
+@pytest.mark.parametrize("act", [cancel_async, clear_queue, delete_session])
+@pytest.mark.usefixtures("_writer")
+async def test_the_answer_comes_when_the_whole_queue_has_ended(
+    ground: Ground, act: Callable[..., Awaitable[None]]
+) -> None:
+    keys = await in_thread(accept_many, ground)
+    await act(ground.workspace_id, ground.session_id)
+    first = 1 if act is clear_queue else 0  # it waits behind nothing
+    assert await in_thread(ended, ground) == keys[first:]
+
+
+def test_the_prompts_of_a_cancelled_queue_are_kept_with_a_note_each(ground: Ground) -> None:
+    keys = accept_many(ground)
+    keys.pop(7)  # the summary
+    cancel_and_wait(ground.workspace_id, ground.session_id)
+
+    messages = list(Message.objects.filter(session_id=ground.session_id).order_by("position"))
+    assert [(row.run_key, row.role) for row in messages] == [
+        (key, role) for key in keys for role in ("user", "assistant")
+    ]
+    assert "prompt 0" in messages[0].parts
+    assert CANCELLED_NOTE in messages[1].parts
+    assert Session.objects.get(pk=ground.session_id).message_count == len(messages)
+    created = [event["message"]["id"] for event in ground.events("message.created")]
+    assert created == [row.pk for row in messages]
+    last = ground.events("run.finished")[-1]["run"]
+    assert (last["message_id"], run_of(keys[-1]).message_id) == (messages[-1].pk, messages[-1].pk)
+    assert SearchText.objects.filter(session_id=ground.session_id).count() == len(keys)
+
+
+def test_one_transaction_ends_a_part_of_a_long_queue(ground: Ground) -> None:
+    keys = accept_many(ground)
+    cancel(ground)
+    assert ended(ground) == keys[:SETTLED_AT_ONCE]
+    assert Session.objects.get(pk=ground.session_id).is_busy
+
+    later = ground.accept("later")
+    while write(lambda tx: settle_next(tx, ground.workspace_id, ground.session_id)):
+        pass
+
+    assert ended(ground) == keys
+    assert run_of(later).state == "accepted"
+    assert Session.objects.get(pk=ground.session_id).is_busy
+
+
+def test_workers_end_what_a_server_that_stopped_has_left_of_a_cancel(ground: Ground) -> None:
+    keys = accept_many(ground)
+    cancel(ground)
+
+    while claimed := claim():
+        begin(held_by(claimed[0].key, *claimed))
+
+    assert ended(ground) == keys
+    assert not Session.objects.get(pk=ground.session_id).is_busy
+
+
+def test_clearing_a_long_queue_leaves_no_messages(ground: Ground) -> None:
+    held = ground.start("first")
+    keys = accept_many(ground)
+    before = Message.objects.count()
+
+    assert clear(ground) == MANY
+    assert ended(ground) == keys[:SETTLED_AT_ONCE]
+    later = ground.accept("later")
+    cancel(ground, ground.new_session())
+    end(held)
+    while claimed := claim():
+        begin(held_by(claimed[0].key, *claimed))
+
+    assert ended(ground) == [*keys[:SETTLED_AT_ONCE], held.key, *keys[SETTLED_AT_ONCE:]]
+    assert run_of(later).state == "running"
+    assert Message.objects.count() == before + 2  # the first one's reply, and the last prompt
+
+
+def test_a_deleted_session_is_removed_with_the_last_run_of_its_queue(ground: Ground) -> None:
+    accept_many(ground)
+    write(lambda tx: mark_deleted(tx, ground.workspace_id, ground.session_id))
+    assert Session.objects.filter(pk=ground.session_id).exists()
+
+    while write(lambda tx: settle_next(tx, ground.workspace_id, ground.session_id)):
+        pass
+
+    assert not Session.objects.filter(pk=ground.session_id).exists()
+    assert len(ended(ground)) == MANY
