@@ -13,6 +13,8 @@ from django.db.models import Avg, Count, F, Max, Min, Model, Q, QuerySet, Sum
 from agents.models import Run, SubAgent, UsageEntry
 from agents.states import CLAIMABLE, RunOutcome, RunState, SubAgentState
 from permissions.models import BatchState
+from workspaces.models import RegisteredProcess
+from workspaces.queries.processes import lease_of
 
 HOUR_MS = 3_600_000
 DAY_MS = 24 * HOUR_MS
@@ -38,7 +40,8 @@ class Hour:
 class Worker:
     name: str
     runs: int
-    lease_expires_at: int  # the first of its leases
+    process: RegisteredProcess | None  # none of a worker of an earlier release
+    lease_expires_at: int  # of its registration, or the first of its runs' leases
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +72,14 @@ def workers() -> list[Worker]:
     """The workers that hold runs, those with the most first."""
     held = Run.objects.filter(state=RunState.RUNNING).order_by()
     found = held.values("worker").annotate(runs=Count("id"), expires=Min("lease_expires_at"))
-    rows = found.order_by("-runs", "worker")[:WORKERS_SHOWN]
-    return [Worker(row["worker"], row["runs"], row["expires"]) for row in rows]
+    rows = list(found.order_by("-runs", "worker")[:WORKERS_SHOWN])
+    registered = RegisteredProcess.objects.in_bulk([row["worker"] for row in rows])
+    found_workers = []
+    for row in rows:
+        process = registered.get(row["worker"])
+        lease = row["expires"] if process is None else lease_of(process)
+        found_workers.append(Worker(row["worker"], row["runs"], process, lease))
+    return found_workers
 
 
 def last_before(now: int) -> int:

@@ -23,7 +23,7 @@ from agents.states import (
 )
 from workspaces.log.ids import new_id
 from workspaces.log.timestamps import now_ms
-from workspaces.models import Session, Workspace
+from workspaces.models import NEVER_EXPIRES, Session, Workspace
 
 __all__ = ["McpSecret", "McpServer"]  # Django finds the rows of an application here
 
@@ -199,9 +199,17 @@ class Run(models.Model):
                 name="run_rolling_back",
             ),
             models.Index(
-                fields=["lease_expires_at"],
+                fields=["worker"],
                 condition=models.Q(state=RunState.RUNNING.value),
-                name="run_by_lease",
+                name="run_by_worker",
+            ),
+            # Hardly ever any: those of workers that do not register, and of a killed lone server.
+            models.Index(
+                fields=["lease_expires_at"],
+                condition=models.Q(
+                    state=RunState.RUNNING.value, lease_expires_at__lt=NEVER_EXPIRES
+                ),
+                name="run_expiring",
             ),
             models.Index(
                 fields=["workspace"],

@@ -15,10 +15,12 @@ from agents.models import Run, RunStep
 from agents.states import CLAIMABLE, IN_PROGRESS, RunState
 from permissions.models import BatchState, PermissionRequest, QuestionBatch, RequestState
 from workspaces.models import UNFINISHED_REWINDS, Message, Rewind
+from workspaces.queries.processes import silent_processes
 
 WAIT_MS = 10_000  # workers look for runs each second
 STALLED_MS = 600_000  # a request to a model without any data is repeated after two minutes
 SHOWN = 100
+_IS_ALL = Q(pk__isnull=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,17 +35,34 @@ class StuckRun:
     reason: str
 
 
-def stuck_runs(now: int) -> list[StuckRun]:
-    """Returns the stuck runs, those that do not proceed for the longest time first."""
-    found = [*_abandoned(now), *_unclaimed(now), *_parked_for_nothing(), *_silent(now)]
+def stuck_runs(now: int, *, is_served: bool = True) -> list[StuckRun]:
+    """Returns the stuck runs, those that do not proceed for the longest time first.
+
+    ``is_served``: False if the only server of this data has ended.
+    """
+    abandoned = _IS_ALL if not is_served else _is_abandoned(now)
+    found = [
+        *_abandoned(now, abandoned),
+        *_unclaimed(now),
+        *_parked_for_nothing(),
+        *_silent(now, abandoned),
+    ]
     return sorted(found, key=lambda run: run.since)[:SHOWN]
 
 
-def _abandoned(now: int) -> Iterator[StuckRun]:
-    runs = _runs(RunState.RUNNING).filter(lease_expires_at__lt=now)
-    for run in runs.order_by("lease_expires_at")[:SHOWN]:
-        reason = "its worker does not renew its lease, and no other worker has taken it over"
-        yield _stuck(run, run.lease_expires_at or run.started_at or run.accepted_at, reason)
+def _abandoned(now: int, abandoned: Q) -> Iterator[StuckRun]:
+    expired = silent_processes(now).filter(pk=OuterRef("worker")).values("expires_at")
+    runs = _runs(RunState.RUNNING).filter(abandoned)
+    runs = runs.annotate(registered_until=Subquery(expired))
+    for run in runs.order_by("registered_until", "lease_expires_at")[:SHOWN]:
+        reason = "its worker does not renew its registration, and no other worker has taken it over"
+        moments = (run.registered_until, run.lease_expires_at, run.started_at, run.accepted_at)
+        yield _stuck(run, next(at for at in moments if at and at < now), reason)
+
+
+def _is_abandoned(now: int) -> Q:
+    """Of running runs: their worker's registration is lost, or their own lease has expired."""
+    return Q(lease_expires_at__lt=now) | Q(worker__in=silent_processes(now).values("pk"))
 
 
 def _unclaimed(now: int) -> Iterator[StuckRun]:
@@ -95,12 +114,12 @@ def _parked_for_nothing() -> Iterator[StuckRun]:
         yield _stuck(run, run.started_at or run.accepted_at, reason)
 
 
-def _silent(now: int) -> Iterator[StuckRun]:
+def _silent(now: int, abandoned: Q) -> Iterator[StuckRun]:
     """Runs with a worker that have stored nothing for long. A long command does that, too."""
     messages = Message.objects.filter(session_id=OuterRef("session_id")).order_by()
     runs = (
         _runs(RunState.RUNNING)
-        .filter(lease_expires_at__gte=now, started_at__lt=now - STALLED_MS)
+        .filter(~abandoned, started_at__lt=now - STALLED_MS)
         .annotate(message_at=_newest(messages, "session_id", "updated_at"))
         .filter(Q(message_at=None) | Q(message_at__lt=now - STALLED_MS))
     )

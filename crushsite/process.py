@@ -12,7 +12,7 @@ import logging
 import os
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from django.apps import apps
@@ -44,6 +44,7 @@ from crushsite.monitoring.otlp import trace_export
 from crushsite.monitoring.processes import disconnected
 from crushsite.monitoring.readiness import READINESS
 from crushsite.monitoring.traces import TRACES
+from crushsite.registration import ProcessRegistration, ProcessShape
 from crushsite.runtime import freeze_modules, protect_process
 from crushsite.storage import (
     forget_process,
@@ -53,6 +54,7 @@ from crushsite.storage import (
     running_here,
 )
 from workspaces.access import OWNER
+from workspaces.actions.processes import forget_all_processes
 from workspaces.actions.search_texts import fill_search
 from workspaces.delivery.attachments import (
     Attachments,
@@ -83,23 +85,6 @@ STOPPING_SECONDS = 5.0  # of the background tasks
 SHORT_DRAIN_SECONDS = 2.0  # if a process stops without a drain, as commands and children do
 
 
-@dataclass(frozen=True, slots=True)
-class ProcessShape:
-    """What this process does."""
-
-    works: bool  # runs turns
-    serves: bool  # has clients
-    is_alone: bool  # no other process uses this data
-    exits_idle: bool = False  # started by a client: ends when no workspace is open
-
-    @property
-    def kind(self) -> str:
-        """The name of the command that starts such a process."""
-        if self.works and self.serves:
-            return "serve"
-        return "web" if self.serves else "worker"
-
-
 class ServerProcess:
     def __init__(
         self,
@@ -123,6 +108,13 @@ class ServerProcess:
             ),
             setup_of=setup_of,
             find_disconnected=None if shape.is_alone else disconnected,
+        )
+        self.registration = ProcessRegistration(
+            self.instance_id,
+            shape,
+            runs=lambda: self.pool.running,
+            is_draining=lambda: self._is_drained,
+            on_lost=self.pool.begin_again,
         )
         self.config_watch = ConfigWatch(polls=settings.CRUSH_POLL_CONFIG)
         self.services = Services(
@@ -169,6 +161,7 @@ class ServerProcess:
                 await writer.write("", _start_alone)
             await self._trying("ending the last server's MCP servers", forget_last_servers())
             await self._trying("completing rewinds", finish_left(begun_before=now_ms()))
+        await self.registration.start()
         mcp_host().server_mark = self.instance_id
         self.services.start()  # also in a web process: clients may start language servers
         if self.shape.serves:
@@ -260,6 +253,7 @@ class ServerProcess:
             await self.pool.stop()
         await self.services.stop()
         await job_host().stop()
+        await self.registration.stop()
         self._wiring.close()
         await TRACES.stop()
         await self.hub.stop()
@@ -378,6 +372,7 @@ def _has_open_workspaces() -> bool:
 
 def _start_alone(tx: Transaction) -> None:
     expire_all_leases(tx)
+    forget_all_processes(tx)
     teardown.start_alone(tx)
 
 

@@ -50,7 +50,7 @@ from workspaces.admin_pages.texts import NOTHING, duration, excerpt, one_line, t
 from workspaces.log.errors import Refusal
 from workspaces.log.ids import new_id
 from workspaces.log.timestamps import now_ms
-from workspaces.models import Message
+from workspaces.models import NEVER_EXPIRES, Message, RegisteredProcess
 from workspaces.queries.search import find_messages
 
 STEPS_SHOWN = 200
@@ -266,13 +266,23 @@ def _lease(run: Run, now: int) -> list[tuple[str, str]]:
     if run.state != RunState.RUNNING:
         holder = f"None now; the last claim has the fence {run.fence}" if run.fence else "None yet"
         return [("Worker", holder)]
-    left = run.lease_expires_at - now
-    expires = f"in {duration(left)}" if left > 0 else f"{duration(-left)} ago"
-    return [
-        ("Worker", run.worker),
-        ("Fence", str(run.fence)),
-        ("Lease expires", f"{to_the_second(run.lease_expires_at)} ({expires})"),
-    ]
+    held = [("Worker", run.worker), ("Fence", str(run.fence))]
+    process = RegisteredProcess.objects.filter(pk=run.worker).first()
+    if process is None:
+        return [*held, ("Lease expires", _moment(run.lease_expires_at, now))]
+    registered = (
+        "others take over what it held" if process.is_lost else "as long as its server runs"
+    )
+    if not process.is_lost and process.expires_at != NEVER_EXPIRES:
+        registered = f"until {_moment(process.expires_at, now)}, if it is not renewed"
+    where = f"{process.kind} {process.pid} on {process.host}"
+    return [*held, ("Process", where), ("Registered", registered)]
+
+
+def _moment(at: int, now: int) -> str:
+    left = at - now
+    when = f"in {duration(left)}" if left > 0 else f"{duration(-left)} ago"
+    return f"{to_the_second(at)} ({when})"
 
 
 def _steps(run: Run, now: int) -> list[dict[str, Any]]:

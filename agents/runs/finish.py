@@ -53,6 +53,7 @@ from workspaces.log.rows import SESSION_COLUMNS, SessionRow, session_wire
 from workspaces.log.timestamps import as_seconds
 from workspaces.log.transaction import Transaction
 from workspaces.log.types import Kind
+from workspaces.models import NEVER_EXPIRES
 
 
 def close_if_left(tx: Transaction, workspace_id: str) -> bool:
@@ -313,8 +314,8 @@ def _settle(
     end_run(tx, run, outcome=outcome, message_id=message_id, error=error)
 
 
-def rescue_run(tx: Transaction, key: int, *, expired_before: int, is_planned: bool = False) -> str:
-    """Lets another worker continue a run whose worker has stopped.
+def rescue_run(tx: Transaction, key: int, *, worker: str, is_planned: bool = False) -> str:
+    """Lets another worker continue a run whose worker has stopped or lost its registration.
 
     A reply that was cut is requested again. A tool that was cut is not repeated: the model gets
     its output so far. ``is_planned``: the worker stops regularly and does not count as lost.
@@ -323,8 +324,9 @@ def rescue_run(tx: Transaction, key: int, *, expired_before: int, is_planned: bo
     """
     rows = read_runs(
         tx,
-        f"r.id = %s AND r.state = '{RunState.RUNNING}' AND r.lease_expires_at < %s",
-        [key, expired_before],
+        f"r.id = %s AND r.state = '{RunState.RUNNING}' AND r.worker = %s"
+        " AND (r.lease_expires_at = %s OR r.lease_expires_at < %s)",
+        [key, worker, NEVER_EXPIRES, tx.now],
     )
     if not rows:
         return ""

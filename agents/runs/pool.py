@@ -1,4 +1,4 @@
-"""Performs the runs of a process: claims them, renews their leases, and passes on cancels.
+"""Performs the runs of a process: claims them, takes over lost ones, and passes on cancels.
 
 An exception of a run is caught only here: the run is settled, and the other runs continue.
 ``receive_nudge`` takes nudges; without any, the pool looks for work about once a second.
@@ -12,21 +12,20 @@ from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from channels.consumer import AsyncConsumer
-
 from agents.runs.calls.outputs import CallOutputs
 from agents.runs.cancel import settle_rest
 from agents.runs.finish import close_session_work, rescue_run, settle_failed
 from agents.runs.history.rewind import LEFT_AFTER_MS, finish_left
 from agents.runs.history.rollback import finish_rollbacks
 from agents.runs.lease import Lease, LeaseLost, require_lease
-from agents.runs.queries import cancelled_running, expired_runs, late_runs, overtaken_runs
+from agents.runs.queries import held_runs, lost_runs, released_processes
 from agents.runs.reply import Checkpoints
 from agents.runs.rows import Claimed
 from agents.runs.setup import RunSetup, setup_of
 from agents.runs.start.start_run import StartedRun, StartHere, StartRun
 from agents.runs.steps import OfferedEnd
-from agents.runs.transitions import claim_runs, renew_leases
+from agents.runs.transitions import claim_runs
+from workspaces.actions.processes import RegistrationLost, forget_process, mark_lost
 from workspaces.delivery.hub import Hub
 from workspaces.log.database_clock import were_renewals_lost
 from workspaces.log.errors import Refusal, ShuttingDown
@@ -35,16 +34,19 @@ from workspaces.log.timestamps import now_ms
 from workspaces.log.transaction import Transaction
 from workspaces.log.writer import writer
 from workspaces.measuring import Measured, measure
+from workspaces.queries.processes import late_processes
 from workspaces.tasks import wait_for_all, wait_until_set
 
 logger = logging.getLogger(__name__)
 
 CLAIM_LIMIT = 50
-RENEWED_AFTER_OUTAGE_SECONDS = 5.0  # by then every live worker has renewed its leases
-RENEWAL_SECONDS = 1.0
-# A worker is late after three renewals that should have come. If it has left the database as
-# well, its runs do not wait for the end of their leases.
-LATE_SECONDS = 3.5 * RENEWAL_SECONDS
+RENEWED_AFTER_OUTAGE_SECONDS = 5.0  # by then every live process has renewed its registration
+COMPARE_SECONDS = 1.0
+# A process is late after three renewals that should have come. If it has left the database as
+# well, its runs do not wait for the end of its registration.
+LATE_SECONDS = 3.5
+IDLE_ROUNDS = 5  # a worker without runs compares this rarely
+STOPPING_SECONDS = 10.0  # of the tools of runs that are cut
 
 # Returns those of these workers that have left the database. Synchronous.
 FindDisconnected = Callable[[Collection[str]], Collection[str]]
@@ -67,16 +69,15 @@ class RunPool:
         setup_of: Callable[[Claimed], Awaitable[RunSetup]] = setup_of,
         find_disconnected: FindDisconnected | None = None,
     ) -> None:
-        """``setup_of`` returns the setup of a run.
+        """``worker``: the registered process. ``setup_of`` returns the setup of a run.
 
-        Without ``find_disconnected`` only the leases of other workers count.
+        Without ``find_disconnected`` only the registrations of other workers count.
         """
         self.worker = worker
         self._find_disconnected = find_disconnected
         self._settings = settings
-        self._lease_ms = int(settings.lease_seconds * 1000)
-        self._late_ms = max(0, self._lease_ms - int(LATE_SECONDS * 1000))
-        self._overtaken: set[int] = set()
+        self._late_ms = max(0, int((settings.lease_seconds - LATE_SECONDS) * 1000))
+        self._unclear: set[int] = set()  # held here or in the database, and not in both
         self._runs: dict[int, StartedRun] = {}  # by key
         self._tasks: dict[int, asyncio.Task[None]] = {}
         self._ended: set[int] = set()  # runs whose end is stored, and whose task still works
@@ -100,7 +101,7 @@ class RunPool:
         self._outputs.start()
         self._loops = [
             asyncio.create_task(self._claim_loop(), name="claims"),
-            asyncio.create_task(self._lease_loop(), name="leases"),
+            asyncio.create_task(self._compare_loop(), name="held runs"),
             asyncio.create_task(self._rescue_loop(), name="rescue"),
         ]
 
@@ -144,7 +145,7 @@ class RunPool:
         """Stops claiming; runs are handed over at their next step boundary.
 
         Returns when none is left, after ``seconds``, or when ``hurried`` is set. Meanwhile
-        runs can still be cancelled, and leases are renewed.
+        runs can still be cancelled.
         """
         self._draining = True
         self._wake.set()
@@ -168,11 +169,21 @@ class RunPool:
         await self._checkpoints.stop()
         for key in cut:
             try:
-                await self._rescue(
-                    key, "", expired_before=now_ms() + 10 * self._lease_ms, is_planned=True
-                )
-            except Refusal as refusal:  # its lease expires, and another worker continues it
+                await self._rescue(key, "", worker=self.worker, is_planned=True)
+            except Refusal as refusal:  # its registration ends, and another worker continues it
                 logger.warning("a run could not be released: %s", refusal, extra={"run": key})
+
+    async def begin_again(self, worker: str) -> None:
+        """Cuts all runs, which other workers continue, and goes on as another ``worker``."""
+        cut = list(self._tasks.values())
+        if cut:
+            logger.warning("this worker has lost its registration: others continue its runs")
+        for task in cut:
+            measure(Measured.LEASE_LOST)
+            task.cancel()
+        await wait_for_all(cut, seconds=STOPPING_SECONDS)
+        self.worker = worker
+        self._wake.set()
 
     # -- claiming
 
@@ -183,6 +194,8 @@ class RunPool:
                     pass
             except ShuttingDown:
                 return
+            except RegistrationLost:
+                logger.info("nothing is claimed until this process has registered again")
             except Exception:
                 logger.exception("claiming failed; the next look tries again")
                 await asyncio.sleep(self._settings.poll_seconds)
@@ -194,10 +207,7 @@ class RunPool:
         limit = min(CLAIM_LIMIT, self._settings.max_runs - len(self._runs))
         if limit <= 0 or self._draining:
             return False
-        claimed = await writer.write(
-            "",
-            lambda tx: claim_runs(tx, worker=self.worker, lease_ms=self._lease_ms, limit=limit),
-        )
+        claimed = await writer.write("", lambda tx: claim_runs(tx, worker=self.worker, limit=limit))
         for run in claimed:
             self._begin(run)
         return len(claimed) == limit
@@ -262,51 +272,63 @@ class RunPool:
         except LeaseLost:
             pass
         except Exception:
-            logger.exception("a failed run could not be settled; its lease will run out")
+            logger.exception("a failed run could not be settled; it is tried once more")
 
-    # -- leases
+    # -- what is held
 
-    async def _lease_loop(self) -> None:
+    async def _compare_loop(self) -> None:
+        rounds = 0
         while True:
-            await asyncio.sleep(min(self._settings.lease_seconds / 3, RENEWAL_SECONDS))
-            if not self._runs:
+            await asyncio.sleep(COMPARE_SECONDS)
+            rounds += 1
+            if not self._runs and not self._unclear and rounds % IDLE_ROUNDS:
                 continue
             try:
-                await writer.write(
-                    "", lambda tx: renew_leases(tx, worker=self.worker, lease_ms=self._lease_ms)
-                )
-                for key, fence in await read(cancelled_running, self.worker):
-                    run = self._runs.get(key)
-                    if run is not None and run.held.fence == fence:
-                        run.cancel()
-                await self._cut_overtaken()
+                await self._compare_held()
             except ShuttingDown:
                 return
             except Exception:
-                logger.exception("leases could not be renewed; the next round tries again")
+                logger.exception("held runs could not be compared; the next round tries again")
 
-    async def _cut_overtaken(self) -> None:
-        """Cuts the runs that another worker holds now: their models and tools stop.
+    async def _compare_held(self) -> None:
+        """Compares the runs that are performed here with those that the database has for us.
 
-        Only those that were overtaken in the round before as well: a run that has just ended or
-        parked here may be claimed again before its task is over.
+        Cancels those that were cancelled: nudges may be lost. Cuts those that another worker holds
+        now, and releases those that are not performed here, for example after a claim whose commit
+        was in doubt. A difference counts only if the round before has found it, too: a run that
+        has just been claimed, parked or ended shows one for a moment.
         """
-        held = {key: run.held.fence for key, run in self._runs.items()}
-        before, self._overtaken = self._overtaken, await read(overtaken_runs, held)
-        for key in self._overtaken & before:
+        here = {key: run.held.fence for key, run in self._runs.items()}
+        worker = self.worker
+        stored = {}
+        for key, fence, is_cancelled in await read(held_runs, worker):
+            stored[key] = fence
+            run = self._runs.get(key)
+            if is_cancelled and run is not None and run.held.fence == fence:
+                run.cancel()
+        unclear = {key for key in here.keys() | stored.keys() if here.get(key) != stored.get(key)}
+        before, self._unclear = self._unclear, unclear
+        for key in unclear & before:
             run, task = self._runs.get(key), self._tasks.get(key)
-            if run is not None and task is not None and run.held.fence == held[key]:
+            if run is None or task is None:
+                if key in stored and worker == self.worker:
+                    await self._rescue(key, "", worker=worker)
+            elif run.held.fence == here.get(key):
                 measure(Measured.LEASE_LOST)
                 logger.warning("run is held by another worker now", extra={"run": key})
                 task.cancel()
 
+    # -- what others have lost
+
     async def _rescue_loop(self) -> None:
         while not self._draining:
             try:
-                for key, workspace_id in await read(expired_runs, now_ms()):
-                    if self._may_rescue(key):
-                        await self._rescue(key, workspace_id, expired_before=now_ms())
-                await self._rescue_disconnected()
+                await self._end_late_registrations()
+                for run in await read(lost_runs, now_ms()):
+                    if self._may_rescue(run.key):
+                        await self._rescue(run.key, run.workspace_id, worker=run.worker)
+                for process_id in await read(released_processes):
+                    await self._forget(process_id)
                 await finish_rollbacks()
                 await finish_left(begun_before=now_ms() - LEFT_AFTER_MS)
             except ShuttingDown:
@@ -315,32 +337,37 @@ class RunPool:
                 logger.exception("looking for lost runs failed; the next round tries again")
             await asyncio.sleep(self._settings.poll_seconds)
 
-    async def _rescue_disconnected(self) -> None:
-        """Rescues the runs of workers that are late and have left the database."""
-        if self._find_disconnected is None:
-            return
+    async def _end_late_registrations(self) -> None:
+        """Ends registrations that have expired, or are late while their process is disconnected."""
         now = now_ms()
-        late = await read(late_runs, now, now + self._late_ms)
-        if not late:
+        late = await read(lambda: late_processes(now + self._late_ms, apart_from=self.worker))
+        if not late or self._are_renewals_lost():
             return
-        gone = await read(self._find_disconnected, {run.worker for run in late})
-        for run in late:
-            if run.worker in gone and self._may_rescue(run.key):
-                await self._rescue(
-                    run.key, run.workspace_id, expired_before=now_ms() + self._late_ms
-                )
+        gone: Collection[str] = ()
+        if self._find_disconnected is not None:
+            gone = await read(self._find_disconnected, {process.id for process in late})
+        for process in late:
+            if process.expires_at < now or process.id in gone:
+                await self._mark_lost(*process)
+
+    async def _mark_lost(self, process_id: str, renewed_until: int) -> None:
+        await writer.write("", lambda tx: mark_lost(tx, process_id, renewed_until=renewed_until))
+
+    async def _forget(self, process_id: str) -> None:
+        await writer.write("", lambda tx: forget_process(tx, process_id))
 
     def _may_rescue(self, key: int) -> bool:
-        """Whether the run may be rescued: this process does not hold it, and its worker is late."""
-        grace = min(self._settings.lease_seconds, RENEWED_AFTER_OUTAGE_SECONDS)
-        return key not in self._runs and not were_renewals_lost(grace)
+        """Whether the run may be rescued: this process does not perform it."""
+        return key not in self._runs and not self._are_renewals_lost()
+
+    def _are_renewals_lost(self) -> bool:
+        return were_renewals_lost(min(self._settings.lease_seconds, RENEWED_AFTER_OUTAGE_SECONDS))
 
     async def _rescue(
-        self, key: int, workspace_id: str, *, expired_before: int, is_planned: bool = False
+        self, key: int, workspace_id: str, *, worker: str, is_planned: bool = False
     ) -> None:
         outcome = await writer.write(
-            workspace_id,
-            lambda tx: rescue_run(tx, key, expired_before=expired_before, is_planned=is_planned),
+            workspace_id, lambda tx: rescue_run(tx, key, worker=worker, is_planned=is_planned)
         )
         if outcome:
             measure(Measured.RESCUE)
@@ -354,14 +381,3 @@ def _is_meant(claimed: Claimed, message: Mapping[str, Any]) -> bool:
         return claimed.key in message["keys"]
     is_there = claimed.session_id == message["session_id"]
     return bool(is_there and claimed.accept_number <= message["up_to"])
-
-
-class NudgeConsumer(AsyncConsumer):
-    def __init__(self, *, pool: RunPool) -> None:
-        self.pool = pool
-
-    async def run_accepted(self, message: dict[str, Any]) -> None:
-        self.pool.receive_nudge(message)
-
-    async def run_cancelled(self, message: dict[str, Any]) -> None:
-        self.pool.receive_nudge(message)

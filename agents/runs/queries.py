@@ -5,9 +5,9 @@ The SQL contains states as literals, because the partial indexes of the table se
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from django.db.models import Exists, OuterRef
 from django.db.models.functions import Left
 
 from agents.models import Run, RunKind
@@ -15,19 +15,16 @@ from agents.runs.objects.run_objects import PROMPT_SHOWN_CHARS, run_facts
 from agents.runs.rows import IS_CANCELLED, MAY_BE_FOLDED, UNFINISHED
 from agents.states import RunState
 from workspaces.log.statements import statements
+from workspaces.models import NEVER_EXPIRES, RegisteredProcess
 
 
 class HeldRun(NamedTuple):
     key: int
     fence: int
+    is_cancelled: bool
 
 
-class ExpiredRun(NamedTuple):
-    key: int
-    workspace_id: str
-
-
-class LateRun(NamedTuple):
+class LostRun(NamedTuple):
     key: int
     workspace_id: str
     worker: str
@@ -94,39 +91,40 @@ def busy_sessions(workspace_id: str, client_id: str = "") -> list[dict[str, str]
         return [{"id": session_id, "title": title} for session_id, title in cursor.fetchall()]
 
 
-def cancelled_running(worker: str) -> list[HeldRun]:
-    """Returns this worker's cancelled runs, because nudges may be lost."""
+def held_runs(worker: str) -> list[HeldRun]:
+    """Returns the runs that the worker holds; nudges about those that are cancelled may be lost."""
     with statements() as cursor:
         cursor.execute(
-            "SELECT r.id, r.fence FROM agents_run r"
+            f"SELECT r.id, r.fence, ({IS_CANCELLED}) FROM agents_run r"
             " JOIN workspaces_session s ON s.id = r.session_id"
-            f" WHERE r.worker = %s AND r.state = '{RunState.RUNNING}' AND ({IS_CANCELLED})",
+            f" WHERE r.worker = %s AND r.state = '{RunState.RUNNING}'",
             [worker],
         )
-        return [HeldRun(*row) for row in cursor.fetchall()]
+        return [HeldRun(key, fence, bool(flag)) for key, fence, flag in cursor.fetchall()]
 
 
-def expired_runs(now: int) -> list[ExpiredRun]:
-    """Returns the running runs whose lease has expired."""
-    return [ExpiredRun(run.key, run.workspace_id) for run in late_runs(0, now)]
+def lost_runs(now: int) -> list[LostRun]:
+    """Returns the running runs whose worker has lost its registration.
 
-
-def late_runs(now: int, due: int) -> list[LateRun]:
-    """Returns the running runs whose lease has not expired, but should have been renewed."""
+    Workers of the release before this one do not register: their leases expire.
+    """
+    runs = "SELECT r.id, r.workspace_id, r.worker FROM agents_run r"
     with statements() as cursor:
         cursor.execute(
-            "SELECT id, workspace_id, worker FROM agents_run"
-            f" WHERE state = '{RunState.RUNNING}' AND lease_expires_at >= %s"
-            " AND lease_expires_at < %s ORDER BY id LIMIT 500",
-            [now, due],
+            f"{runs} WHERE r.state = '{RunState.RUNNING}'"
+            f" AND r.lease_expires_at < {NEVER_EXPIRES} AND r.lease_expires_at < %s"
+            f" UNION {runs} JOIN workspaces_registeredprocess p ON p.id = r.worker"
+            f" WHERE r.state = '{RunState.RUNNING}' AND p.is_lost = %s ORDER BY 1 LIMIT 500",
+            [now, True],
         )
-        return [LateRun(*row) for row in cursor.fetchall()]
+        return [LostRun(*row) for row in cursor.fetchall()]
 
 
-def overtaken_runs(fences: Mapping[int, int]) -> set[int]:
-    """Returns those of the runs with these fences that are deleted, or have another fence now."""
-    found = dict(Run.objects.filter(pk__in=list(fences)).values_list("pk", "fence"))
-    return {key for key, fence in fences.items() if found.get(key) != fence}
+def released_processes() -> list[str]:
+    """Returns the lost processes under which no run is held now."""
+    held = Run.objects.filter(worker=OuterRef("pk"), state=RunState.RUNNING)
+    lost = RegisteredProcess.objects.filter(is_lost=True)
+    return list(lost.exclude(Exists(held)).values_list("pk", flat=True))
 
 
 def read_unfinished_runs(workspace_id: str) -> dict[str, Any]:

@@ -12,9 +12,10 @@ from django.db import connection
 
 from agents.runs.rows import CLAIMED, QUEUED, Claimed, author_json
 from agents.states import CLAIMABLE, IN_PROGRESS, RunOutcome, RunState, Strategy, in_sql
+from workspaces.actions.processes import RegistrationLost
 from workspaces.log.rows import placeholders
 from workspaces.log.transaction import Transaction
-from workspaces.models import UNFINISHED_REWINDS
+from workspaces.models import NEVER_EXPIRES, UNFINISHED_REWINDS
 
 _WAITING = (
     f"FROM agents_run r WHERE r.state IN {in_sql(CLAIMABLE)}"
@@ -52,11 +53,12 @@ _IN_TURNS = (
 _SPARE = 10  # another worker may be claiming some of them
 
 
-def claim_runs(tx: Transaction, *, worker: str, lease_ms: int, limit: int) -> list[Claimed]:
+def claim_runs(tx: Transaction, *, worker: str, limit: int) -> list[Claimed]:
     """Claims the next run of each session that has none in progress, at most ``limit`` runs.
 
     If more wait, users get places in turns, and so do the workspaces of a user. The runs get new
-    fences, so that earlier holders cannot write.
+    fences, so that earlier holders cannot write. They are the worker's own as long as it is
+    registered. Raises ``RegistrationLost``.
     """
     suffix = " FOR UPDATE OF r SKIP LOCKED" if connection.features.has_select_for_update else ""
     keys = [key for (key,) in tx.fetch(_OLDEST + suffix, [limit])]
@@ -64,11 +66,17 @@ def claim_runs(tx: Transaction, *, worker: str, lease_ms: int, limit: int) -> li
         keys = _next_in_turn(tx, keys, suffix)
     if not keys:
         return []
-    tx.execute(
+    # The registration cannot be lost before this transaction is committed.
+    lock = " FOR SHARE" if connection.features.has_select_for_update else ""
+    claimed = tx.execute(
         f"UPDATE agents_run SET state = '{RunState.RUNNING}', worker = %s, fence = fence + 1,"
-        f" lease_expires_at = %s WHERE id IN ({placeholders(len(keys))})",
-        [worker, tx.now + lease_ms, *keys],
+        f" lease_expires_at = %s WHERE id IN ({placeholders(len(keys))})"
+        " AND EXISTS (SELECT 1 FROM workspaces_registeredprocess p WHERE p.id = %s"
+        f" AND p.is_lost = %s AND p.expires_at >= %s{lock})",
+        [worker, NEVER_EXPIRES, *keys, worker, False, tx.now],
     )
+    if not claimed:
+        raise RegistrationLost
     return _read_claimed(tx, keys)
 
 
@@ -96,15 +104,6 @@ def _read_claimed(tx: Transaction, keys: Sequence[int]) -> list[Claimed]:
         keys,
     )
     return [CLAIMED.decode(values) for values in rows]
-
-
-def renew_leases(tx: Transaction, *, worker: str, lease_ms: int) -> None:
-    """Renews the leases of all runs that the worker holds."""
-    tx.execute(
-        "UPDATE agents_run SET lease_expires_at = %s"
-        f" WHERE worker = %s AND state = '{RunState.RUNNING}'",
-        [tx.now + lease_ms, worker],
-    )
 
 
 def expire_all_leases(tx: Transaction) -> None:

@@ -23,7 +23,8 @@ from crushsite.asgi.guard import Receive, Scope, Send
 from crushsite.asgi.routing import Router
 from crushsite.exposure import ensure_local_token, is_local
 from crushsite.logs import set_up_logging
-from crushsite.process import ProcessShape, ServerProcess, set_process
+from crushsite.process import ServerProcess, set_process
+from crushsite.registration import ProcessShape
 from crushsite.runtime import return_large_blocks, shorten_turns_of_threads
 from crushsite.storage import (
     ensure_data_dir,

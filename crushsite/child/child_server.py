@@ -26,7 +26,8 @@ from agents.runs.children.host import fleet_host
 from agents.runs.rows import Claimed
 from agents.runs.setup import RunSetup, setup_of
 from agents.tools.registry import READ_ONLY
-from crushsite.process import ProcessShape, ServerProcess, set_process
+from crushsite.process import ServerProcess, set_process
+from crushsite.registration import ProcessShape
 from workspaces.actions.claims import claim_workspace
 from workspaces.actions.workspaces import Opening, open_workspace
 from workspaces.delivery.readers import Wire

@@ -43,7 +43,8 @@ from crushsite.cli.session import (
     jobs_held_by,
 )
 from crushsite.cli.stored_sessions import NotFound, find_stored
-from crushsite.process import ProcessShape, ServerProcess, set_process
+from crushsite.process import ServerProcess, set_process
+from crushsite.registration import ProcessShape
 from crushsite.server_client import RunningServer
 from crushsite.storage import explained_start, remove_server_file, write_server_file
 from permissions.actions.requests import AnswerOptions

@@ -161,7 +161,8 @@ async def _server_here(folder: Path, *, works: bool) -> AsyncIterator[RunningSer
     # A command that finds a server needs none of these.
     from crushsite.cli.in_process import PrivateServer  # noqa: PLC0415
     from crushsite.logs import set_up_logging  # noqa: PLC0415
-    from crushsite.process import ProcessShape, ServerProcess, set_process  # noqa: PLC0415
+    from crushsite.process import ServerProcess, set_process  # noqa: PLC0415
+    from crushsite.registration import ProcessShape  # noqa: PLC0415
     from crushsite.storage import ensure_migrated, explained_start  # noqa: PLC0415
 
     set_up_logging("WARNING")

@@ -1,13 +1,13 @@
-"""The processes of the server: those that PostgreSQL sees, or the one on this data folder.
+"""The processes of the server: those that have registered, with what PostgreSQL shows of each.
 
-There is no registry. A process is recognised by the name of its connections
-(``crushsite.storage.name_connections``), and holds runs under an id that begins as in the name.
+PostgreSQL shows a process by the name of its connections (``crushsite.storage.name_connections``).
+The id in the registry begins as the id in that name.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -15,6 +15,8 @@ from django.db import connection
 
 from agents.figures import Worker
 from crushsite.server_client import find_running_server
+from workspaces.models import NEVER_EXPIRES, RegisteredProcess
+from workspaces.queries.processes import lease_of
 
 _NAME = re.compile(r"crush-server (?P<kind>serve|web|worker) (?P<pid>\d+) (?P<id>\S+)")
 _CONNECTIONS = (
@@ -35,25 +37,98 @@ UNSEEN = "not connected"
 
 @dataclass(frozen=True, slots=True)
 class ServerPid:
+    """A process of the server."""
+
     kind: str
     pid: int | None
-    instance_id: str  # as leases have it; only its beginning if the process holds no run
-    host: str = ""  # where its connections come from
+    instance_id: str  # as the registry has it
+    host: str = ""
+    version: str = ""
+    started_at: int | None = None
+    is_draining: bool = False
     runs: int = 0
-    lease_expires_at: int | None = None  # the first of its leases
+    most_runs: int | None = None
+    lease_expires_at: int | None = None  # None: it is alone, or holds nothing
     database: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Connected:
+    """What PostgreSQL shows of a process."""
+
+    kind: str
+    pid: int
+    instance_id: str  # only its beginning
+    host: str  # where the connections come from
+    facts: str
+
+
+def is_served(folder: Path) -> bool:
+    """Whether a process of the server may run. On a shared database it may be on another host."""
+    return connection.vendor == "postgresql" or find_running_server(folder) is not None
+
+
 def processes(workers: Iterable[Worker], *, folder: Path) -> list[ServerPid]:
-    """Returns the processes that run, and the workers that hold runs without being connected."""
-    left = {worker.name: worker for worker in workers}
-    found = []
-    for each in _connected() if connection.vendor == "postgresql" else _alone(folder):
-        name = next((name for name in left if _is_same(name, each.instance_id)), None)
-        held = left.pop(name) if name is not None else None
-        found.append(each if held is None else _holding(each, held))
-    gone = (ServerPid("worker", None, name, database=UNSEEN) for name in left)
-    return [*found, *(_holding(each, left[each.instance_id]) for each in gone)]
+    """Returns the registered processes, and workers of an earlier release, which do not register.
+
+    Processes that have died are among them until another one has taken over what they held.
+    """
+    held = {worker.name: worker for worker in workers}
+    shared = connection.vendor == "postgresql"
+    connected = _connected() if shared else []
+    served = is_served(folder)
+    found: list[ServerPid] = []
+    for row in RegisteredProcess.objects.order_by("host", "kind", "pid"):
+        worker = held.pop(row.pk, None)
+        if not served and worker is None:
+            continue  # a lone server that has ended
+        own = next((each for each in connected if _is_same(row.pk, each.instance_id)), None)
+        if own is not None:
+            connected.remove(own)
+            database = own.facts
+        else:
+            database = UNSEEN if shared or not served else ""
+        found.append(_registered(row, worker, database=database, is_served=served))
+    for each in connected:
+        name = next((name for name in held if _is_same(name, each.instance_id)), None)
+        found.append(_unregistered(each, None if name is None else held.pop(name)))
+    gone = (ServerPid("worker", None, name, database=UNSEEN) for name in held)
+    return [*found, *(_holding(each, held[each.instance_id]) for each in gone)]
+
+
+def _registered(
+    row: RegisteredProcess, worker: Worker | None, *, database: str, is_served: bool
+) -> ServerPid:
+    lease: int | None = lease_of(row)
+    if lease == NEVER_EXPIRES:
+        lease = None if is_served else 0
+    return ServerPid(
+        row.kind,
+        row.pid,
+        row.pk,
+        row.host,
+        row.version,
+        row.started_at,
+        row.is_draining,
+        0 if worker is None else worker.runs,
+        row.most_runs or None,
+        lease,
+        database,
+    )
+
+
+def _unregistered(each: Connected, worker: Worker | None) -> ServerPid:
+    shown = ServerPid(each.kind, each.pid, each.instance_id, each.host, database=each.facts)
+    return shown if worker is None else _holding(shown, worker)
+
+
+def _holding(shown: ServerPid, worker: Worker) -> ServerPid:
+    return replace(
+        shown,
+        instance_id=worker.name,
+        runs=worker.runs,
+        lease_expires_at=worker.lease_expires_at,
+    )
 
 
 def disconnected(workers: Collection[str]) -> Collection[str]:
@@ -81,16 +156,11 @@ def _is_same(name: str, instance_id: str) -> bool:
     return name.startswith(instance_id)
 
 
-def _holding(each: ServerPid, held: Worker) -> ServerPid:
-    return replace(
-        each, instance_id=held.name, runs=held.runs, lease_expires_at=held.lease_expires_at
-    )
-
-
-def _connected() -> Iterator[ServerPid]:
+def _connected() -> list[Connected]:
     with connection.cursor() as cursor:
         cursor.execute(_CONNECTIONS, ["crush-server %"])
         rows = cursor.fetchall()
+    found = []
     for name, host, count, waiting, oldest in rows:
         match = _NAME.fullmatch(name)
         if match is None:
@@ -100,12 +170,7 @@ def _connected() -> Iterator[ServerPid]:
             facts.append(f"{waiting} waiting for a lock")
         if oldest is not None and oldest >= LONG_SECONDS:
             facts.append(f"a transaction since {oldest:.0f} s")
-        yield ServerPid(
-            match["kind"], int(match["pid"]), match["id"], host, database=", ".join(facts)
+        found.append(
+            Connected(match["kind"], int(match["pid"]), match["id"], host, ", ".join(facts))
         )
-
-
-def _alone(folder: Path) -> Iterator[ServerPid]:
-    server = find_running_server(folder)
-    if server is not None:
-        yield ServerPid("serve", server.pid, "", server.url)
+    return found

@@ -61,7 +61,7 @@ class Chart:
 class WorkerLine:
     name: str
     runs: int
-    lease: str
+    state: str
     share: SafeString
     url: str
 
@@ -130,9 +130,9 @@ def _add_runs(shown: Dashboard, now: int, after: int) -> None:
     most = max((worker.runs for worker in found), default=0)
     shown.workers = [
         WorkerLine(
-            worker.name or NOTHING,
+            str(worker.process or worker.name or NOTHING),
             worker.runs,
-            _lease(worker.lease_expires_at, now),
+            _state(worker, now),
             share_bar(worker.runs, most),
             _list(Run, state=RunState.RUNNING, worker=worker.name),
         )
@@ -149,9 +149,12 @@ def _stuck(now: int) -> list[StuckLine]:
     ]
 
 
-def _lease(expires_at: int, now: int) -> str:
-    left = expires_at - now
-    return f"expires in {duration(left)}" if left > 0 else f"expired {duration(-left)} ago"
+def _state(worker: figures.Worker, now: int) -> str:
+    if worker.lease_expires_at == 0:
+        return "lost"
+    if worker.lease_expires_at < now:
+        return f"silent for {duration(now - worker.lease_expires_at)}"
+    return "draining" if worker.process is not None and worker.process.is_draining else "live"
 
 
 def _accepted_chart(hours: Sequence[figures.Hour]) -> Chart:

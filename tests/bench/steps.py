@@ -39,7 +39,8 @@ def main() -> None:
 
 
 async def _measure(folder: Path, steps: int, long: int) -> None:
-    from crushsite.process import ProcessShape, ServerProcess
+    from crushsite.process import ServerProcess
+    from crushsite.registration import ProcessShape
 
     project = folder / "project"
     project.mkdir()

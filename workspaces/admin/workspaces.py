@@ -1,4 +1,4 @@
-"""Workspaces, their clients, their log and requests about them, read-only.
+"""Workspaces, their clients, their log, requests about them, and the processes, read-only.
 
 The pages of workspaces and clients are only defined here: their actions end runs, so
 ``agents.admin`` registers them.
@@ -32,6 +32,7 @@ from workspaces.admin_pages.filters import (
 )
 from workspaces.admin_pages.pages import ReadOnlyAdmin
 from workspaces.log.types import Kind
+from workspaces.models.processes import RegisteredProcess
 from workspaces.models.workspaces import (
     DailyJob,
     Event,
@@ -119,6 +120,39 @@ class RetiredClientAdmin(ReadOnlyAdmin):
     search_help_text = "The whole id of a client"
     ordering = ["-retired_at"]
     shown = ["client_id", moment("retired_at")]
+
+
+@admin.register(RegisteredProcess)
+class RegisteredProcessAdmin(ReadOnlyAdmin):
+    list_display = [
+        "__str__",
+        "version",
+        "runs",
+        in_words("is_draining", "draining", "no"),
+        in_words("is_lost", "lost", "registered", "state"),
+        time("started_at"),
+        time("expires_at", "renewed until"),
+    ]
+    list_filter = [chosen_from("kind", ["serve", "web", "worker"])]
+    search_fields = ["id__startswith", "host"]
+    search_help_text = "A part of the host's name, or the beginning of the id"
+    ordering = ["host", "kind", "pid"]
+    shown = [
+        "id",
+        "kind",
+        "host",
+        "pid",
+        "version",
+        "runs",
+        "most_runs",
+        json_text("roots"),
+        json_text("labels"),
+        in_words("is_draining", "draining", "no"),
+        in_words("is_lost", "lost", "registered", "state"),
+        moment("started_at"),
+        moment("registered_at"),
+        moment("expires_at", "renewed until"),
+    ]
 
 
 @admin.register(DailyJob)

@@ -1,5 +1,6 @@
 """The rows of workspaces: what they contain, who keeps them open, and what has happened in them."""
 
+from workspaces.models.processes import NEVER_EXPIRES, RegisteredProcess
 from workspaces.models.sessions import (
     UNFINISHED_REWINDS,
     Attachment,
@@ -27,6 +28,7 @@ from workspaces.models.workspaces import (
 )
 
 __all__ = [
+    "NEVER_EXPIRES",
     "UNFINISHED_REWINDS",
     "Attachment",
     "ClientClaim",
@@ -37,6 +39,7 @@ __all__ = [
     "IdempotencyKey",
     "Message",
     "PermissionMode",
+    "RegisteredProcess",
     "RemovedMessage",
     "RetiredClient",
     "Rewind",

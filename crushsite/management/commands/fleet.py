@@ -8,16 +8,16 @@ from typing import Any
 import orjson
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
-from django.db import connection
 from typing_extensions import override
 
 from agents.models import SubAgent
 from agents.states import RunState, SubAgentState
 from crushsite.cli.stored_sessions import cancel_wherever_it_runs
 from crushsite.cli.terminal import aligned
-from crushsite.server_client import find_running_server
+from crushsite.monitoring.processes import is_served
 from crushsite.storage import require_database
 from workspaces.log.timestamps import as_rfc3339, now_ms
+from workspaces.queries.processes import silent_processes
 
 LIMIT = 200
 LOST = "lost"  # its parent is gone, and it as well; the next start settles it
@@ -44,8 +44,8 @@ class Command(BaseCommand):
         found = SubAgent.objects.select_related("run__session").order_by("-started_at")
         if not options["all"]:
             found = found.exclude(state=SubAgentState.ENDED)
-        is_served = is_server_running()
-        rows = [shown(one, now=now_ms(), is_served=is_served) for one in found[:LIMIT]]
+        served = is_served(settings.DATA_DIR)
+        rows = [shown(one, now=now_ms(), is_served=served) for one in found[:LIMIT]]
         if options["json"]:
             self.stdout.write(orjson.dumps(rows, option=orjson.OPT_INDENT_2).decode())
         elif not rows:
@@ -80,17 +80,13 @@ class Command(BaseCommand):
         self.stdout.write(f"Stopped {sub_agent.child_id}.")
 
 
-def is_server_running() -> bool:
-    """Whether any process may drive sub-agents. With a shared database it may be on another
-    machine: then only the leases show whether it is alive."""
-    return connection.vendor != "sqlite" or find_running_server(settings.DATA_DIR) is not None
-
-
 def is_lost(sub_agent: SubAgent, *, now: int, is_served: bool) -> bool:
     run = sub_agent.run
     if sub_agent.state == SubAgentState.ENDED:
         return False
-    return not is_served or run.state != RunState.RUNNING or run.lease_expires_at < now
+    if not is_served or run.state != RunState.RUNNING or run.lease_expires_at < now:
+        return True
+    return silent_processes(now).filter(pk=run.worker).exists()
 
 
 def shown(sub_agent: SubAgent, *, now: int, is_served: bool) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
+from channels.consumer import AsyncConsumer
 from channels.layers import get_channel_layer  # noqa: TID251  a worker listens itself
 from channels.worker import Worker
 from django.conf import settings
@@ -16,12 +17,13 @@ from django.core.management.base import BaseCommand, CommandError
 from typing_extensions import override
 
 from agents.runs.nudges import CHANNEL, GROUP
-from agents.runs.pool import NudgeConsumer
+from agents.runs.pool import RunPool
 from crushsite import runtime
 from crushsite.endpoints import EndpointError
 from crushsite.exposure import check_host, names_of, tls_context
 from crushsite.logs import set_up_logging
-from crushsite.process import ProcessShape, ServerProcess, set_process
+from crushsite.process import ServerProcess, set_process
+from crushsite.registration import ProcessShape
 from crushsite.runtime import StopRequest, return_large_blocks
 from crushsite.storage import (
     ensure_data_dir,
@@ -102,6 +104,19 @@ async def _monitored(process: ServerProcess, host: str) -> AsyncIterator[None]:
         yield
     finally:
         await server.stop()
+
+
+class NudgeConsumer(AsyncConsumer):
+    """Passes nudges from the channel layer on to the worker of this process."""
+
+    def __init__(self, *, pool: RunPool) -> None:
+        self.pool = pool
+
+    async def run_accepted(self, message: dict[str, Any]) -> None:
+        self.pool.receive_nudge(message)
+
+    async def run_cancelled(self, message: dict[str, Any]) -> None:
+        self.pool.receive_nudge(message)
 
 
 async def _listen(process: ServerProcess, channels: list[str], stopping: asyncio.Event) -> None:

@@ -29,8 +29,9 @@ from crushsite.exposure import (
     tls_context,
 )
 from crushsite.logs import set_up_logging
-from crushsite.process import ProcessShape, ServerProcess, set_process
+from crushsite.process import ServerProcess, set_process
 from crushsite.program_name import command_line
+from crushsite.registration import ProcessShape
 from crushsite.runtime import StopRequest, return_large_blocks, shorten_turns_of_threads
 from crushsite.storage import (
     COMMAND_SECONDS,

@@ -10,7 +10,7 @@ from typing_extensions import override
 
 from crushsite.exposure import check_host, ensure_local_token, require_sign_in
 from crushsite.management.commands.serve import DEFAULT_HOST, run_server
-from crushsite.process import ProcessShape
+from crushsite.registration import ProcessShape
 from crushsite.storage import (
     ensure_data_dir,
     explained_start,

@@ -26,6 +26,7 @@ from workspaces.models import (
     FileRead,
     FileVersion,
     Message,
+    RegisteredProcess,
     RemovedMessage,
     RetiredClient,
     Rewind,
@@ -109,6 +110,17 @@ def add_everything(place: Place) -> Place:
     Attachment.objects.create(id="a" * 64, workspace_id=place.workspace_id, content=HOSTILE)
     TrustRequest.objects.create(path="/project", digest="1", description=HOSTILE)
     RetiredClient.objects.create(client_id=CLIENT.replace("1", "2"))
+    RegisteredProcess.objects.create(
+        id="w1",
+        kind="worker",
+        host=HOSTILE,
+        pid=7,
+        version=HOSTILE,
+        roots=[HOSTILE],
+        started_at=1,
+        registered_at=1,
+        expires_at=2,
+    )
     DailyJob.objects.create(name="retention", due_at=1, holder=HOSTILE, result={"kind": HOSTILE})
     Grant.objects.create(
         workspace_id=place.workspace_id,

@@ -14,6 +14,8 @@ from agents.runs.steps import begin_run
 from agents.runs.transitions import claim_runs
 from tests.integration.api.conftest import Opened
 from tests.integration.api.test_prompts import prompt
+from tests.integration.log.writing import in_thread
+from tests.integration.runs.ground import register_worker
 from workspaces.actions.messages import create_message
 from workspaces.delivery.event_log import read_events
 from workspaces.log.parts import Binary, Role, Text
@@ -33,9 +35,10 @@ def attached(content: str = PICTURE) -> list[dict[str, str]]:
 
 async def run_begins(workspace: Opened) -> None:
     def job(tx: Any) -> None:
-        for run in claim_runs(tx, worker="w", lease_ms=60_000, limit=10):
+        for run in claim_runs(tx, worker="w", limit=10):
             begin_run(tx, Lease(run.key, run.fence, run.workspace_id, run.session_id))
 
+    await in_thread(register_worker, "w")
     await writer.write(workspace.id, job)
 
 

@@ -11,7 +11,8 @@ import pytest
 from django.db import DEFAULT_DB_ALIAS, connections
 
 from crushsite.asgi.routing import Router
-from crushsite.process import ProcessShape, ServerProcess
+from crushsite.process import ServerProcess
+from crushsite.registration import ProcessShape
 from tests.integration.databases import POSTGRESQL
 from workspaces.log.outage import outage
 from workspaces.log.reader import stop_reading

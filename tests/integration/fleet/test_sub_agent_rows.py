@@ -25,10 +25,10 @@ from agents.states import RunOutcome, SubAgentState
 from agents.tools.agent import child_outcome
 from agents.tools.contract import ChildResult, ChildTask
 from agents.turn.effects import End
+from tests.integration.runs.ground import register_worker
 from workspaces.actions.sessions import create_session
 from workspaces.actions.workspaces import Opening, open_workspace
 from workspaces.log.parts import FinishReason, Text, ToolCall
-from workspaces.log.timestamps import now_ms
 from workspaces.log.transaction import Transaction
 from workspaces.log.writer import writer
 from workspaces.models import Message
@@ -39,8 +39,10 @@ def write(job):
 
 
 def claimed(kind: RunKind) -> Lease:
+    register_worker("w")
+
     def job(tx: Transaction) -> Lease:
-        (run,) = claim_runs(tx, worker="w", lease_ms=60_000, limit=9)
+        (run,) = claim_runs(tx, worker="w", limit=9)
         assert run.kind == kind
         return Lease(run.key, run.fence, run.workspace_id, run.session_id)
 
@@ -125,7 +127,7 @@ def test_one_whose_worker_died_fails_and_its_parent_gets_what_it_reported(
         )
     )
     write(expire_all_leases)
-    outcome = write(lambda tx: rescue_run(tx, child.key, expired_before=now_ms()))
+    outcome = write(lambda tx: rescue_run(tx, child.key, worker="w"))
 
     assert outcome == "failed"
     row = SubAgent.objects.get()
@@ -145,7 +147,7 @@ def test_one_whose_worker_died_fails_and_its_parent_gets_what_it_reported(
 def test_one_that_had_no_assignment_yet_starts_again(parent: Lease, child: Lease) -> None:
     SubAgent.objects.update(state=SubAgentState.STARTING)
     write(expire_all_leases)
-    assert write(lambda tx: rescue_run(tx, child.key, expired_before=now_ms())) == "ready"
+    assert write(lambda tx: rescue_run(tx, child.key, worker="w")) == "ready"
     assert Run.objects.get(pk=parent.key).state == "running"
 
     again = claimed(RunKind.FLEET)
@@ -162,7 +164,7 @@ def test_a_claim_that_was_taken_over_is_no_longer_held(child: Lease) -> None:
     assert is_held(child.key, child.fence)
     assert not is_held(child.key, child.fence - 1)
     write(expire_all_leases)
-    write(lambda tx: rescue_run(tx, child.key, expired_before=now_ms()))
+    write(lambda tx: rescue_run(tx, child.key, worker="w"))
     assert not is_held(child.key, child.fence)
 
 

@@ -64,7 +64,7 @@ def test_a_run_whose_lease_has_expired_is_stuck(workspace: Workspace) -> None:
     run = running(workspace, lease_ms=-20_000)
     (stuck,) = stuck_runs(now_ms())
     assert (stuck.key, stuck.worker, stuck.path) == (run.pk, "w1", "/project")
-    assert "does not renew its lease" in stuck.reason
+    assert "its worker does not renew its registration" in stuck.reason
     assert 19_000 < now_ms() - stuck.since < 80_000
 
 

@@ -13,18 +13,21 @@ from agents.llm.usage import RequestUsage
 from agents.models import Run, RunKind
 from agents.runs.accept import Prompt, accept_prompt
 from agents.runs.lease import Lease
+from agents.runs.queries import held_runs
 from agents.runs.rows import Claimed
 from agents.runs.steps import ReplyStart, ReplyWrite, Step, Written, begin_run, write_step
 from agents.runs.transitions import claim_runs
 from agents.states import RunOutcome
 from agents.turn.effects import End
 from workspaces.access import Actor
+from workspaces.actions.processes import ProcessFacts, mark_lost, register
 from workspaces.actions.sessions import create_session
 from workspaces.actions.workspaces import Opening, open_workspace
 from workspaces.log.commits import run_alone
 from workspaces.log.parts import FinishReason, Part, Text, ToolCall, ToolResult
+from workspaces.log.timestamps import now_ms
 from workspaces.log.transaction import Transaction
-from workspaces.models import ClientClaim, Event, Message
+from workspaces.models import ClientClaim, Event, Message, RegisteredProcess
 
 T = TypeVar("T")
 
@@ -80,8 +83,26 @@ def open_ground(path: str = "/project") -> Ground:
     return Ground(workspace.pk, session["id"])
 
 
-def claim(worker: str = "worker", *, limit: int = 9, lease_ms: int = LEASE_MS) -> list[Claimed]:
-    return write(lambda tx: claim_runs(tx, worker=worker, lease_ms=lease_ms, limit=limit))
+def register_worker(worker: str) -> None:
+    """Registers a process, unless it is registered already."""
+    facts = ProcessFacts("worker", "host", 7, "0.1.0", started_at=now_ms(), most_runs=500)
+    if not RegisteredProcess.objects.filter(pk=worker).exists():
+        write(lambda tx: register(tx, worker, facts, expires_at=tx.now + LEASE_MS))
+
+
+def claim(worker: str = "worker", *, limit: int = 9) -> list[Claimed]:
+    register_worker(worker)
+    return write(lambda tx: claim_runs(tx, worker=worker, limit=limit))
+
+
+def cancelled_of(worker: str) -> list[tuple[int, int]]:
+    """The runs, with their fences, that the worker finds cancelled when it looks."""
+    return [(run.key, run.fence) for run in held_runs(worker) if run.is_cancelled]
+
+
+def lose(worker: str = "worker") -> None:
+    """Other processes notice that this one does not renew its registration."""
+    assert write(lambda tx: mark_lost(tx, worker, renewed_until=10**15))
 
 
 def held_by(key: int, *claimed: Claimed) -> Lease:

@@ -11,7 +11,6 @@ from agents.runs.accept import ParentCall, Prompt, PromptAttachment, accept_prom
 from agents.runs.cancel import cancel_session, clear_queued, mark_deleted
 from agents.runs.queries import (
     busy_sessions,
-    cancelled_running,
     has_waiting_prompts,
     queued_prompts,
 )
@@ -20,6 +19,7 @@ from agents.states import RunOutcome
 from agents.turn.effects import End
 from tests.integration.runs.ground import (
     Ground,
+    cancelled_of,
     claim,
     end,
     held_by,
@@ -198,20 +198,20 @@ def test_a_cancel_of_runs_that_nobody_holds_ends_them_all(ground: Ground) -> Non
 def test_a_cancel_of_a_run_that_a_worker_holds_is_left_to_its_worker(ground: Ground) -> None:
     held = ground.start()
     behind = ground.accept("behind", run_id="r")
-    assert cancelled_running("worker") == []
+    assert cancelled_of("worker") == []
 
     assert write(lambda tx: cancel_session(tx, ground.workspace_id, ground.session_id)) == 2
 
     assert run_of(held.key).state == "running"
     assert run_of(behind).state == "accepted"
-    assert cancelled_running("worker") == [(held.key, held.fence)]
-    assert cancelled_running("another") == []
+    assert cancelled_of("worker") == [(held.key, held.fence)]
+    assert cancelled_of("another") == []
 
     step(held, end=End(RunOutcome.CANCELLED))
 
     assert run_of(behind).outcome == "cancelled"
     assert not Session.objects.get(pk=ground.session_id).is_busy
-    assert cancelled_running("worker") == []
+    assert cancelled_of("worker") == []
 
 
 def test_a_cancel_without_work_changes_nothing_but_the_mark(ground: Ground) -> None:

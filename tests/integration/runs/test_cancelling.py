@@ -20,7 +20,6 @@ from agents.runs.cancel import (
 )
 from agents.runs.finish import SETTLED_AT_ONCE, settle_next
 from agents.runs.lease import Lease
-from agents.runs.queries import cancelled_running
 from agents.runs.teardown import cancel_and_wait, retire_everywhere
 from agents.states import RunOutcome
 from agents.turn.notes import CANCELLED_NOTE, CANCELLED_RESULT
@@ -28,6 +27,7 @@ from tests.integration.log.writing import in_thread
 from tests.integration.runs.ground import (
     Ground,
     begin,
+    cancelled_of,
     claim,
     end,
     held_by,
@@ -68,7 +68,7 @@ def test_a_cancel_touches_no_other_session(ground: Ground) -> None:
 
     assert cancel(ground) is None
 
-    assert cancelled_running("worker") == []
+    assert cancelled_of("worker") == []
     assert run_of(running.key).state == "running"
     assert run_of(waiting.key).state == "parked"
     assert Session.objects.get(pk=other).is_busy
@@ -92,7 +92,7 @@ def test_a_session_of_another_workspace_is_not_cancelled_from_here(ground: Groun
     held = ground.start()
     with pytest.raises(SessionUnknown):
         write(lambda tx: cancel_session(tx, "another workspace", ground.session_id))
-    assert cancelled_running("worker") == []
+    assert cancelled_of("worker") == []
     assert run_of(held.key).state == "running"
 
 

@@ -14,10 +14,9 @@ from django.db import connection
 from agents.runs import nudges
 from agents.runs.cancel import cancel, mark_deleted
 from agents.runs.lease import Lease
-from agents.runs.queries import cancelled_running
 from tests.integration.databases import SQLITE, Databases
 from tests.integration.log.writing import appending, in_thread
-from tests.integration.runs.ground import Ground, open_ground
+from tests.integration.runs.ground import Ground, cancelled_of, open_ground
 from workspaces.log.deadlines import wait_at_most
 from workspaces.log.errors import SessionUnknown
 from workspaces.log.outage import outage
@@ -93,7 +92,7 @@ async def cancel_impatiently(ground: Ground, session_id: str = "") -> None:
 
 
 async def stored_cancels() -> list[tuple[int, int]]:
-    return list(await in_thread(cancelled_running, "worker"))
+    return list(await in_thread(cancelled_of, "worker"))
 
 
 async def test_a_cancel_reaches_the_worker_at_once_and_is_stored_when_there_is_room(

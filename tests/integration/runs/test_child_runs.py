@@ -127,12 +127,12 @@ def test_the_end_of_a_child_whose_worker_died_lets_its_parent_go_on(parent: Leas
     park(parent)
     child = begin(held_by(key, *claim()))
     step(child, start=ReplyStart("m", "p"))
-    assert write(lambda tx: rescue_run(tx, key, expired_before=FAR)) == "ready"
+    assert write(lambda tx: rescue_run(tx, key, worker="worker")) == "ready"
     assert run_of(parent.key).state == "parked"  # the child continues, so its parent waits
     Run.objects.filter(pk=key).update(lost_workers=MOST_LOST_WORKERS - 1)
     begin(held_by(key, *claim()))
 
-    assert write(lambda tx: rescue_run(tx, key, expired_before=FAR)) == "interrupted"
+    assert write(lambda tx: rescue_run(tx, key, worker="worker")) == "interrupted"
 
     assert run_of(parent.key).state == "ready"
     sent, ended = write(lambda tx: delegation_result(tx, parent, "c"))

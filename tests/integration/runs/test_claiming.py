@@ -10,31 +10,32 @@ import pytest
 from django.db import connection, transaction
 
 from agents.models import RunKind
-from agents.runs.finish import rescue_run
 from agents.runs.lease import Lease, LeaseLost, require_lease
-from agents.runs.queries import expired_runs, is_held
+from agents.runs.queries import is_held
 from agents.runs.rows import Claimed
-from agents.runs.transitions import claim_runs, mark_ready, renew_leases
+from agents.runs.transitions import claim_runs, mark_ready
 from tests.integration.runs.answering import ANN, BOB
 from tests.integration.runs.ground import (
-    LEASE_MS,
     Ground,
     begin,
     claim,
     end,
     held_by,
+    lose,
     open_ground,
+    register_worker,
     run_of,
     say,
     step,
     write,
 )
 from workspaces.access import Actor
+from workspaces.actions.processes import RegistrationLost, mark_lost, renew_registration
 from workspaces.actions.sessions import create_session
 from workspaces.log.commits import CommitAttempt, Fate, commit, look_up_fate
 from workspaces.log.statements import statements
-from workspaces.log.timestamps import now_ms
 from workspaces.log.transaction import Counters, Transaction
+from workspaces.models import NEVER_EXPIRES
 
 
 def keys(claimed: list[Claimed]) -> list[int]:
@@ -157,13 +158,11 @@ def test_each_claim_has_a_fence_of_its_own(ground: Ground) -> None:
 
 def test_a_claim_names_its_worker_and_what_the_run_needs(ground: Ground) -> None:
     key = ground.accept("do it", run_id="r-1")
-    before = now_ms()
-
     (claimed,) = claim("this worker")
 
     row = run_of(key)
     assert (row.state, row.worker, row.fence) == ("running", "this worker", claimed.fence)
-    assert before + LEASE_MS <= row.lease_expires_at <= now_ms() + LEASE_MS
+    assert row.lease_expires_at == NEVER_EXPIRES
     assert claimed == Claimed(
         key=key,
         fence=1,
@@ -197,24 +196,18 @@ def test_a_claim_tells_whether_its_session_is_below_another(ground: Ground) -> N
     assert not claimed.is_top_level
 
 
-def test_a_worker_renews_its_own_leases_and_no_others(ground: Ground) -> None:
-    mine, lost = ground.accept(), ground.accept(session_id=ground.new_session())
-    claim("mine", limit=1, lease_ms=-1)
-    claim("a dead worker", lease_ms=-1)
+def test_a_process_that_is_not_registered_claims_nothing(ground: Ground) -> None:
+    key = ground.accept()
+    register_worker("lost")
+    lose("lost")
+    register_worker("silent")
+    write(lambda tx: renew_registration(tx, "silent", lease_ms=-1, runs=0, is_draining=False))
 
-    write(lambda tx: renew_leases(tx, worker="mine", lease_ms=LEASE_MS))
+    for worker in ("lost", "silent", "unknown"):
+        with pytest.raises(RegistrationLost):
+            write(lambda tx, worker=worker: claim_runs(tx, worker=worker, limit=9))
 
-    assert expired_runs(now_ms()) == [(lost, ground.workspace_id)]
-    assert run_of(mine).lease_expires_at > now_ms()
-    assert write(lambda tx: rescue_run(tx, mine, expired_before=now_ms())) == ""
-    assert write(lambda tx: rescue_run(tx, lost, expired_before=now_ms())) == "ready"
-
-
-def test_a_lease_is_renewed_only_while_the_run_is_running(ground: Ground) -> None:
-    held = ground.start()
-    end(held)
-    write(lambda tx: renew_leases(tx, worker="worker", lease_ms=LEASE_MS))
-    assert run_of(held.key).lease_expires_at == 0
+    assert (run_of(key).state, run_of(key).fence) == ("accepted", 0)
 
 
 def test_two_workers_that_claim_at_the_same_time_share_the_runs(database: str) -> None:
@@ -222,6 +215,7 @@ def test_two_workers_that_claim_at_the_same_time_share_the_runs(database: str) -
         pytest.skip("SQLite has one writer at a time")
     grounds = [open_ground(f"/project/{number}") for number in range(4)]
     accepted = [ground.accept() for ground in grounds]
+    register_worker("elsewhere")
 
     with claimed_elsewhere(limit=2) as elsewhere:
         here = keys(claim("here"))  # does not wait for the other's locks
@@ -244,7 +238,7 @@ def claimed_elsewhere(*, limit: int) -> Iterator[list[int]]:
         try:
             with transaction.atomic(), statements() as cursor:
                 tx = Transaction(cursor, Counters(connection.vendor))
-                runs = claim_runs(tx, worker="elsewhere", lease_ms=LEASE_MS, limit=limit)
+                runs = claim_runs(tx, worker="elsewhere", limit=limit)
                 found.extend(keys(runs))
                 claimed.set()
                 may_commit.wait(20)
@@ -275,9 +269,23 @@ def test_a_run_that_starts_is_told_and_stores_its_prompt(ground: Ground) -> None
 
 def test_a_claim_whose_commit_is_in_doubt_can_be_looked_up(ground: Ground, database: str) -> None:
     ground.accept()
+    register_worker("w")
     attempt = CommitAttempt()
-    commit([("", lambda tx: claim_runs(tx, worker="w", lease_ms=LEASE_MS, limit=9))], attempt)
+    commit([("", lambda tx: claim_runs(tx, worker="w", limit=9))], attempt)
     # A claim that is carried out twice would lose the runs of the first one.
     assert attempt.is_in_doubt is (database == "postgresql")  # SQLite's commits never are
     if attempt.is_in_doubt:
         assert look_up_fate(attempt) is Fate.COMMITTED
+
+
+def test_a_registration_is_not_lost_during_a_claim(database: str) -> None:
+    if database == "sqlite":
+        pytest.skip("SQLite has one writer at a time")
+    open_ground().accept()
+    register_worker("elsewhere")
+
+    with claimed_elsewhere(limit=2) as elsewhere:
+        assert len(elsewhere) == 1
+        assert not write(lambda tx: mark_lost(tx, "elsewhere", renewed_until=10**15))
+
+    assert write(lambda tx: mark_lost(tx, "elsewhere", renewed_until=10**15))

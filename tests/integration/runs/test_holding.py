@@ -65,7 +65,7 @@ WRITES = {
 def test_a_worker_whose_run_was_claimed_again_writes_nothing(ground: Ground, name: str) -> None:
     late = ground.start()
     say(late, calls=["c"])
-    assert write(lambda tx: rescue_run(tx, late.key, expired_before=FAR)) == "ready"
+    assert write(lambda tx: rescue_run(tx, late.key, worker="worker")) == "ready"
     (again,) = claim("another worker")
     before = Event.objects.count()
 
@@ -84,7 +84,7 @@ def test_a_worker_whose_run_was_settled_writes_nothing(ground: Ground, name: str
     say(late, calls=["c"])
     step(late, begins=["c"])
     Run.objects.filter(pk=late.key).update(lost_workers=MOST_LOST_WORKERS - 1)
-    assert write(lambda tx: rescue_run(tx, late.key, expired_before=FAR)) == "interrupted"
+    assert write(lambda tx: rescue_run(tx, late.key, worker="worker")) == "interrupted"
     assert run_of(late.key).fence == late.fence
     before = Event.objects.count()
 

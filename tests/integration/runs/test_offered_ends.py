@@ -19,11 +19,11 @@ from agents.runs import nudges
 from agents.runs.accept import Prompt, accept
 from agents.runs.cancel import cancel, stop_taking_offers_of, take_offers_of
 from agents.runs.pool import PoolSettings, RunPool
-from agents.runs.queries import cancelled_running
 from agents.runs.rows import Claimed
 from agents.runs.setup import Model, RunSetup
 from agents.turn.notes import CANCELLED_NOTE
-from tests.integration.runs.ground import Ground
+from tests.integration.log.writing import in_thread
+from tests.integration.runs.ground import Ground, cancelled_of, register_worker
 from workspaces.delivery.hub import Hub
 from workspaces.log.errors import WorkspaceUnknown
 from workspaces.log.parts import FinishReason
@@ -101,6 +101,7 @@ async def worked(ground: Ground) -> AsyncIterator[Worked]:
     async def setup_of(_claimed: Claimed) -> RunSetup:
         return RunSetup(used, "You write.", {}, choice, {}, "/", "")
 
+    await in_thread(register_worker, "worker")
     pool = RunPool("worker", hub=hub, settings=PoolSettings(), setup_of=setup_of)
     take_offers_of(pool.offer_end)
     nudges.listen_here(pool.receive_nudge)
@@ -205,4 +206,4 @@ async def test_a_cancel_of_a_run_that_another_worker_holds_now_is_stored(worked:
     await worked.cancel()
 
     assert (await worked.run()).state == "running"
-    assert await read(cancelled_running, "another") == [(worked.key, fence)]
+    assert await read(cancelled_of, "another") == [(worked.key, fence)]

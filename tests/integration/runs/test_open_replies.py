@@ -86,7 +86,7 @@ def test_a_checkpoint_of_a_worker_that_lost_its_run_changes_nothing(ground: Grou
     held = ground.start()
     ground.start(session_id=ground.new_session())  # another run with the same fence
     say(held, "x", ["c"])
-    write(lambda tx: rescue_run(tx, held.key, expired_before=FAR))
+    write(lambda tx: rescue_run(tx, held.key, worker="worker"))
     again = held_by(held.key, *claim())
     message = open_reply(again)
     checkpoint(held, message, "of the worker before")

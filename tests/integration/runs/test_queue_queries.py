@@ -4,36 +4,38 @@ from __future__ import annotations
 
 import pytest
 
-from agents.models import RunKind
+from agents.models import Run, RunKind
 from agents.runs.accept import Prompt, accept_prompt, accept_summary
 from agents.runs.cancel import cancel_session, withdraw_runs
 from agents.runs.finish import rescue_run
 from agents.runs.queries import (
     busy_sessions,
-    cancelled_running,
-    expired_runs,
     has_waiting_prompts,
+    held_runs,
     is_held,
-    late_runs,
-    overtaken_runs,
+    lost_runs,
     queued_prompts,
+    released_processes,
 )
 from agents.states import RunOutcome
 from tests.integration.runs.ground import (
-    LEASE_MS,
     Ground,
     begin,
+    cancelled_of,
     claim,
     end,
     held_by,
+    lose,
     open_ground,
+    register_worker,
     run_of,
     say,
     step,
     write,
 )
 from workspaces.log.timestamps import now_ms
-from workspaces.models import ClientClaim
+from workspaces.models import ClientClaim, RegisteredProcess
+from workspaces.queries.processes import late_processes
 
 
 @pytest.fixture
@@ -127,13 +129,13 @@ def test_a_claim_holds_its_own_run_alone(ground: Ground) -> None:
 def test_the_cancel_of_the_only_run_reaches_its_worker(ground: Ground) -> None:
     held = ground.start()
     write(lambda tx: cancel_session(tx, ground.workspace_id, ground.session_id))
-    assert cancelled_running("worker") == [(held.key, held.fence)]
+    assert cancelled_of("worker") == [(held.key, held.fence)]
 
 
 def test_a_cancel_reaches_no_run_that_was_accepted_after_it(ground: Ground) -> None:
     write(lambda tx: cancel_session(tx, ground.workspace_id, ground.session_id))
     ground.start()
-    assert cancelled_running("worker") == []
+    assert cancelled_of("worker") == []
 
 
 def test_a_cancel_reaches_the_worker_that_holds_the_run_and_no_other(ground: Ground) -> None:
@@ -144,8 +146,8 @@ def test_a_cancel_reaches_the_worker_that_holds_the_run_and_no_other(ground: Gro
     for cancelled in (ground.session_id, session):
         write(lambda tx, found=cancelled: cancel_session(tx, ground.workspace_id, found))
 
-    assert cancelled_running("worker") == [(mine.key, mine.fence)]
-    assert cancelled_running("another") == [(theirs.key, theirs.fence)]
+    assert cancelled_of("worker") == [(mine.key, mine.fence)]
+    assert cancelled_of("another") == [(theirs.key, theirs.fence)]
 
 
 def test_a_run_of_a_client_that_left_is_cancelled_with_its_worker_until_it_ends(
@@ -153,44 +155,66 @@ def test_a_run_of_a_client_that_left_is_cancelled_with_its_worker_until_it_ends(
 ) -> None:
     held = ground.start(run_id="r", client_id="c")
     assert write(lambda tx: withdraw_runs(tx, "c")) == [held.key]
-    assert cancelled_running("worker") == [(held.key, held.fence)]
+    assert cancelled_of("worker") == [(held.key, held.fence)]
 
     end(held, RunOutcome.CANCELLED)
 
-    assert cancelled_running("worker") == []
+    assert cancelled_of("worker") == []
 
 
-def test_expired_runs_are_listed_the_oldest_first_with_their_workspaces(
+def test_the_runs_of_a_lost_worker_are_listed_with_their_workspaces(
     ground: Ground, other: Ground
 ) -> None:
     there, here = other.accept(), ground.accept()
-    ground.accept(session_id=ground.new_session())
-    claim(limit=2, lease_ms=-1)
+    kept = ground.accept(session_id=ground.new_session())
+    claim("lost", limit=2)
+    claim("live")
+    assert lost_runs(10**14) == []
 
-    assert expired_runs(now_ms()) == [(there, other.workspace_id), (here, ground.workspace_id)]
+    lose("lost")
+
+    assert lost_runs(now_ms()) == [
+        (there, other.workspace_id, "lost"),
+        (here, ground.workspace_id, "lost"),
+    ]
+    assert run_of(kept).worker == "live"
 
 
-def test_a_run_is_late_while_its_lease_goes_on_without_a_renewal(ground: Ground) -> None:
+def test_a_run_of_a_worker_that_does_not_register_is_lost_when_its_lease_ends(
+    ground: Ground,
+) -> None:
+    """The release before this one has such workers, also while this one runs."""
     key = ground.accept()
-    claim(lease_ms=LEASE_MS)
-    expires = run_of(key).lease_expires_at
-    late = [(key, ground.workspace_id, "worker")]
-    assert late_runs(now_ms(), expires) == []
-    assert late_runs(now_ms(), expires + 1) == late
-    assert late_runs(expires, expires + 1) == late
-    assert late_runs(expires + 1, expires + 2) == [], "its lease has expired"
+    Run.objects.filter(pk=key).update(state="running", worker="earlier", lease_expires_at=1000)
+    assert lost_runs(1000) == []
+    assert lost_runs(1001) == [(key, ground.workspace_id, "earlier")]
 
 
-def test_a_worker_learns_which_of_its_runs_others_hold(ground: Ground) -> None:
+def test_a_process_is_late_when_it_should_have_renewed_its_registration(ground: Ground) -> None:
+    for name in ("own", "late", "lost"):
+        register_worker(name)
+    lose("lost")
+    until = RegisteredProcess.objects.get(pk="late").expires_at
+    assert late_processes(until, apart_from="own") == []
+    assert late_processes(until + 1, apart_from="own") == [("late", until)]
+
+
+def test_a_lost_process_is_released_when_it_holds_no_run(ground: Ground) -> None:
+    held = ground.start()
+    register_worker("live")
+    assert released_processes() == []
+    lose()
+    assert released_processes() == []
+    write(lambda tx: rescue_run(tx, held.key, worker="worker"))
+    assert released_processes() == ["worker"]
+
+
+def test_a_worker_learns_which_runs_it_holds(ground: Ground) -> None:
     kept, lost = ground.start(), ground.start(session_id=ground.new_session())
-    held = {kept.key: kept.fence, lost.key: lost.fence}
-    assert overtaken_runs(held) == set()
-    write(lambda tx: rescue_run(tx, lost.key, expired_before=10**15))
-    assert overtaken_runs(held) == {lost.key}
-    assert overtaken_runs({**held, 10**9: 1}) == {lost.key, 10**9}, "it was deleted"
-
-
-# -- the sessions that are busy
+    write(lambda tx: cancel_session(tx, ground.workspace_id, ground.session_id))
+    assert held_runs("worker") == [(kept.key, kept.fence, True), (lost.key, lost.fence, False)]
+    write(lambda tx: rescue_run(tx, lost.key, worker="worker"))
+    assert held_runs("worker") == [(kept.key, kept.fence, True)]
 
 
 def test_a_workspace_is_not_busy_with_the_runs_of_another(ground: Ground, other: Ground) -> None:

@@ -8,11 +8,11 @@ import pytest
 from agents.runs.cancel import cancel_session
 from agents.runs.finish import rescue_run
 from agents.runs.messages import MOST_LOST_WORKERS
-from agents.runs.queries import expired_runs
+from agents.runs.queries import lost_runs
 from agents.runs.reply import Checkpoint, save_checkpoints
 from agents.runs.rows import store_call_outputs
 from agents.runs.steps import ReplyStart, ReplyWrite
-from agents.runs.transitions import expire_all_leases, renew_leases
+from agents.runs.transitions import expire_all_leases
 from agents.states import RunOutcome
 from agents.turn.effects import End
 from agents.turn.notes import UNKNOWN_RESULT
@@ -23,6 +23,7 @@ from tests.integration.runs.ground import (
     claim,
     end,
     held_by,
+    lose,
     result,
     results_of,
     run_of,
@@ -31,15 +32,17 @@ from tests.integration.runs.ground import (
     write,
 )
 from workspaces.actions.messages import start_command_message
+from workspaces.actions.processes import RegistrationLost, mark_lost, renew_registration
 from workspaces.log.parts import FinishReason, ShellCommand, Text, ToolCall
 from workspaces.log.timestamps import now_ms
-from workspaces.models import Event, Message, Session
+from workspaces.models import Event, Message, RegisteredProcess, Session
+from workspaces.queries.processes import late_processes
 
 FAR = 10**15
 
 
-def rescue(key: int, *, expired_before: int = FAR) -> str:
-    return write(lambda tx: rescue_run(tx, key, expired_before=expired_before))
+def rescue(key: int, *, worker: str = "worker") -> str:
+    return write(lambda tx: rescue_run(tx, key, worker=worker))
 
 
 def test_a_run_between_two_steps_goes_on_with_another_worker(ground: Ground) -> None:
@@ -57,20 +60,47 @@ def test_a_run_between_two_steps_goes_on_with_another_worker(ground: Ground) -> 
     assert [run.key for run in claim()] == [held.key]
 
 
-def test_a_run_that_was_found_but_renewed_since_is_left_alone(ground: Ground) -> None:
-    """Between the search and the rescue its worker, which was only slow, renews its lease."""
+def test_a_process_that_was_found_late_but_renewed_its_registration_keeps_it(
+    ground: Ground,
+) -> None:
+    """Between the search and the end of its registration the process, which was only slow, renews."""
+    held = ground.start()
+    write(lambda tx: renew_registration(tx, "worker", lease_ms=-1, runs=1, is_draining=False))
+    ((name, until),) = late_processes(now_ms(), apart_from="")
+    write(lambda tx: renew_registration(tx, "worker", lease_ms=LEASE_MS, runs=1, is_draining=True))
+
+    assert not write(lambda tx: mark_lost(tx, name, renewed_until=until))
+
+    process = RegisteredProcess.objects.get(pk="worker")
+    assert (process.is_lost, process.runs, process.is_draining) == (False, 1, True)
+    assert lost_runs(now_ms()) == []
+    assert run_of(held.key).state == "running"
+
+
+def test_a_lost_process_cannot_renew_its_registration(ground: Ground) -> None:
+    ground.start()
+    lose()
+    with pytest.raises(RegistrationLost):
+        write(
+            lambda tx: renew_registration(
+                tx, "worker", lease_ms=LEASE_MS, runs=1, is_draining=False
+            )
+        )
+
+
+def test_a_run_that_another_worker_has_claimed_since_is_left_alone(ground: Ground) -> None:
     key = ground.accept()
-    held = begin(held_by(key, *claim("slow", lease_ms=-1)))
-    found_at = now_ms()
-    assert expired_runs(found_at) == [(key, ground.workspace_id)]
-    write(lambda tx: renew_leases(tx, worker="slow", lease_ms=LEASE_MS))
+    held = begin(held_by(key, *claim("slow")))
+    write(lambda tx: rescue_run(tx, key, worker="slow"))
+    again = begin(held_by(key, *claim("quick")))
     before = Event.objects.count()
 
-    assert rescue(key, expired_before=found_at) == ""
+    assert rescue(key, worker="slow") == ""
 
     assert Event.objects.count() == before
     row = run_of(key)
-    assert (row.state, row.worker, row.fence) == ("running", "slow", held.fence)
+    assert (row.state, row.worker, row.fence) == ("running", "quick", again.fence)
+    assert again.fence > held.fence
 
 
 @pytest.mark.parametrize("state", ["parked", "ready", "finished"])
@@ -85,7 +115,8 @@ def test_only_a_running_run_is_rescued(ground: Ground, state: str) -> None:
         end(held)
     assert run_of(held.key).state == state
     assert rescue(held.key) == ""
-    assert expired_runs(FAR) == []
+    lose()
+    assert lost_runs(FAR) == []
     assert run_of(held.key).state == state
 
 
@@ -215,7 +246,7 @@ def test_a_server_that_stops_regularly_does_not_count_as_lost(ground: Ground) ->
     for _ in range(MOST_LOST_WORKERS + 1):
         step(held, start=ReplyStart("m", "p"))
         key = held.key
-        done = write(lambda tx, key=key: rescue_run(tx, key, expired_before=FAR, is_planned=True))
+        done = write(lambda tx, key=key: rescue_run(tx, key, worker="worker", is_planned=True))
         assert done == "ready"
         held = begin(held_by(held.key, *claim()))
     assert run_of(held.key).lost_workers == 0
@@ -247,7 +278,7 @@ def test_at_the_start_of_a_server_alone_every_lease_has_expired(ground: Ground) 
     running = ground.start()
     parked = ground.accept(session_id=ground.new_session())
     write(expire_all_leases)
-    assert expired_runs(now_ms()) == [(running.key, ground.workspace_id)]
+    assert lost_runs(now_ms()) == [(running.key, ground.workspace_id, "worker")]
     assert run_of(parked).state == "accepted"
 
 
@@ -272,15 +303,6 @@ def test_a_cut_reply_that_is_cancelled_keeps_its_words_and_its_whole_calls(
     assert [part["type"] for part in kept] == ["text", "tool_call", "finish"]
     assert kept[1]["data"]["id"] == "whole"
     assert list(results_of(held)) == ["whole"]
-
-
-def test_a_lease_ends_behind_its_last_millisecond(ground: Ground) -> None:
-    held = ground.start()
-    expires_at = run_of(held.key).lease_expires_at
-    assert expired_runs(expires_at) == []
-    assert rescue(held.key, expired_before=expires_at) == ""
-    assert expired_runs(expires_at + 1) == [(held.key, ground.workspace_id)]
-    assert rescue(held.key, expired_before=expires_at + 1) == "ready"
 
 
 def test_a_users_command_that_runs_in_the_session_does_not_interrupt_its_run(

@@ -8,13 +8,14 @@ import pytest
 
 from agents.models import RunKind
 from agents.runs.accept import Prompt, accept_prompt
-from agents.runs.queries import busy_sessions, cancelled_running
+from agents.runs.queries import busy_sessions
 from agents.runs.teardown import retire_everywhere
 from agents.states import RunOutcome
 from agents.turn.notes import CANCELLED_RESULT
 from tests.integration.runs.ground import (
     Ground,
     begin,
+    cancelled_of,
     claim,
     end,
     held_by,
@@ -84,7 +85,7 @@ def test_what_a_worker_holds_is_left_to_it_and_it_is_told(ground: Ground) -> Non
     assert retire("c") == [held.key]
     assert run_of(held.key).state == "running"
     # A worker that misses the nudge finds it, and nothing is written after it.
-    assert cancelled_running("worker") == [(held.key, held.fence)]
+    assert cancelled_of("worker") == [(held.key, held.fence)]
     end(held, RunOutcome.CANCELLED)
     assert run_of(held.key).outcome == "cancelled"
 

@@ -141,7 +141,7 @@ def test_an_interrupted_run_says_that_the_server_stopped(ground: Ground) -> None
     held = ground.start()
     say(held, calls=["a"])
     Run.objects.filter(pk=held.key).update(lost_workers=MOST_LOST_WORKERS - 1)
-    write(lambda tx: rescue_run(tx, held.key, expired_before=FAR))
+    write(lambda tx: rescue_run(tx, held.key, worker="worker"))
 
     finish = finish_of(held)
     assert (finish["reason"], finish["message"]) == ("error", "Interrupted")

@@ -124,7 +124,7 @@ def test_a_crash_beside_a_parallel_call_never_runs_that_call_again(ground: Groun
     step(held, begins=["b"])
     step(held, results=[result("b")])
 
-    outcome = write(lambda tx: rescue_run(tx, held.key, expired_before=FAR))
+    outcome = write(lambda tx: rescue_run(tx, held.key, worker="worker"))
 
     assert outcome == "ready"
     assert results_of(held) == {"b": ("done", False), "a": (UNKNOWN_RESULT, True)}
@@ -136,7 +136,7 @@ def test_after_refused_calls_a_crash_lets_the_run_go_on(ground: Ground) -> None:
     step(held, begins=["a"])
     step(held, refusals={"a": "the tool failed", "b": "no"})
 
-    outcome = write(lambda tx: rescue_run(tx, held.key, expired_before=FAR))
+    outcome = write(lambda tx: rescue_run(tx, held.key, worker="worker"))
 
     assert outcome == "ready"
     assert [run.key for run in claim()] == [held.key]

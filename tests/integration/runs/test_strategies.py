@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from agents.runs.accept import Accepted, Prompt, accept_run
-from agents.runs.queries import cancelled_running
 from agents.runs.steps import ReplyStart
 from agents.states import Strategy
 from agents.turn.notes import CANCELLED_NOTE, CANCELLED_RESULT
@@ -15,6 +14,7 @@ from agents.turn.options import Budget, RunOptions
 from tests.integration.runs.ground import (
     Ground,
     begin,
+    cancelled_of,
     claim,
     end,
     held_by,
@@ -139,7 +139,7 @@ def test_interrupt_ends_the_running_run_alone_and_runs_next(ground: Ground) -> N
     interrupting = send(ground, "interrupt", run_id="now")
 
     assert interrupting.stopped == held.key
-    assert [run.key for run in cancelled_running("worker")] == [held.key]
+    assert [key for key, _ in cancelled_of("worker")] == [held.key]
     assert run_of(interrupting.key).replaces == held.key
     assert queue_of(ground) == [interrupting.key, waiting]
     assert claim() == []  # not before the worker has ended the other one

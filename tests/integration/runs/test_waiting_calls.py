@@ -9,7 +9,6 @@ from agents.runs.answer import Answer, dismiss_open_batch, resolve
 from agents.runs.calls.permission_check import CallVerdict, check_call
 from agents.runs.children.delegations import begin_delegation, delegation_result
 from agents.runs.lease import Lease
-from agents.runs.queries import cancelled_running
 from agents.runs.steps import ReplyStart, ReplyWrite, Written
 from agents.states import RunOutcome
 from agents.tools.contract import (
@@ -25,6 +24,7 @@ from permissions.models import Grant, PermissionRequest, QuestionBatch
 from tests.integration.runs.ground import (
     Ground,
     begin,
+    cancelled_of,
     claim,
     end,
     held_by,
@@ -128,7 +128,7 @@ def test_the_end_of_a_run_cancels_its_own_child_and_no_other_session(ground: Gro
     send(held, TASK)
     child = begin(held_by(Run.objects.get(parent_id=held.key).pk, *claim()))
     end(held)
-    assert cancelled_running("worker") == [(child.key, child.fence)]
+    assert cancelled_of("worker") == [(child.key, child.fence)]
     assert run_of(bystander.key).state == "running"
 
 

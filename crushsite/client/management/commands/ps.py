@@ -15,7 +15,7 @@ from typing_extensions import override
 from agents.figures import runs_by_state, workers
 from agents.stuck_runs import StuckRun, stuck_runs
 from crushsite.client.listing import NONE, Column, as_json, duration, shown_id, table
-from crushsite.monitoring.processes import ServerPid, processes
+from crushsite.monitoring.processes import ServerPid, is_served, processes
 from crushsite.storage import require_database
 from workspaces.log.timestamps import now_ms
 
@@ -24,8 +24,10 @@ PROCESSES = (
     Column("kind"),
     Column("id"),
     Column("host"),
+    Column("version", is_optional=True),
+    Column("since"),
     Column("runs", is_number=True),
-    Column("lease"),
+    Column("state"),
     Column("database", is_flexible=True),
 )
 STUCK = (
@@ -53,7 +55,7 @@ class Command(BaseCommand):
         now = now_ms()
         found = processes(workers(), folder=settings.DATA_DIR)
         states = runs_by_state()
-        stuck = stuck_runs(now)
+        stuck = stuck_runs(now, is_served=is_served(settings.DATA_DIR))
         if options["json"]:
             shown = {
                 "processes": [_process_fields(each, now) for each in found],
@@ -76,19 +78,25 @@ class Command(BaseCommand):
 
 
 def _process_row(each: ServerPid, now: int) -> list[str]:
-    lease = NONE
-    if each.lease_expires_at is not None:
-        left = (each.lease_expires_at - now) / 1000
-        lease = f"{duration(left)} left" if left > 0 else f"expired {duration(-left)} ago"
     return [
         str(each.pid or NONE),
         each.kind,
         shown_id(each.instance_id) or NONE,
         each.host or NONE,
-        str(each.runs),
-        lease,
+        each.version or NONE,
+        NONE if each.started_at is None else f"{duration((now - each.started_at) / 1000)} ago",
+        str(each.runs) if each.most_runs is None else f"{each.runs} of {each.most_runs}",
+        _state(each, now),
         each.database,
     ]
+
+
+def _state(each: ServerPid, now: int) -> str:
+    if each.lease_expires_at is None or each.lease_expires_at > now:
+        return "draining" if each.is_draining else "live"
+    if each.lease_expires_at == 0:
+        return "lost"
+    return f"silent for {duration((now - each.lease_expires_at) / 1000)}"
 
 
 def _stuck_row(run: StuckRun, now: int) -> list[str]:
@@ -103,7 +111,11 @@ def _process_fields(each: ServerPid, now: int) -> dict[str, Any]:
         "kind": each.kind,
         "id": each.instance_id,
         "host": each.host,
+        "version": each.version,
+        "started_seconds": None if each.started_at is None else (now - each.started_at) / 1000,
+        "is_draining": each.is_draining,
         "runs": each.runs,
+        "most_runs": each.most_runs,
         "lease_seconds": None if expires is None else (expires - now) / 1000,
         "database": each.database,
     }

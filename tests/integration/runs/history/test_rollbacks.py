@@ -143,7 +143,7 @@ def test_a_turn_whose_worker_died_is_undone_too(ground: Ground) -> None:
     say(held, calls=["c"])
     accepted = roll_back(ground)
 
-    assert write(lambda tx: rescue_run(tx, held.key, expired_before=10**15)) == "cancelled"
+    assert write(lambda tx: rescue_run(tx, held.key, worker="worker")) == "cancelled"
     finish(ground)
 
     assert prompts(ground) == []

@@ -1,0 +1,136 @@
+"""Registers this process among the server's processes, and renews its registration.
+
+One row is renewed for all runs of the process. A process that is alone on its data renews nothing:
+no other process looks.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import socket
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, replace
+from typing import Any
+
+from django.conf import settings
+
+from workspaces.actions.processes import (
+    ProcessFacts,
+    RegistrationLost,
+    end_registration,
+    register,
+    renew_registration,
+)
+from workspaces.log.errors import Refusal, ShuttingDown
+from workspaces.log.timestamps import now_ms
+from workspaces.log.transaction import Transaction
+from workspaces.log.writer import writer
+from workspaces.models import NEVER_EXPIRES
+from workspaces.release import VERSION
+
+logger = logging.getLogger(__name__)
+
+RENEWAL_SECONDS = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessShape:
+    """What this process does."""
+
+    works: bool  # runs turns
+    serves: bool  # has clients
+    is_alone: bool  # no other process uses this data
+    exits_idle: bool = False  # started by a client: ends when no workspace is open
+
+    @property
+    def kind(self) -> str:
+        """The name of the command that starts such a process."""
+        if self.works and self.serves:
+            return "serve"
+        return "web" if self.serves else "worker"
+
+
+class ProcessRegistration:
+    def __init__(
+        self,
+        instance_id: str,
+        shape: ProcessShape,
+        *,
+        runs: Callable[[], int],
+        is_draining: Callable[[], bool],
+        on_lost: Callable[[str], Coroutine[Any, Any, None]],
+    ) -> None:
+        """``on_lost`` stops what this process has claimed, and gets the id under which it goes on."""
+        self._instance_id = self.id = instance_id
+        self._lease_ms = int(settings.CRUSH_LEASE_SECONDS * 1000)
+        self._is_alone = shape.is_alone
+        self._runs, self._is_draining, self._on_lost = runs, is_draining, on_lost
+        self._times = 1
+        self._task: asyncio.Task[None] | None = None
+        self._cutting: asyncio.Task[None] | None = None
+        self._facts = ProcessFacts(
+            shape.kind,
+            socket.gethostname(),
+            os.getpid(),
+            VERSION,
+            started_at=0,
+            most_runs=settings.CRUSH_MAX_RUNS if shape.works else 0,
+        )
+
+    async def start(self) -> None:
+        self._facts = replace(self._facts, started_at=now_ms())
+        await self._register()
+        if not self._is_alone:
+            self._task = asyncio.create_task(self._renew_forever(), name="registration")
+
+    async def stop(self) -> None:
+        """Ends the registration. Without a database it expires."""
+        if self._task is None:
+            return
+        self._task.cancel()
+        await asyncio.gather(self._task, return_exceptions=True)
+        try:
+            await writer.write("", lambda tx: end_registration(tx, self.id))
+        except Refusal as refusal:
+            logger.warning("the registration of this process could not be ended: %s", refusal)
+
+    async def _register(self) -> None:
+        until = NEVER_EXPIRES if self._is_alone else now_ms() + self._lease_ms
+        await writer.write("", lambda tx: register(tx, self.id, self._facts, expires_at=until))
+
+    async def _renew_forever(self) -> None:
+        while True:
+            await asyncio.sleep(min(self._lease_ms / 3000, RENEWAL_SECONDS))
+            try:
+                await self._renew(self._runs(), is_draining=self._is_draining())
+            except RegistrationLost:
+                await self._begin_again()
+            except ShuttingDown:
+                return
+            except Exception:
+                logger.exception(
+                    "the registration could not be renewed; the next round tries again"
+                )
+
+    async def _renew(self, runs: int, *, is_draining: bool) -> None:
+        def job(tx: Transaction) -> None:
+            renew_registration(
+                tx, self.id, lease_ms=self._lease_ms, runs=runs, is_draining=is_draining
+            )
+
+        await writer.write("", job)
+
+    async def _begin_again(self) -> None:
+        """Registers under another id: under the old one, others take over what was held."""
+        logger.warning("this process did not renew its registration in time and registers again")
+        self._times += 1
+        self.id = f"{self._instance_id}.{self._times}"
+        try:
+            await self._register()
+            self._cutting = asyncio.create_task(self._on_lost(self.id), name="cutting runs")
+        except ShuttingDown:
+            pass
+        except Exception:  # the next renewal finds no row, and begins again
+            logger.exception("this process could not register again")

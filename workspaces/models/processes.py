@@ -1,0 +1,41 @@
+"""The processes of the server, as each registers itself."""
+
+from __future__ import annotations
+
+from django.db import models
+from typing_extensions import override
+
+# The last second that dates can name: the lease of a process that is alone on its data, and of
+# runs, which last as long as their process is registered.
+NEVER_EXPIRES = 253_402_300_799_000
+
+
+class RegisteredProcess(models.Model):
+    """A process of the server. It renews this row while it lives, and so holds what it has claimed.
+
+    No index has a column that a heartbeat changes: PostgreSQL then rewrites no index entry.
+    """
+
+    id = models.CharField(primary_key=True, max_length=64)
+    kind = models.CharField(max_length=16, help_text="serve, web or worker.")
+    host = models.CharField(max_length=255)
+    pid = models.BigIntegerField()
+    version = models.CharField(max_length=64)
+    roots = models.JSONField(default=list, help_text="The names of the roots that it serves.")
+    labels = models.JSONField(default=list, help_text="The labels that its operator gave it.")
+    started_at = models.BigIntegerField(help_text="When the process started.")
+    registered_at = models.BigIntegerField(help_text="Later if it has lost its registration.")
+    expires_at = models.BigIntegerField(help_text="The end of its lease, unless it renews it.")
+    is_draining = models.BooleanField(default=False)
+    is_lost = models.BooleanField(
+        default=False, help_text="Others take its runs over. It must register again."
+    )
+    runs = models.IntegerField(default=0, help_text="How many runs it performs.")
+    most_runs = models.IntegerField(default=0, help_text="How many it performs at most.")
+
+    class Meta:
+        verbose_name_plural = "registered processes"
+
+    @override
+    def __str__(self) -> str:
+        return f"{self.kind} {self.pid} on {self.host}"
