@@ -38,6 +38,7 @@ from agents.services import Services
 from agents.skills.watch import skill_watch
 from agents.tools.shell.process import SUPERVISOR
 from agents.tools.shell.tree_limits import TreeLimits
+from crushsite.known_key import require_key
 from crushsite.logs import logging_lifecycle
 from crushsite.monitoring.figures import FIGURES
 from crushsite.monitoring.otlp import trace_export
@@ -147,6 +148,7 @@ class ServerProcess:
             file_bytes=settings.CRUSH_COMMAND_FILE_BYTES,
         )
         name_connections(self.shape.kind, self.instance_id)
+        await asyncio.to_thread(require_key)
         limit_for_process(None)
         refuse_prompts(False)
         self.wire()

@@ -59,7 +59,7 @@ GROUPS: Mapping[str, Sequence[str]] = {
         "createsuperuser",
         "changepassword",
     ),
-    "several processes on PostgreSQL and Redis": ("migrate", "web", "runworker"),
+    "several processes on PostgreSQL and Redis": ("migrate", "secret-key", "web", "runworker"),
 }
 # Django adds these to every command. They work, but only developers need them.
 _DJANGO_OPTIONS = frozenset(

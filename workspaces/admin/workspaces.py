@@ -36,6 +36,7 @@ from workspaces.models.processes import RegisteredProcess
 from workspaces.models.workspaces import (
     DailyJob,
     Event,
+    KnownKey,
     PermissionMode,
     RetiredClient,
     TrustRequest,
@@ -167,6 +168,13 @@ class DailyJobAdmin(ReadOnlyAdmin):
         moment("held_until"),
         json_text("result"),
     ]
+
+
+@admin.register(KnownKey)
+class KnownKeyAdmin(ReadOnlyAdmin):
+    list_display = ["name", time("noted_at")]
+    ordering = ["name"]
+    shown = ["name", "fingerprint", moment("noted_at")]
 
 
 @admin.register(Event)

@@ -6,6 +6,8 @@ file that others can read. No key or secret appears in an error or a repr.
 
 from __future__ import annotations
 
+import base64
+import hmac
 import json
 import os
 import secrets
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 
 
 _MAX_KEY_BYTES = 1_024
+_CONSTANT = b"the fingerprint of a secret.key"
 
 
 class SecretsUnavailable(Refusal):
@@ -75,17 +78,31 @@ class SecretBox:
             raise SecretsUnavailable("A stored secret is not an environment.")
         return env
 
+    def fingerprint(self, *, creates: bool) -> str | None:
+        """Returns what identifies the key and does not reveal it.
+
+        ``None`` if there is no key yet, unless this ``creates`` it.
+        """
+        key = self._key() if creates else _read_key(self._path)
+        return None if key is None else hmac.new(key, _CONSTANT, "sha256").hexdigest()
+
+    def _key(self) -> bytes:
+        """Returns the key, and creates it at its first use."""
+        key = _read_key(self._path)
+        if key is None:
+            # As Fernet.generate_key makes it.
+            _create_key(self._path, base64.urlsafe_b64encode(os.urandom(32)))
+            # Read the file again, because another process may have created it first.
+            key = _read_key(self._path)
+            if key is None:
+                raise SecretsUnavailable(f"{self._path} cannot be made: its folder is none.")
+        return key
+
     def _cipher(self) -> Fernet:
         if self._fernet is None:
             from cryptography.fernet import Fernet  # noqa: PLC0415  10 MB, which a process without secrets does not need
 
-            key = _read_key(self._path)
-            if key is None:
-                _create_key(self._path, Fernet.generate_key())
-                # Read the file again, because another process may have created it first.
-                key = _read_key(self._path)
-                if key is None:
-                    raise SecretsUnavailable(f"{self._path} cannot be made: its folder is none.")
+            key = self._key()
             try:
                 self._fernet = Fernet(key)
             except ValueError:

@@ -179,3 +179,15 @@ class DailyJob(models.Model):
     @override
     def __str__(self) -> str:
         return self.name
+
+
+class KnownKey(models.Model):
+    """The key that has encrypted the secrets of this database, by its fingerprint."""
+
+    name = models.CharField(primary_key=True, max_length=40, help_text="Of its file.")
+    fingerprint = models.CharField(max_length=64)
+    noted_at = models.BigIntegerField(default=now_ms, db_default=0)
+
+    @override
+    def __str__(self) -> str:
+        return self.name

@@ -25,6 +25,7 @@ from workspaces.models import (
     Event,
     FileRead,
     FileVersion,
+    KnownKey,
     Message,
     RegisteredProcess,
     RemovedMessage,
@@ -121,6 +122,7 @@ def add_everything(place: Place) -> Place:
         registered_at=1,
         expires_at=2,
     )
+    KnownKey.objects.create(name="secret.key", fingerprint=HOSTILE)
     DailyJob.objects.create(name="retention", due_at=1, holder=HOSTILE, result={"kind": HOSTILE})
     Grant.objects.create(
         workspace_id=place.workspace_id,
