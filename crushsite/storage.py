@@ -221,7 +221,7 @@ def require_database() -> None:
             f"The database cannot be opened ({error}). Either no server has run yet, or CRUSH_DATA_DIR"
             f" or DATABASE_URL names another place: start a server once with {command_line('serve')}."
         ) from error
-    _refuse_newer(state)
+    refuse_newer(state)
     if state.missing:
         raise CommandError(
             "The database belongs to another version of this program: start the server once, or run"
@@ -237,7 +237,7 @@ def require_migrated() -> None:
     with explained_start():
         state = migration_state()
     connection.close()
-    _refuse_newer(state)
+    refuse_newer(state)
     if state.missing:
         raise CommandError(
             f"The database lacks {state.missing} migration{'s' * (state.missing != 1)} of this"
@@ -245,7 +245,8 @@ def require_migrated() -> None:
         )
 
 
-def _refuse_newer(state: MigrationState) -> None:
+def refuse_newer(state: MigrationState) -> None:
+    """Raises ``CommandError`` if a newer version of this program has migrated the database."""
     if state.newer:
         raise CommandError(
             f"A newer version of this program has migrated the database ({state.newer[-1]}): start"
@@ -338,7 +339,7 @@ def ensure_database() -> None:
     """
     folder = ensure_data_dir()
     state = migration_state()
-    _refuse_newer(state)
+    refuse_newer(state)
     began = time.monotonic()
     while state.missing:
         with folder_lock(folder) as is_ours:
@@ -360,7 +361,7 @@ def ensure_migrated() -> None:
         _make_private(str(connection.settings_dict["NAME"]))
     with explained_start():
         state = migration_state()
-        _refuse_newer(state)
+        refuse_newer(state)
         if state.missing:
             call_command("migrate", verbosity=0, interactive=False)
     connection.close()

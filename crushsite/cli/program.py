@@ -36,9 +36,6 @@ OWN_APPS = frozenset(
 )
 # Django's commands that users of the installed program need as well, each with our help.
 ADOPTED: Mapping[str, str] = {
-    "migrate": (
-        "Brings the database to this version. serve does it by itself; web and runworker do not."
-    ),
     "changepassword": "Changes the password of an account for /admin.",
 }
 USAGE_ERROR = 2

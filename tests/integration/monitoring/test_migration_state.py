@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
-from django.core.management import CommandError
+from django.core.management import CommandError, call_command
 from django.db import connection
 from django.db.migrations.recorder import MigrationRecorder
 
@@ -39,6 +39,10 @@ def newest_of(app: str) -> str:
     return max(name for label, name in applied if label == app)
 
 
+def migrate() -> None:
+    call_command("migrate", verbosity=0, interactive=False)
+
+
 def test_a_current_database_is_accepted(database: str) -> None:
     state = migration_state()
     assert (state.missing, state.newer) == (0, ())
@@ -58,7 +62,7 @@ def test_a_missing_migration_is_counted(database: str) -> None:
 def test_a_newer_database_is_refused_by_all_that_use_it(database: str) -> None:
     with recorded("agents", "9999_later"):
         assert migration_state().newer == ("agents.9999_later",)
-        for require in (require_migrated, require_database, ensure_migrated):
+        for require in (require_migrated, require_database, ensure_migrated, migrate):
             with pytest.raises(CommandError) as refused:
                 require()
             assert "newer version" in str(refused.value)
