@@ -137,7 +137,8 @@ class Run(models.Model):
     fence = models.BigIntegerField(default=0)
     lease_expires_at = models.BigIntegerField(default=0)
     lost_workers = models.BigIntegerField(null=True, blank=True)  # stopped without releasing it
-    # Calls whose tools have started and have no result yet; what these have printed so far (JSON).
+    # JSON: calls whose tools have started and have no result yet, as a list, or as an object where
+    # one has another ``CutRule`` than "report"; what these have printed so far.
     open_calls = models.TextField(default="[]")
     call_outputs = models.TextField(null=True, blank=True)  # noqa: DJ001  as above
     message_id = models.CharField(

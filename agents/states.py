@@ -70,6 +70,14 @@ class JobState(StrEnum):
 UNENDED_JOB = (JobState.RUNNING, JobState.KILLED)
 
 
+class CutRule(StrEnum):
+    """What follows when a tool that may have had effects was cut (``permissions.cut_calls``)."""
+
+    REPORT = "report"  # the model gets its output so far, and decides
+    ASK = "ask"  # a person decides whether it runs again
+    INTERRUPT = "interrupt"  # the run ends as interrupted
+
+
 class StepKind(StrEnum):
     """What a part of a run was."""
 

@@ -19,7 +19,7 @@ from agents.states import Answer
 from notifications.links import AnswerLinkInvalid, LinkedRequest, open_link, use_link
 from people.pages.sender import address_of
 from people.sign_in_throttle import GUESSES
-from permissions.actions.requests import AnswerOptions
+from permissions.actions.requests import AnswerOptions, shown_description
 from permissions.models import BatchState, PermissionRequest, QuestionBatch
 from workspaces.access import Actor, IdentityKind, caller_of
 from workspaces.log.errors import BadField, ForbiddenToTools
@@ -139,6 +139,7 @@ def _show(request: HttpRequest, linked: LinkedRequest, *, error: str = "") -> Ht
     row: Any = linked.request or linked.questions
     context = {
         "row": row,
+        "description": shown_description(linked.request) if linked.request else "",
         "is_open": row.state == BatchState.PENDING,
         "who": (row.author or {}).get("name", ""),
         "user": linked.user,

@@ -62,6 +62,8 @@ class PermissionRequest(models.Model):
     is_changed = models.BooleanField(default=False)
     # Changed arguments needed a further request about the same call, which counts instead.
     is_replaced = models.BooleanField(default=False)
+    # Whether the call runs again: its tool was cut, after it had printed this. Null: an ordinary one.
+    cut_output = models.TextField(null=True, blank=True)  # noqa: DJ001  empty is not absent
     deny_at = models.BigIntegerField(null=True, blank=True, help_text="By the policy.")
     notify_at = models.BigIntegerField(null=True, blank=True, help_text="By the policy.")
     notified_at = models.BigIntegerField(null=True, blank=True)

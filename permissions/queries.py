@@ -31,6 +31,11 @@ def reason_of(run_key: int, tool_call_id: str) -> str:
     return _of_call(run_key, tool_call_id).values_list("reason", flat=True).first() or ""
 
 
+def request_of_call(run_key: int, tool_call_id: str) -> PermissionRequest | None:
+    """Returns the request about a tool call. Synchronous."""
+    return _of_call(run_key, tool_call_id).first()
+
+
 def _of_call(run_key: int, tool_call_id: str) -> QuerySet[PermissionRequest]:
     """Returns the request about a call that counts."""
     requests = PermissionRequest.objects.filter(run_key=run_key, tool_call_id=tool_call_id)

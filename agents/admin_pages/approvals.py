@@ -20,7 +20,7 @@ from agents.rest.approvals import PATH_LIMIT, REASON_LIMIT, diff_of
 from agents.runs.answer import Resolution, answer, answer_questions, dismiss_questions
 from agents.states import Answer
 from people.pages.sender import actor_of
-from permissions.actions.requests import AnswerOptions
+from permissions.actions.requests import AnswerOptions, shown_description
 from permissions.admin import PermissionRequestPages, QuestionBatchPages
 from permissions.models import (
     BatchState,
@@ -272,7 +272,7 @@ def _card(request: HttpRequest, row: PermissionRequest | QuestionBatch) -> dict[
     change = cut(diff_of(row), PART_LIMIT)
     return card | {
         "title": f"{row.tool_name}: {row.action}",
-        "description": cut(row.description, PART_LIMIT),
+        "description": cut(shown_description(row), PART_LIMIT),
         "path": row.path,
         "diff": change,
         "params": "" if change else readable_json(row.params),

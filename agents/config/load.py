@@ -32,6 +32,7 @@ from agents.config.trust.folder_programs import folder_programs, words_of_progra
 from agents.config.trust.powers import Powers, powers_of
 from agents.config.trust.project_code import project_code_powers
 from agents.config.trust.sources import ConfigSource
+from agents.states import CutRule
 
 PROBLEMS_LIMIT = 100
 
@@ -188,6 +189,11 @@ def _provider_order(trees: list[Tree]) -> tuple[str, ...]:
     return tuple(names)
 
 
+def _cut_rules(tree: Tree) -> dict[str, CutRule]:
+    rules = (tree.get("permissions") or {}).get("cut_calls") or {}
+    return {tool: CutRule(rule) for tool, rule in rules.items() if rule is not None}
+
+
 def _settings(
     tree: Tree, options: Tree, chosen: ChosenModels, *, lookup: Lookup, problems: list[Problem]
 ) -> Settings:
@@ -200,6 +206,7 @@ def _settings(
         large=chosen.large,
         small=chosen.small,
         allowed_tools=frozenset((tree.get("permissions") or {}).get("allowed_tools") or ()),
+        cut_rules=_cut_rules(tree),
         disabled_tools=frozenset(options.get("disabled_tools") or ()),
         context_paths=tuple(options["context_paths"]),
         auto_summarize=not options.get("disable_auto_summarize"),

@@ -21,6 +21,7 @@ from agents.config.validation import (
     Spec,
     valid_object,
 )
+from agents.states import CutRule
 
 _WHOLE_LIMIT = 1 << 53  # up to here JavaScript numbers are exact
 
@@ -49,6 +50,7 @@ STYLE = Leaf(
     "assisted-by, co-authored-by or none",
     lambda value: value in ("assisted-by", "co-authored-by", "none", ""),
 )
+CUT_RULE = Leaf(f"one of {', '.join(CutRule)}", lambda value: value in list(CutRule))
 TEXTS = Items(TEXT)
 TEXT_MAP = Each(TEXT)
 
@@ -210,7 +212,7 @@ CONFIG = ObjectSpec(
         "recent_models": Each(Items(_CHOICE)),
         "providers": Each(_PROVIDER),
         "options": _OPTIONS,
-        "permissions": ObjectSpec({"allowed_tools": TEXTS}),
+        "permissions": ObjectSpec({"allowed_tools": TEXTS, "cut_calls": Each(CUT_RULE)}),
         "mcp": Each(_MCP),
         "lsp": Each(_LSP),
         "fleet": Each(_FLEET_ROLE),

@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from agents.states import CutRule
+
 
 @dataclass(frozen=True, slots=True)
 class ModelInfo:
@@ -146,6 +148,7 @@ class Settings:
     large: ModelChoice
     small: ModelChoice
     allowed_tools: frozenset[str] = frozenset()  # "tool" or "tool:action"
+    cut_rules: Mapping[str, CutRule] = field(default_factory=dict)  # by tool; "*": the others
     disabled_tools: frozenset[str] = frozenset()
     context_paths: tuple[str, ...] = ()
     auto_summarize: bool = True
@@ -164,3 +167,7 @@ class Settings:
     web_allowed_hosts: tuple[str, ...] = ()  # ``tools.web.allowed_private_hosts``
     fleet: Mapping[str, FleetRole] = field(default_factory=dict)
     agent_role: str = ""  # the role of the agent tool's sub-agents
+
+    def cut_rule(self, tool: str) -> CutRule:
+        """Returns what follows for a call of the tool that was cut and may have had effects."""
+        return self.cut_rules.get(tool) or self.cut_rules.get("*") or CutRule.REPORT

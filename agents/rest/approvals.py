@@ -80,9 +80,14 @@ class ApprovalSerializer(AnswerDetailsSerializer):
         help_text="The files that the call would write, and that a grant covers.",
     )
     always_asks = serializers.BooleanField(
-        required=False, help_text="It writes a protected file, so no grant answers it."
+        required=False, help_text="An answer counts once, whatever its scope."
     )
-    dangerous = serializers.BooleanField(required=False, help_text="The same as `always_asks`.")
+    dangerous = serializers.BooleanField(required=False, help_text="It writes a protected file.")
+    cut_output = serializers.CharField(
+        required=False,
+        help_text="What the call had printed when its server stopped: `allow` runs it again.",
+        trim_whitespace=False,
+    )
     asked_at = serializers.IntegerField(help_text="When it was opened, in unix seconds.")
     deny_at = serializers.IntegerField(
         required=False, help_text="When the workspace's policy denies it."

@@ -19,10 +19,10 @@ from agents.runs.messages import (
     give_results,
     open_call_ids,
     reported_tools,
-    settle_cut_calls,
     store_prompt,
 )
 from agents.runs.objects.run_objects import run_wire
+from agents.runs.rescue.cut_calls import settle_cut_calls
 from agents.runs.rows import (
     HAS_ACTIVE_RUNS,
     UNFINISHED,
@@ -41,7 +41,7 @@ from agents.runs.transitions import (
 )
 from agents.states import RunOutcome, RunState, Strategy, SubAgentState
 from agents.turn.error_text import split_error
-from agents.turn.notes import CANCELLED_NOTE, CANCELLED_RESULT, lost_sub_agent
+from agents.turn.notes import CANCELLED_NOTE, CANCELLED_RESULT, CUT_BY_POLICY, lost_sub_agent
 from agents.turn.options import OverBudget
 from permissions.actions.questions import withdraw_batches
 from permissions.actions.requests import forget_session_permissions, withdraw_requests
@@ -317,8 +317,8 @@ def _settle(
 def rescue_run(tx: Transaction, key: int, *, worker: str, is_planned: bool = False) -> str:
     """Lets another worker continue a run whose worker has stopped or lost its registration.
 
-    A reply that was cut is requested again. A tool that was cut is not repeated: the model gets
-    its output so far. ``is_planned``: the worker stops regularly and does not count as lost.
+    A reply that was cut is requested again. A tool that was cut is not repeated without a person's
+    answer: the model gets its output so far, or the configured rule applies. ``is_planned``: the worker stops regularly and does not count as lost.
     Returns what was done: "ready", "interrupted", "cancelled", "failed", or "" if the run is held
     again.
     """
@@ -343,8 +343,10 @@ def rescue_run(tx: Transaction, key: int, *, worker: str, is_planned: bool = Fal
     elif (run.lost_workers or 0) + lost >= MOST_LOST_WORKERS:
         settle_interrupted(tx, run, LOST_TOO_OFTEN)
         outcome = RunOutcome.INTERRUPTED
+    elif not settle_cut_calls(tx, run):
+        settle_interrupted(tx, run, CUT_BY_POLICY)
+        outcome = RunOutcome.INTERRUPTED
     else:
-        settle_cut_calls(tx, run)
         release_from_dead(tx, run.key, lost=lost)
         return RunState.READY.value
     close_session_work(tx, run.workspace_id, run.session_id)

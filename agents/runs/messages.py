@@ -14,13 +14,12 @@ from agents.runs.rows import (
     RunRow,
     delegations_ended,
     is_of,
-    read_call_outputs,
     read_runs,
 )
 from agents.runs.transitions import mark_folded
 from agents.tools.contract import ToolOutcome
 from agents.tools.files.diffs import unified
-from agents.turn.notes import denied_result, unknown_result
+from agents.turn.notes import denied_result
 from permissions.models import BatchState, PermissionRequest, QuestionBatch, RequestState
 from workspaces.actions import messages
 from workspaces.log.parts import (
@@ -150,22 +149,17 @@ def append_progress(tx: Transaction, run: RunRow, progress: str, *, done: bool) 
     tx.append(run.workspace_id, Kind.SUMMARY_PROGRESSED, facts, session_id=run.session_id)
 
 
-def settle_cut_calls(tx: Transaction, run: RunRow) -> None:
-    """Gives results to the calls whose tools ran when the run's worker stopped."""
-    if not run.open_calls:
-        return
-    printed = read_call_outputs(tx, run.key)
-    cut = [call_id for call_id in open_call_ids(tx, run) if call_id in run.open_calls]
-    give_results(tx, run, {call_id: unknown_result(printed.get(call_id, "")) for call_id in cut})
-
-
-def open_call_ids(tx: Transaction, run: RunRow) -> list[str]:
+def open_calls_of(tx: Transaction, run: RunRow) -> list[ToolCall]:
     """Returns the calls of the run's newest reply that have no result yet."""
     last = _last_reply(tx, run)
     if last is None:
         return []
     done = {part.tool_call_id for part in _results(tx, run)}
-    return [call.id for call in tool_calls(last[1]) if call.id not in done]
+    return [call for call in tool_calls(last[1]) if call.id not in done]
+
+
+def open_call_ids(tx: Transaction, run: RunRow) -> list[str]:
+    return [call.id for call in open_calls_of(tx, run)]
 
 
 def reported_tools(tx: Transaction, run: RunRow) -> list[str]:

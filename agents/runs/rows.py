@@ -14,7 +14,7 @@ import orjson
 from django.db import connection
 
 from agents.models import RunKind
-from agents.states import ACTIVE, RunState, Strategy, in_sql
+from agents.states import ACTIVE, CutRule, RunState, Strategy, in_sql
 from agents.turn.options import NO_OPTIONS, RunOptions, Spent, options_from
 from workspaces.log.attached_data import load_attached
 from workspaces.log.parts import Finish, FinishReason, Parts, Text, parts_from_wire
@@ -77,8 +77,9 @@ def _author(stored: str | None) -> Mapping[str, Any] | None:
     return None if stored is None else orjson.loads(stored)
 
 
-def _call_ids(stored: str) -> frozenset[str]:
-    return frozenset(orjson.loads(stored))
+def _open_calls(stored: str) -> Mapping[str, str]:
+    calls = orjson.loads(stored)
+    return calls if isinstance(calls, dict) else dict.fromkeys(calls, CutRule.REPORT.value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +97,7 @@ class RunRow:
     attachments: str
     was_queued: bool = field(metadata=_column(decode=bool))
     fence: int
-    open_calls: frozenset[str] = field(metadata=_column(decode=_call_ids))
+    open_calls: Mapping[str, str] = field(metadata=_column(decode=_open_calls))
     lost_workers: int | None
     message_id: str
     accepted_at: int
@@ -353,12 +354,11 @@ def note_canceller(
         )
 
 
-def store_open_calls(tx: Transaction, key: int, call_ids: Iterable[str]) -> None:
-    """Stores the calls whose tools run; what they print is stored from now on."""
-    tx.execute(
-        "UPDATE agents_run SET open_calls = %s, call_outputs = NULL WHERE id = %s",
-        [orjson.dumps(list(call_ids)).decode(), key],
-    )
+def store_open_calls(tx: Transaction, key: int, calls: Mapping[str, str]) -> None:
+    """Stores the calls whose tools run, with their rules; what they print is stored from now on."""
+    stored = orjson.dumps(dict(calls) if set(calls.values()) - {CutRule.REPORT} else list(calls))
+    sql = "UPDATE agents_run SET open_calls = %s, call_outputs = NULL WHERE id = %s"
+    tx.execute(sql, [stored.decode(), key])
 
 
 def store_call_outputs(tx: Transaction, runs: Iterable[tuple[int, int, Mapping[str, str]]]) -> None:

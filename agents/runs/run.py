@@ -305,11 +305,11 @@ class RunTask:
             results=self._calls.results,
             reads=self._calls.reads,
             started=self._calls.started,
-            repeatable=frozenset(
-                call.request.id
+            cut_rules={
+                call.request.id: rule
                 for call in turn.calls
-                if self._setup_in_use.is_repeatable(call.request.name)
-            ),
+                if (rule := self._setup_in_use.cut_rule(call.request.name)) is not None
+            },
             reply_write=self._speaker.to_write,
         )
 

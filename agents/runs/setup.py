@@ -24,6 +24,7 @@ from agents.runs.tool_servers.mcp_servers import late_servers, mcp_tools
 from agents.runs.tool_servers.own_environment import server_env
 from agents.skills.cache import skill_cache
 from agents.skills.skill import Skill
+from agents.states import CutRule
 from agents.tools.contract import LanguageService, NoLanguages, Repetition, Todo, Tool
 from agents.tools.registry import READ_ONLY, WEB_RESEARCH, WEB_RESEARCH_ONLY, available
 from agents.turn.options import RunOptions
@@ -266,6 +267,12 @@ class SetupInUse:
     def is_repeatable(self, name: str) -> bool:
         """Whether a call of the tool runs again if its server stopped in the middle."""
         return self._repetition_of(name) is not Repetition.EFFECT
+
+    def cut_rule(self, name: str) -> CutRule | None:
+        """Returns what follows for a call of the tool that was cut; ``None``: it runs again."""
+        if self.is_repeatable(name):
+            return None
+        return self.setup.settings.cut_rule(name) if self.setup is not None else CutRule.REPORT
 
     def _repetition_of(self, name: str) -> Repetition:
         tool = self.setup.tools.get(name) if self.setup is not None else None

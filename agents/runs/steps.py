@@ -8,7 +8,7 @@ cancelled, so that a cancel counts until the last commit.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
@@ -95,7 +95,8 @@ class Step:
     reply: ReplyWrite | None = None
     results: Sequence[ToolResult] = ()
     refusals: Mapping[str, str] = field(default_factory=dict)  # call id → why it has no result
-    begins: Sequence[str] = ()  # calls whose tools start after this step's commit
+    # Calls whose tools start after this step's commit, with their rules.
+    begins: Mapping[str, str] = field(default_factory=dict)
     start: ReplyStart | None = None
     parks: bool = False
     releases: bool = False
@@ -124,19 +125,19 @@ def step_of(  # noqa: C901  a case an effect
     choice: ModelChoice | None,
     results: Mapping[str, ToolResult],
     reads: Mapping[str, Mapping[str, FileMark]],
-    repeatable: Container[str],
+    cut_rules: Mapping[str, str],
     reply_write: Callable[[FinishReason], ReplyWrite | None],
     started: Mapping[str, int] = MappingProxyType({}),
 ) -> Step | None:
     """Returns the step with these effects; ``None`` if there is nothing to write.
 
     ``choice``: the model, if one is available. ``reads``: the files that calls have read.
-    ``repeatable``: calls that may run again after a crash, so their start is not written.
+    ``cut_rules``: of calls that may not run again after a crash; only their start is written.
     """
     reply: ReplyWrite | None = None
     given: list[ToolResult] = []
     refusals: dict[str, str] = {}
-    begins: list[str] = []
+    begins: dict[str, str] = {}
     start: ReplyStart | None = None
     end: End | None = None
     parks = releases = False
@@ -153,8 +154,8 @@ def step_of(  # noqa: C901  a case an effect
                 else:
                     refusals[call_id] = content
             case RunTool(call_id):
-                if call_id not in repeatable:
-                    begins.append(call_id)
+                if call_id in cut_rules:
+                    begins[call_id] = cut_rules[call_id]
             case CallModel() if choice is not None:
                 start = ReplyStart(choice.model, choice.provider, fold=effect.fold)
             case Summarise() if choice is not None:
@@ -244,7 +245,7 @@ def write_step(tx: Transaction, held: Lease, step: Step) -> Written:
         return Written(is_cancelled=True)
     _write_messages(tx, run, step)
     if step.begins:
-        store_open_calls(tx, run.key, [*run.open_calls, *step.begins])
+        store_open_calls(tx, run.key, {**run.open_calls, **step.begins})
     if step.parks:
         if answered := answered_calls(tx, run):
             return Written(answered=answered)
@@ -308,8 +309,9 @@ def _write_messages(tx: Transaction, run: RunRow, step: Step) -> None:
         refusals |= dict.fromkeys(open_call_ids(tx, run), cut)
     give_results(tx, run, refusals)
     done = {result.tool_call_id for result in step.results} | set(step.refusals)
-    if run.open_calls & done:
-        store_open_calls(tx, run.key, run.open_calls - done)
+    if run.open_calls.keys() & done:
+        still_open = {key: rule for key, rule in run.open_calls.items() if key not in done}
+        store_open_calls(tx, run.key, still_open)
     if step.end is None and step.reply is not None:  # the session's usage has changed
         append_session(tx, run.workspace_id, run.session_id)
 

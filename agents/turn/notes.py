@@ -19,6 +19,12 @@ UNKNOWN_RESULT = (
     "The outcome of this call is unknown: the server stopped while the tool ran, and ended its"
     " processes. It may have had all, some or none of its effects. Check before you repeat it."
 )
+# After the first sentences, for a call about which a person has decided.
+NOT_REPEATED_NOTE = "The user has decided not to run it again."
+CUT_BY_POLICY = (
+    "interrupted: the server stopped while a tool ran, and permissions.cut_calls ends the run then."
+    " The outcome of the call is unknown"
+)
 SUB_AGENT_LOST = (
     "the server stopped while the sub-agent worked, and the outcome is unknown. It may have had"
     " all, some or none of its effects. Check before you delegate this again"
@@ -28,9 +34,15 @@ CANCELLED_NOTE = "User canceled request"
 REPEATED_NOTE = "Stopped: the same tool calls were repeated without progress."
 
 
-def unknown_result(output: str) -> str:
+def unknown_result(output: str, *, note: str = "") -> str:
     """Returns the result of a call whose tool was cut. ``output``: what it has printed until then."""
-    return f"{UNKNOWN_RESULT}\n\nIts output until then:\n{output}" if output else UNKNOWN_RESULT
+    result = f"{UNKNOWN_RESULT} {note}" if note else UNKNOWN_RESULT
+    return f"{result}\n\nIts output until then:\n{output}" if output else result
+
+
+def not_repeated(reason: str) -> str:
+    """Returns the note about a person's decision. ``reason``: of that person, for the model."""
+    return f"{NOT_REPEATED_NOTE} Reason: {reason}" if reason else NOT_REPEATED_NOTE
 
 
 def lost_sub_agent(tools: Iterable[str]) -> str:

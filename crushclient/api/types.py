@@ -212,9 +212,11 @@ class Approval(TypedDict):
     workspace_id: str
     # For a call of a child session: the sessions above.
     agent_path: NotRequired[list[AgentStep]]
-    # It writes a protected file, so no grant answers it.
+    # An answer counts once, whatever its scope.
     always_asks: NotRequired[bool]
-    # The same as `always_asks`.
+    # What the call had printed when its server stopped: `allow` runs it again.
+    cut_output: NotRequired[str]
+    # It writes a protected file.
     dangerous: NotRequired[bool]
     # When the workspace's policy denies it.
     deny_at: NotRequired[int]
@@ -289,9 +291,11 @@ class ApprovalDetail(TypedDict):
     workspace_id: str
     # For a call of a child session: the sessions above.
     agent_path: NotRequired[list[AgentStep]]
-    # It writes a protected file, so no grant answers it.
+    # An answer counts once, whatever its scope.
     always_asks: NotRequired[bool]
-    # The same as `always_asks`.
+    # What the call had printed when its server stopped: `allow` runs it again.
+    cut_output: NotRequired[str]
+    # It writes a protected file.
     dangerous: NotRequired[bool]
     # When the workspace's policy denies it.
     deny_at: NotRequired[int]

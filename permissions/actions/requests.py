@@ -20,6 +20,7 @@ from workspaces.log.ids import new_id
 from workspaces.log.timestamps import as_seconds
 from workspaces.log.transaction import Transaction
 from workspaces.log.types import Kind
+from workspaces.models import PermissionMode
 from workspaces.storable import storable_json
 
 
@@ -65,10 +66,12 @@ def request_permission(
     files: Sequence[str] = (),
     always_asks: bool = False,
     schema: Mapping[str, Any] | None = None,
+    cut_output: str | None = None,
 ) -> str:
     """Adds a permission request and its event; returns the request's id.
 
-    ``schema``: of the tool's arguments, if an answer may change them.
+    ``schema``: of the tool's arguments, if an answer may change them. ``cut_output``: the request
+    is whether a call runs again whose tool was cut, and this is what it had printed.
     """
     path_of_agents = path_of_session(tx, session_id)
     request = PermissionRequest(
@@ -86,6 +89,7 @@ def request_permission(
         files=list(files),
         always_asks=always_asks,
         schema=_storable(schema or {}),
+        cut_output=cut_output,
         asked_at=tx.now,
         **policy_of(workspace_id).due(tx.now),
     )
@@ -97,6 +101,16 @@ def request_permission(
         session_id=session_id,
     )
     return request.pk
+
+
+def skips_requests(tx: Transaction, workspace_id: str, *, mode: str) -> bool:
+    """Whether nothing is requested. ``mode``: the prompt's own; empty: the workspace's counts."""
+    if mode:
+        return mode != PermissionMode.NORMAL
+    ((skip,),) = tx.fetch(
+        "SELECT skip_permissions FROM workspaces_workspace WHERE id = %s", [workspace_id]
+    )
+    return bool(skip)
 
 
 def is_request_for(
@@ -129,12 +143,12 @@ def answer_request(
     """Stores the answer; returns ``False`` if the request is already resolved.
 
     A scope other than once grants the files of the request, or the folder that the person chose,
-    but never a request that ``always_asks``. ``author``: without an ``actor``, who answers. Raises
+    but never a request that counts once. ``author``: without an ``actor``, who answers. Raises
     ``BadField`` for options that do not fit, and for a folder that does not contain all files.
     """
     options.check(request, granted=granted, now=tx.now)
     folder = _chosen_folder(request, options.folder) if options.folder else ""
-    scope = GrantScope.ONCE if request.always_asks else options.scope
+    scope = GrantScope.ONCE if _counts_once(request) else options.scope
     arguments = options.arguments
     answer: dict[str, Any] = {
         "state": RequestState.ALLOWED if granted else RequestState.DENIED,
@@ -164,6 +178,10 @@ def answer_request(
         )
     _append_resolved(tx, request)
     return True
+
+
+def _counts_once(request: PermissionRequest) -> bool:
+    return request.always_asks or request.cut_output is not None
 
 
 def store_changed_call(_: Transaction, request: PermissionRequest, **shown: Any) -> None:
@@ -251,12 +269,38 @@ def native_request_wire(request: PermissionRequest) -> dict[str, Any]:
     wire = request_wire(request)
     if request.files:
         wire["files"] = request.files
-    if request.always_asks:
+    if _counts_once(request):
         wire["always_asks"] = True
+    if request.cut_output is not None:
+        wire["cut_output"] = request.cut_output
     wire["asked_at"] = as_seconds(request.asked_at)
     if request.deny_at is not None:
         wire["deny_at"] = as_seconds(request.deny_at)
     return wire
+
+
+RUN_AGAIN = "Run again? The outcome of its first run is unknown."
+CHOICES = (
+    f"{RUN_AGAIN} The server stopped while it ran, and it may have had all, some or none of its"
+    " effects. If you allow it, it runs again. If you deny it, the model gets the result that the"
+    " outcome is unknown, and the run continues."
+)
+
+
+def shown_description(request: PermissionRequest) -> str:
+    """Returns the description for people: of a cut call with what it had printed."""
+    if request.cut_output is None:
+        return request.description
+    output = f"Its output until then:\n{request.cut_output}" if request.cut_output else ""
+    return "\n\n".join(filter(None, (CHOICES, request.description, output)))
+
+
+def _shown_params(request: PermissionRequest) -> Any:
+    """Returns the details to show; clients that show a command show this one of its texts."""
+    params = request.params
+    if request.cut_output is None or "description" not in params:
+        return params
+    return params | {"description": f"{RUN_AGAIN} {params['description']}".strip()}
 
 
 def request_wire(request: PermissionRequest) -> dict[str, Any]:
@@ -265,9 +309,9 @@ def request_wire(request: PermissionRequest) -> dict[str, Any]:
         "session_id": request.session_id,
         "tool_call_id": request.tool_call_id,
         "tool_name": request.tool_name,
-        "description": request.description,
+        "description": shown_description(request),
         "action": request.action,
-        "params": request.params,
+        "params": _shown_params(request),
         "path": request.path,
     }
     if request.agent_path:

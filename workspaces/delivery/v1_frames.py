@@ -147,7 +147,7 @@ def _file_or_rewind(data: Mapping[str, Any]) -> bytes:
     )
 
 
-_NATIVE_ONLY = {"files", "always_asks", "asked_at", "deny_at", "is_absent"}
+_NATIVE_ONLY = {"files", "always_asks", "cut_output", "asked_at", "deny_at", "is_absent"}
 
 
 def permission_frames(request: Mapping[str, Any]) -> bytes:

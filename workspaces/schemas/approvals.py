@@ -48,6 +48,8 @@ class PermissionRequestData(TypedDict):
     """True if it changes a file that programs obey."""
     always_asks: NotRequired[bool]
     """True if an answer counts only once, whatever its scope."""
+    cut_output: NotRequired[str]
+    """What the call had printed when its server stopped; with this field, `allow` runs it again."""
     asked_at: NotRequired[int]
     """When it was opened; absent from requests about trust."""
     deny_at: NotRequired[int]

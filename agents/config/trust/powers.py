@@ -254,12 +254,17 @@ class _Walk:
 
     def permissions(self, value: Any) -> Any:
         # ``null`` removes the user's own list, which only leads to more permission requests.
-        if value is None or ("allowed_tools" in value and value["allowed_tools"] is None):
-            return value
-        if value.get("allowed_tools"):
-            tools = value["allowed_tools"]
+        if value is None:
+            return {"allowed_tools": None}
+        if "cut_calls" in value:
+            rules = value["cut_calls"] or {}
+            named = ", ".join(f"{name}: {rule}" for name, rule in rules.items())
+            shown = named or "removes your own rules"
+            self.add(Effect.ALLOWS, "permissions.cut_calls", shown, value["cut_calls"])
+        if tools := value.get("allowed_tools"):
             self.add(Effect.ALLOWS, "permissions.allowed_tools", ", ".join(tools), tools)
-        return _NOTHING
+        removes = "allowed_tools" in value and value["allowed_tools"] is None
+        return {"allowed_tools": None} if removes else _NOTHING
 
     def tools(self, value: Any) -> Any:
         value = value or {}

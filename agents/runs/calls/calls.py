@@ -13,16 +13,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeAlias, cast
 
-import orjson
-
 from agents.jobs.workspace_jobs import WorkspaceJobs
 from agents.runs import nudges
 from agents.runs.calls.outputs import CallOutputs
 from agents.runs.calls.permission_check import (
     CallVerdict,
+    Failed,
     Hooked,
     HookMemory,
     QuestionChanged,
+    arguments_of,
     change_call,
     check_call,
 )
@@ -31,6 +31,7 @@ from agents.runs.conversation import Conversation
 from agents.runs.file_tracker import DatabaseFileTracker, DatabaseTodos
 from agents.runs.lease import Lease, LeaseLost
 from agents.runs.messages import denied, failure, result_of
+from agents.runs.rescue.cut_calls import cut_decision
 from agents.runs.setup import RunSetup, SetupInUse
 from agents.tools import limits
 from agents.tools.contract import (
@@ -73,10 +74,6 @@ class Denial:
     result: ToolResult
 
 
-class Failed(Exception):
-    """The call cannot run; the error's text is its result."""
-
-
 class ArgumentsChanged(Exception):
     """A person allowed the call with other arguments, given as JSON."""
 
@@ -111,7 +108,7 @@ class RunCalls:
         call = self._conversation.calls[call_id]
         try:
             try:
-                verdict = await self._verdict(call)
+                verdict = await self._cut_verdict(call) or await self._verdict(call)
             except ArgumentsChanged as changed:
                 verdict = await self._verdict(await self._change(call, str(changed)))
         except Failed as failed:
@@ -181,6 +178,13 @@ class RunCalls:
         self._put(ToolEnded(result.tool_call_id, result.content))
 
     # -- the check of a call
+
+    async def _cut_verdict(self, call: ToolCall) -> CallVerdict | ToolResult | None:
+        """Returns the decision about a call that was cut, unless it may run again."""
+        if self._held.fence == 1:  # no worker before this one has run it
+            return None
+        waits, result = await read(cut_decision, self._held.key, call)
+        return CallVerdict.NEEDS_ANSWER if waits else result
 
     async def _verdict(self, call: ToolCall) -> CallVerdict | ToolResult | Denial:
         """Returns whether the call may run now, or the result of its delegation.
@@ -387,13 +391,3 @@ class RunCalls:
                 outputs.add(held, call_id, output)
 
         return progress
-
-
-def arguments_of(call: ToolCall) -> dict[str, Any]:
-    try:
-        arguments = orjson.loads(call.input or "{}")
-    except orjson.JSONDecodeError as error:
-        raise Failed(f"The arguments are not valid JSON: {error}.") from error
-    if not isinstance(arguments, dict):
-        raise Failed("The arguments must be a JSON object.")
-    return arguments

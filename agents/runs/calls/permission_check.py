@@ -16,6 +16,7 @@ from agents.config.settings import HookSettings
 from agents.hooks.execution import before_tool
 from agents.hooks.protocol import HookDecision
 from agents.runs.lease import Lease, require_lease
+from agents.runs.rescue.cut_calls import REPEAT
 from agents.runs.rows import RunRow, read_runs, store_hook_decisions
 from agents.tools.contract import RequiredPermission
 from permissions.actions.grants import grants_for
@@ -23,17 +24,18 @@ from permissions.actions.requests import (
     is_request_for,
     replace_request,
     request_permission,
+    skips_requests,
     store_changed_call,
 )
-from permissions.models import PermissionRequest, RequestState
+from permissions.models import RequestState
 from permissions.policy.decide import PolicyOutcome, PolicyRequest, SessionGrant, decide
+from permissions.queries import request_of_call
 from workspaces.actions import messages
 from workspaces.actions.sessions import path_of_session
 from workspaces.log.errors import Overtaken
 from workspaces.log.parts import ToolCall, ToolResult, parts_from_wire
 from workspaces.log.transaction import Transaction
 from workspaces.log.writer import writer
-from workspaces.models import PermissionMode
 from workspaces.storable import storable_json
 
 
@@ -57,6 +59,21 @@ _DENIED = CheckedCall(CallVerdict.DENIED)
 _NEEDS_ANSWER = CheckedCall(CallVerdict.NEEDS_ANSWER)
 
 
+class Failed(Exception):
+    """The call cannot run; the error's text is its result."""
+
+
+def arguments_of(call: ToolCall) -> dict[str, Any]:
+    """Returns the arguments of a call. Raises ``Failed``."""
+    try:
+        arguments = orjson.loads(call.input or "{}")
+    except orjson.JSONDecodeError as error:
+        raise Failed(f"The arguments are not valid JSON: {error}.") from error
+    if not isinstance(arguments, dict):
+        raise Failed("The arguments must be a JSON object.")
+    return arguments
+
+
 class QuestionChanged(Overtaken):
     """The call would now do something other than what was allowed."""
 
@@ -76,17 +93,22 @@ def check_call(
     the call changed since a person allowed it, for instance because a link points elsewhere now.
     """
     run = require_lease(tx, held)
-    earlier = _request_of(run, call_id)
+    earlier = request_of_call(run.key, call_id)
     if earlier is not None:
         verdict = _VERDICTS[RequestState(earlier.state)]
         if verdict is not CallVerdict.ALLOWED:
             return CheckedCall(verdict, earlier.reason)
         if earlier.arguments and not earlier.is_changed:
             return CheckedCall(verdict, earlier.reason, earlier.arguments)
-        if not is_request_for(earlier, **_shown(question)):
+        # A cut call that had no request before was shown with its arguments alone.
+        is_shown = earlier.action != REPEAT or (
+            question.always_asks
+            and not skips_requests(tx, run.workspace_id, mode=run.options.permission_mode)
+        )
+        if is_shown and not is_request_for(earlier, **_shown(question)):
             raise QuestionChanged
         return CheckedCall(verdict, earlier.reason)
-    skip = _skips(tx, run)
+    skip = skips_requests(tx, run.workspace_id, mode=run.options.permission_mode)
     request = PolicyRequest(
         run.session_id,
         question.tool_name,
@@ -105,11 +127,6 @@ def check_call(
         case PolicyOutcome.ASK:
             _open_request(tx, run, question, call_id=call_id, schema=schema)
             return _NEEDS_ANSWER
-
-
-def _request_of(run: RunRow, call_id: str) -> PermissionRequest | None:
-    requests = PermissionRequest.objects.filter(run_key=run.key, tool_call_id=call_id)
-    return requests.filter(is_replaced=False).first()
 
 
 def _grants(tx: Transaction, run: RunRow, question: RequiredPermission) -> list[SessionGrant]:
@@ -186,7 +203,7 @@ def change_call(
     """
     run = require_lease(tx, held)
     store_hook_decisions(tx, run.key, hook_decisions)
-    request = _request_of(run, call.id)
+    request = request_of_call(run.key, call.id)
     if request is None or request.is_changed:
         return
     if question is not None and question.always_asks and not request.always_asks:
@@ -203,16 +220,6 @@ def change_call(
     else:
         store_changed_call(tx, request, params=request.params, files=request.files)
     _rewrite(tx, run.workspace_id, message_id, call)
-
-
-def _skips(tx: Transaction, run: RunRow) -> bool:
-    """Whether nothing is requested: the prompt's own permission mode, or the workspace's."""
-    if run.options.permission_mode:
-        return run.options.permission_mode != PermissionMode.NORMAL
-    ((skip,),) = tx.fetch(
-        "SELECT skip_permissions FROM workspaces_workspace WHERE id = %s", [run.workspace_id]
-    )
-    return bool(skip)
 
 
 _VERDICTS = {

@@ -1,5 +1,6 @@
 """What the tests of crashes share: patient servers, commands that leave a mark, the whole log."""
 
+import asyncio
 import json
 import sqlite3
 from collections.abc import Callable
@@ -36,6 +37,17 @@ async def log_of(client: Client, workspace: Workspace) -> Fold:
     for item in reader.received:
         fold.take(item.body)
     return fold
+
+
+async def wait_for_ends(client: Client, workspace: Workspace, count: int) -> Fold:
+    """The log folded, once so many runs have ended and none is left."""
+    async with asyncio.timeout(60):
+        while True:
+            fold = await log_of(client, workspace)
+            if len(fold.ends) >= count and not (await workspace.agent())["is_busy"]:
+                fold.check_runs()
+                return fold
+            await asyncio.sleep(0.05)
 
 
 def stored_outputs(server: Server) -> list[str]:

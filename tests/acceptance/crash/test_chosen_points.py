@@ -10,9 +10,14 @@ from agents.runs.messages import MOST_LOST_WORKERS
 from tests.acceptance.calling import eventually, until
 from tests.acceptance.conversation import roles_and_finishes, take_seat, text_of
 from tests.acceptance.crash.gates import Gates
-from tests.acceptance.crash.ground import Connect, MakeProject, bash, log_of, stored_outputs
-from tests.acceptance.folding import Fold
-from tests.acceptance.harness.client import Client, Workspace
+from tests.acceptance.crash.ground import (
+    Connect,
+    MakeProject,
+    bash,
+    log_of,
+    stored_outputs,
+    wait_for_ends,
+)
 from tests.acceptance.harness.model import ScriptedModel
 from tests.acceptance.harness.shapes import Server
 
@@ -55,17 +60,6 @@ async def test_a_run_between_two_steps_continues_and_repeats_nothing(
             ("tool", "stop"),
             ("assistant", "end_turn"),
         ]
-
-
-async def wait_for_ends(client: Client, workspace: Workspace, count: int) -> Fold:
-    """The log folded, once so many runs have ended and none is left."""
-    async with asyncio.timeout(60):
-        while True:
-            fold = await log_of(client, workspace)
-            if len(fold.ends) >= count and not (await workspace.agent())["is_busy"]:
-                fold.check_runs()
-                return fold
-            await asyncio.sleep(0.05)
 
 
 @pytest.mark.parametrize("answered", ["before", "after"])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -17,7 +17,7 @@ from agents.runs.queries import held_runs
 from agents.runs.rows import Claimed
 from agents.runs.steps import ReplyStart, ReplyWrite, Step, Written, begin_run, write_step
 from agents.runs.transitions import claim_runs
-from agents.states import RunOutcome
+from agents.states import CutRule, RunOutcome
 from agents.turn.effects import End
 from workspaces.access import Actor
 from workspaces.actions.processes import ProcessFacts, mark_lost, register
@@ -115,7 +115,10 @@ def begin(held: Lease) -> Lease:
     return held
 
 
-def step(held: Lease, **effects: Any) -> Written:
+def step(held: Lease, *, begins: Sequence[str] | Mapping[str, str] = (), **effects: Any) -> Written:
+    """A step of the run. ``begins``: calls, each with its rule, or with the usual one."""
+    rules = begins if isinstance(begins, Mapping) else dict.fromkeys(begins, CutRule.REPORT)
+    effects["begins"] = rules
     return write(lambda tx: write_step(tx, held, Step(**effects)))
 
 

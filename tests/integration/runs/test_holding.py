@@ -46,7 +46,7 @@ WRITES = {
     "begin_run": begin_run,
     "start a reply": lambda tx, held: write_step(tx, held, Step(start=ReplyStart("m", "p"))),
     "store a result": lambda tx, held: write_step(tx, held, Step(results=[result("c")])),
-    "begin a tool": lambda tx, held: write_step(tx, held, Step(begins=["c"])),
+    "begin a tool": lambda tx, held: write_step(tx, held, Step(begins={"c": "report"})),
     "park": lambda tx, held: write_step(tx, held, Step(parks=True)),
     "hand over": lambda tx, held: write_step(tx, held, Step(releases=True)),
     "end": lambda tx, held: write_step(tx, held, Step(end=End(RunOutcome.COMPLETED))),

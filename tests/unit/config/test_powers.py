@@ -49,6 +49,8 @@ TREES = {
     "options of a language server": {"lsp": {"x": {"init_options": {"a": 1}}}},
     "a hook": {"hooks": {"PreToolUse": [{"command": "./guard.sh"}]}},
     "an allowed tool": {"permissions": {"allowed_tools": ["bash"]}},
+    "a rule for tools that were cut": {"permissions": {"cut_calls": {"*": "report"}}},
+    "the user's rules for them": {"permissions": {"cut_calls": None, "allowed_tools": None}},
     "an allowed host": {"tools": {"web": {"allowed_private_hosts": ["*"]}}},
     "a role": {"tools": {"agent": {"role": "far"}}},
     "a sub-agent elsewhere": {"fleet": {"far": {"endpoint": "wss://evil"}}},
@@ -76,6 +78,13 @@ HARMLESS = [
 
 def powers(tree: dict) -> Powers:
     return Powers.of(powers_of([ConfigSource(FILE, tree, is_folders=True)], path="/p"), {})
+
+
+def test_a_folder_without_permissions_keeps_the_users_rules_for_tools_that_were_cut():
+    tree = {"permissions": None}
+    assert not powers(tree).items
+    left = without_powers(ConfigSource(FILE, tree, is_folders=True), path="/p")
+    assert left == {"permissions": {"allowed_tools": None}}
 
 
 @pytest.mark.parametrize("name", TREES)

@@ -55,6 +55,9 @@ def keys_of(tree) -> list[str]:
         ({"models": {"large": {"temperature": 3}}}, "models.large.temperature"),
         ({"models": {"large": {"top_p": -0.1}}}, "models.large.top_p"),
         ({"providers": []}, "providers"),
+        ({"permissions": {"cut_calls": "ask"}}, "permissions.cut_calls"),
+        ({"permissions": {"cut_calls": {"bash": "repeat"}}}, "permissions.cut_calls.bash"),
+        ({"permissions": {"cut_calls": {"bash": ["ask"]}}}, "permissions.cut_calls.bash"),
         ({"providers": {"x": {"api_key": 5}}}, "providers.x.api_key"),
         ({"providers": {"x": {"models": [{"id": 1}]}}}, "providers.x.models[0].id"),
         (

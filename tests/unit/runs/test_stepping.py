@@ -8,7 +8,7 @@ import pytest
 
 from agents.config.settings import ModelChoice
 from agents.runs.steps import ReplyStart, ReplyWrite, Step, step_of
-from agents.states import RunOutcome
+from agents.states import CutRule, RunOutcome
 from agents.tools.contract import FileMark
 from agents.turn.effects import (
     AbortWork,
@@ -28,6 +28,7 @@ from workspaces.log.parts import FinishReason, Text, ToolResult
 
 CHOICE = ModelChoice("fake", "fake-large")
 ON_ITS_WAY = (Text("so far"),)
+RULES = {"a": CutRule.REPORT, "b": CutRule.REPORT}
 
 
 def reply_write(reason: FinishReason) -> ReplyWrite:
@@ -39,7 +40,7 @@ def written(*effects: Effect, **more: Any) -> Step | None:
         "choice": CHOICE,
         "results": {},
         "reads": {},
-        "repeatable": (),
+        "cut_rules": RULES,
         "reply_write": reply_write,
         **more,
     }
@@ -47,7 +48,7 @@ def written(*effects: Effect, **more: Any) -> Step | None:
 
 
 def step(**fields: Any) -> Step:
-    named = {"model": "fake-large", "provider": "fake", "results": [], "begins": [], **fields}
+    named = {"model": "fake-large", "provider": "fake", "results": [], "begins": {}, **fields}
     return Step(**named)
 
 
@@ -98,12 +99,14 @@ def test_a_result_that_came_just_before_a_cancel_is_kept() -> None:
 
 
 def test_tools_that_start_are_named() -> None:
-    assert written(RunTool("a"), RunTool("b")) == step(begins=["a", "b"])
+    assert written(RunTool("a"), RunTool("b")) == step(begins=RULES)
 
 
 def test_calls_that_only_read_begin_without_a_word() -> None:
-    assert written(RunTool("a"), repeatable={"a"}) is None
-    assert written(RunTool("a"), RunTool("b"), repeatable={"a"}) == step(begins=["b"])
+    assert written(RunTool("a"), cut_rules={"b": CutRule.ASK}) is None
+    assert written(RunTool("a"), RunTool("b"), cut_rules={"b": CutRule.ASK}) == step(
+        begins={"b": "ask"}
+    )
 
 
 def test_what_a_call_has_read_is_written_with_its_result() -> None:
@@ -148,7 +151,7 @@ def test_a_result_is_written_also_where_no_model_can_be_asked() -> None:
 
     told = written(SaveResult("a"), CallModel(fold=True), choice=None, results={"a": result})
 
-    assert told == Step(results=[result], begins=[])
+    assert told == Step(results=[result], begins={})
 
 
 def test_a_run_parks_with_the_result_of_its_neighbour() -> None:
