@@ -5,7 +5,7 @@ A run that waits for people, for its turn in a session or for its child runs is 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,12 +14,14 @@ from django.db.models import Exists, F, Max, OuterRef, Q, QuerySet, Subquery
 from agents.models import Run, RunStep
 from agents.states import CLAIMABLE, IN_PROGRESS, RunState
 from permissions.models import BatchState, PermissionRequest, QuestionBatch, RequestState
-from workspaces.models import UNFINISHED_REWINDS, Message, Rewind
-from workspaces.queries.processes import silent_processes
+from workspaces.models import UNFINISHED_REWINDS, Message, Rewind, Workspace
+from workspaces.placement.roots import SEPARATOR, why_unserved
+from workspaces.queries.processes import known_roots, silent_processes, worker_offers
 
 WAIT_MS = 10_000  # workers look for runs each second
 STALLED_MS = 600_000  # a request to a model without any data is repeated after two minutes
 SHOWN = 100
+NO_WORKER = "no worker claims it: none runs, or all of them have as many runs as they may"
 _IS_ALL = Q(pk__isnull=False)
 
 
@@ -88,6 +90,7 @@ def _unclaimed(now: int) -> Iterator[StuckRun]:
             child_at=_newest(children, "parent_id", "finished_at"),
         )
     )
+    unserved = why_workspaces_wait(now)
     for run in runs.select_related("workspace").order_by("pk")[:SHOWN]:
         moments = (run.step_at, run.allowed_at, run.answered_at, run.child_at, run.accepted_at)
         since = max(moment for moment in moments if moment is not None)
@@ -96,8 +99,19 @@ def _unclaimed(now: int) -> Iterator[StuckRun]:
         if run.has_rewind:
             reason = "a rewind of its session has not ended"
         else:
-            reason = "no worker claims it: none runs, or all of them have as many runs as they may"
+            reason = unserved(run.workspace) or NO_WORKER
         yield _stuck(run, since, reason)
+
+
+def why_workspaces_wait(now: int) -> Callable[[Workspace], str]:
+    """Returns a function that gives the reason why no live worker serves a workspace, if so."""
+    roots, workers = known_roots(), worker_offers(now)
+
+    def unserved(workspace: Workspace) -> str:
+        needed = [label for label in workspace.labels.split(SEPARATOR) if label]
+        return why_unserved(workspace.path, needed, roots=roots, workers=workers)
+
+    return unserved
 
 
 def _newest(rows: QuerySet[Any], key: str, field: str) -> Subquery:

@@ -14,6 +14,8 @@ from urllib.parse import unquote, urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
 
+from workspaces.placement.roots import BadPlacement, Root, parse_labels, parse_roots
+
 
 def read_text(name: str, default: str = "") -> str:
     return os.environ.get(name, "").strip() or default
@@ -69,6 +71,21 @@ def read_flag(name: str) -> bool:
 def read_list(name: str) -> tuple[str, ...]:
     """Returns the values of a list with commas."""
     return tuple(part.strip() for part in read_text(name).split(",") if part.strip())
+
+
+def read_roots(name: str) -> tuple[Root, ...]:
+    """Reads roots, NAME=/path with commas."""
+    try:
+        return parse_roots(read_list(name))
+    except BadPlacement as error:
+        raise ImproperlyConfigured(f"{name}: {error}.") from error
+
+
+def read_labels(name: str) -> tuple[str, ...]:
+    try:
+        return parse_labels(read_list(name))
+    except BadPlacement as error:
+        raise ImproperlyConfigured(f"{name}: {error}.") from error
 
 
 EMAIL_SECONDS = 10

@@ -109,6 +109,7 @@ class ServerProcess:
             ),
             setup_of=setup_of,
             find_disconnected=None if shape.is_alone else disconnected,
+            scope=lambda: self.registration.roots.scope,
         )
         self.registration = ProcessRegistration(
             self.instance_id,
@@ -200,7 +201,9 @@ class ServerProcess:
         self._wiring.callback(stop_closing_streams_by, self.attachments.close_client)
         # The state of this process: to `/readyz`.
         READINESS.watch(
-            is_draining=lambda: self._is_drained or self.is_stopping, layer=self.hub.check_layer
+            is_draining=lambda: self._is_drained or self.is_stopping,
+            layer=self.hub.check_layer,
+            missing_roots=lambda: self.registration.roots.missing_names,
         )
         self._wiring.callback(READINESS.watch_no_more)
         # Its measurements and what it holds: to `/metrics`.

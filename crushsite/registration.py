@@ -16,6 +16,7 @@ from typing import Any
 
 from django.conf import settings
 
+from crushsite.monitoring.root_watch import RootWatch
 from workspaces.actions.processes import (
     ProcessFacts,
     RegistrationLost,
@@ -67,6 +68,11 @@ class ProcessRegistration:
         self._lease_ms = int(settings.CRUSH_LEASE_SECONDS * 1000)
         self._is_alone = shape.is_alone
         self._runs, self._is_draining, self._on_lost = runs, is_draining, on_lost
+        self.roots = RootWatch(
+            settings.CRUSH_ROOTS if shape.works else (),
+            settings.CRUSH_LABELS,
+            is_needed=shape.works and bool(settings.CRUSH_ROOTS or not shape.is_alone),
+        )
         self._times = 1
         self._task: asyncio.Task[None] | None = None
         self._cutting: asyncio.Task[None] | None = None
@@ -77,16 +83,19 @@ class ProcessRegistration:
             VERSION,
             started_at=0,
             most_runs=settings.CRUSH_MAX_RUNS if shape.works else 0,
+            labels=tuple(settings.CRUSH_LABELS) if shape.works else (),
         )
 
     async def start(self) -> None:
         self._facts = replace(self._facts, started_at=now_ms())
+        await self.roots.start()
         await self._register()
         if not self._is_alone:
             self._task = asyncio.create_task(self._renew_forever(), name="registration")
 
     async def stop(self) -> None:
         """Ends the registration. Without a database it expires."""
+        await self.roots.stop()
         if self._task is None:
             return
         self._task.cancel()
@@ -98,7 +107,10 @@ class ProcessRegistration:
 
     async def _register(self) -> None:
         until = NEVER_EXPIRES if self._is_alone else now_ms() + self._lease_ms
-        await writer.write("", lambda tx: register(tx, self.id, self._facts, expires_at=until))
+        facts = replace(
+            self._facts, roots=self.roots.served_names, missing_roots=self.roots.missing_names
+        )
+        await writer.write("", lambda tx: register(tx, self.id, facts, expires_at=until))
 
     async def _renew_forever(self) -> None:
         while True:
@@ -117,7 +129,13 @@ class ProcessRegistration:
     async def _renew(self, runs: int, *, is_draining: bool) -> None:
         def job(tx: Transaction) -> None:
             renew_registration(
-                tx, self.id, lease_ms=self._lease_ms, runs=runs, is_draining=is_draining
+                tx,
+                self.id,
+                lease_ms=self._lease_ms,
+                runs=runs,
+                is_draining=is_draining,
+                roots=self.roots.served_names,
+                missing_roots=self.roots.missing_names,
             )
 
         await writer.write("", job)

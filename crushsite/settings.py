@@ -259,6 +259,9 @@ CRUSH_POLL_SECONDS = env.read_seconds("CRUSH_POLL", 1.0)
 CRUSH_POLL_CONFIG = env.read_flag("CRUSH_POLL_CONFIG")
 # Folders below which work folders lie: a process without one of them is not ready.
 CRUSH_WORK_ROOTS = env.read_list("CRUSH_WORK_ROOTS")
+# Named folders that this worker serves, each verified by its marker, and its labels.
+CRUSH_ROOTS = env.read_roots("CRUSH_ROOTS")
+CRUSH_LABELS = env.read_labels("CRUSH_LABELS")
 CRUSH_MAX_RUNS = env.read_number("CRUSH_MAX_RUNS", 500, low=1, high=10_000)
 # A request to a model is retried after this time without data.
 CRUSH_MODEL_SILENCE_SECONDS = env.read_seconds("CRUSH_MODEL_SILENCE", 120.0)

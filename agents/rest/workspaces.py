@@ -14,18 +14,21 @@ from agents.config.cache import configs
 from agents.runs.teardown import release, release_all_and_wait
 from people.actions.audit import Act, record
 from workspaces.access import Right
-from workspaces.actions.workspaces import set_permission_mode
+from workspaces.actions.workspaces import set_labels, set_permission_mode
 from workspaces.api.paths import PATH_LIMIT
 from workspaces.api.workspaces import ENV_CHARS, ENV_COUNT, open_for_client
 from workspaces.client_ids import client_id_of
 from workspaces.delivery.attachments import close_streams
+from workspaces.log.errors import BadField
 from workspaces.log.transaction import Transaction
 from workspaces.log.writer import writer
 from workspaces.models import PermissionMode, Workspace
+from workspaces.placement.roots import NAME, SEPARATOR, parse_labels
 from workspaces.queries.workspaces import require_open
 from workspaces.rest.workspaces import WorkspaceDetail, WorkspaceList, WorkspaceSerializer
 
 ID_LIMIT = 200
+MOST_LABELS, LABEL_LIMIT = 15, 63
 
 
 class OpeningSerializer(serializers.Serializer[Any]):
@@ -64,7 +67,13 @@ class OpenedSerializer(WorkspaceSerializer):
 
 class WorkspaceChangeSerializer(serializers.Serializer[Any]):
     permission_mode = serializers.ChoiceField(
-        PermissionMode.choices, help_text="Whether permissions are requested."
+        PermissionMode.choices, required=False, help_text="Whether permissions are requested."
+    )
+    labels = serializers.ListField(
+        child=serializers.RegexField(NAME, max_length=LABEL_LIMIT),
+        required=False,
+        max_length=MOST_LABELS,
+        help_text="Those that its worker must have. Only administrators may change them.",
     )
 
 
@@ -104,14 +113,25 @@ class OneWorkspace(WorkspaceDetail):
 
     @extend_schema(request=WorkspaceChangeSerializer)
     def patch(self, _: Request, workspace_id: str) -> Response:
-        """Changes the permission mode. Requests that are open stay open."""
+        """Changes the permission mode or the labels. Requests that are open stay open."""
         require_open(workspace_id)
-        mode = PermissionMode(self.body(WorkspaceChangeSerializer)["permission_mode"])
+        given = self.body(WorkspaceChangeSerializer)
+        if not given:
+            raise BadField("permission_mode or labels is required")
+        if "labels" in given:
+            self.act(self.caller.require, Right.ADMINISTER, workspace_id)
         actor = self.actor
 
         def change(tx: Transaction) -> None:
-            set_permission_mode(tx, workspace_id, mode=mode)
-            record(tx, actor, Act.PERMISSION_MODE, workspace_id=workspace_id, outcome=mode.value)
+            if "labels" in given:
+                labels = parse_labels(given["labels"])
+                set_labels(tx, workspace_id, labels)
+                outcome = SEPARATOR.join(labels)
+                record(tx, actor, Act.LABELS, workspace_id=workspace_id, outcome=outcome)
+            if "permission_mode" in given:
+                mode = PermissionMode(given["permission_mode"])
+                set_permission_mode(tx, workspace_id, mode=mode)
+                record(tx, actor, Act.PERMISSION_MODE, workspace_id=workspace_id, outcome=mode)
 
         self.act(writer.write, workspace_id, change)
         return self.get()

@@ -10,6 +10,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from agents.runs.calls.outputs import CallOutputs
@@ -34,6 +35,7 @@ from workspaces.log.timestamps import now_ms
 from workspaces.log.transaction import Transaction
 from workspaces.log.writer import writer
 from workspaces.measuring import Measured, measure
+from workspaces.placement.roots import WorkerScope
 from workspaces.queries.processes import late_processes
 from workspaces.tasks import wait_for_all, wait_until_set
 
@@ -68,6 +70,7 @@ class RunPool:
         settings: PoolSettings,
         setup_of: Callable[[Claimed], Awaitable[RunSetup]] = setup_of,
         find_disconnected: FindDisconnected | None = None,
+        scope: Callable[[], WorkerScope | None] = lambda: None,
     ) -> None:
         """``worker``: the registered process. ``setup_of`` returns the setup of a run.
 
@@ -75,6 +78,7 @@ class RunPool:
         """
         self.worker = worker
         self._find_disconnected = find_disconnected
+        self._scope = scope
         self._settings = settings
         self._late_ms = max(0, int((settings.lease_seconds - LATE_SECONDS) * 1000))
         self._unclear: set[int] = set()  # held here or in the database, and not in both
@@ -207,7 +211,8 @@ class RunPool:
         limit = min(CLAIM_LIMIT, self._settings.max_runs - len(self._runs))
         if limit <= 0 or self._draining:
             return False
-        claimed = await writer.write("", lambda tx: claim_runs(tx, worker=self.worker, limit=limit))
+        claims = partial(claim_runs, worker=self.worker, limit=limit, scope=self._scope())
+        claimed = await writer.write("", claims)
         for run in claimed:
             self._begin(run)
         return len(claimed) == limit
@@ -298,6 +303,7 @@ class RunPool:
         was in doubt. A difference counts only if the round before has found it, too: a run that
         has just been claimed, parked or ended shows one for a moment.
         """
+        self._cut_unserved()
         here = {key: run.held.fence for key, run in self._runs.items()}
         worker = self.worker
         stored = {}
@@ -318,6 +324,14 @@ class RunPool:
                 logger.warning("run is held by another worker now", extra={"run": key})
                 task.cancel()
 
+    def _cut_unserved(self) -> None:
+        """Cuts the runs below roots that are no longer found: tools would write somewhere else."""
+        scope = self._scope()
+        for key, run in self._runs.items():
+            if scope is not None and not scope.serves(run.claimed.path):
+                logger.warning("run is cut: the root of its folder is missing", extra={"run": key})
+                self._tasks[key].cancel()
+
     # -- what others have lost
 
     async def _rescue_loop(self) -> None:
@@ -328,7 +342,7 @@ class RunPool:
                     if self._may_rescue(run.key):
                         await self._rescue(run.key, run.workspace_id, worker=run.worker)
                 for process_id in await read(released_processes):
-                    await self._forget(process_id)
+                    await writer.write("", partial(forget_process, process_id=process_id))
                 await finish_rollbacks()
                 await finish_left(begun_before=now_ms() - LEFT_AFTER_MS)
             except ShuttingDown:
@@ -348,13 +362,8 @@ class RunPool:
             gone = await read(self._find_disconnected, {process.id for process in late})
         for process in late:
             if process.expires_at < now or process.id in gone:
-                await self._mark_lost(*process)
-
-    async def _mark_lost(self, process_id: str, renewed_until: int) -> None:
-        await writer.write("", lambda tx: mark_lost(tx, process_id, renewed_until=renewed_until))
-
-    async def _forget(self, process_id: str) -> None:
-        await writer.write("", lambda tx: forget_process(tx, process_id))
+                marks = partial(mark_lost, process_id=process.id, renewed_until=process.expires_at)
+                await writer.write("", marks)
 
     def _may_rescue(self, key: int) -> bool:
         """Whether the run may be rescued: this process does not perform it."""

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import time
 from collections.abc import Awaitable, Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 from django.conf import settings as server_settings
@@ -130,9 +132,25 @@ class RunSetup:
 Adapt = Callable[[Claimed, Settings], Settings]
 
 
+class FolderMissing(Exception):
+    """The folder of a workspace is not found here: without it, the configuration is another one."""
+
+    def __init__(self, path: str) -> None:
+        self.sentence = (
+            f"The folder {path} does not exist on {socket.gethostname()}, so nothing was started."
+            " Mount or restore it, and send the prompt again."
+        )
+        super().__init__(self.sentence)
+
+
 async def setup_of(claimed: Claimed, *, adapt: Adapt | None = None) -> RunSetup:
-    """Returns a run's setup. Raises ``agents.llm.errors.ModelError`` if no model is available."""
+    """Returns a run's setup.
+
+    Raises ``agents.llm.errors.ModelError`` if no model is available, and ``FolderMissing``.
+    """
     workspace_id, path = claimed.workspace_id, claimed.path
+    if not await asyncio.to_thread(Path(path).is_dir):
+        raise FolderMissing(path)
     config = await configs().newest_config_of(workspace_id)
     given = await configs().env_of(workspace_id)
     env = given or server_env()
@@ -226,7 +244,7 @@ class SetupInUse:
         self._kind, self._workspace_id = claimed.kind, claimed.workspace_id
         try:
             self.setup = await setup_of(claimed)
-        except ModelError as error:
+        except (ModelError, FolderMissing) as error:
             self.fault = error.sentence
 
     async def take_late_tools(self) -> None:

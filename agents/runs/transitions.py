@@ -6,7 +6,7 @@ A transition appends no event and checks no lease: its caller does, in the same 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.db import connection
 
@@ -16,6 +16,7 @@ from workspaces.actions.processes import RegistrationLost
 from workspaces.log.rows import placeholders
 from workspaces.log.transaction import Transaction
 from workspaces.models import NEVER_EXPIRES, UNFINISHED_REWINDS
+from workspaces.placement.roots import WorkerScope
 
 _WAITING = (
     f"FROM agents_run r WHERE r.state IN {in_sql(CLAIMABLE)}"
@@ -30,7 +31,7 @@ _WAITING = (
     " AND NOT EXISTS (SELECT 1 FROM workspaces_rewind w WHERE w.session_id = r.session_id"
     f" AND w.state IN {in_sql(UNFINISHED_REWINDS)})"
 )
-_OLDEST = f"SELECT r.id {_WAITING} ORDER BY r.id LIMIT %s"
+_OLDEST = "SELECT r.id {waiting} ORDER BY r.id LIMIT %s"
 _USER = "COALESCE(r.author ->> 'user_id', '')"
 # The runs in the order of their turns. A user's next turn comes after as many as the user has
 # running runs; within the user's turns, the same holds for each workspace. What has begun comes
@@ -41,7 +42,7 @@ _IN_TURNS = (
     " users AS (SELECT user_id, SUM(runs) AS runs FROM running GROUP BY user_id),"
     f" waiting AS (SELECT r.id, {_USER} AS user_id, r.workspace_id, CASE WHEN"
     f" r.state = '{RunState.READY}' OR r.parent_id IS NOT NULL THEN 0 ELSE 1 END AS is_new"
-    f" {_WAITING}),"
+    " {waiting}),"
     " turns AS (SELECT n.id, n.user_id, COALESCE(g.runs, 0) + ROW_NUMBER() OVER ("
     "PARTITION BY n.user_id, n.workspace_id ORDER BY n.is_new, n.id) AS turn"
     " FROM waiting n LEFT JOIN running g"
@@ -53,17 +54,23 @@ _IN_TURNS = (
 _SPARE = 10  # another worker may be claiming some of them
 
 
-def claim_runs(tx: Transaction, *, worker: str, limit: int) -> list[Claimed]:
+def claim_runs(
+    tx: Transaction, *, worker: str, limit: int, scope: WorkerScope | None = None
+) -> list[Claimed]:
     """Claims the next run of each session that has none in progress, at most ``limit`` runs.
+
+    ``scope``: only runs of workspaces that the worker serves.
 
     If more wait, users get places in turns, and so do the workspaces of a user. The runs get new
     fences, so that earlier holders cannot write. They are the worker's own as long as it is
     registered. Raises ``RegistrationLost``.
     """
     suffix = " FOR UPDATE OF r SKIP LOCKED" if connection.features.has_select_for_update else ""
-    keys = [key for (key,) in tx.fetch(_OLDEST + suffix, [limit])]
+    waiting = _waiting(scope)
+    oldest = _OLDEST.format(waiting=waiting.sql)
+    keys = [key for (key,) in tx.fetch(oldest + suffix, [*waiting.values, limit])]
     if len(keys) == limit:  # then more may wait
-        keys = _next_in_turn(tx, keys, suffix)
+        keys = _next_in_turn(tx, keys, waiting, suffix)
     if not keys:
         return []
     # The registration cannot be lost before this transaction is committed.
@@ -80,17 +87,34 @@ def claim_runs(tx: Transaction, *, worker: str, limit: int) -> list[Claimed]:
     return _read_claimed(tx, keys)
 
 
-def _next_in_turn(tx: Transaction, oldest: list[int], suffix: str) -> list[int]:
+class _Waiting(NamedTuple):
+    sql: str
+    values: list[Any]
+
+
+def _waiting(scope: WorkerScope | None) -> _Waiting:
+    if scope is None:
+        return _Waiting(_WAITING, [])
+    condition, values = scope.condition("w")
+    return _Waiting(
+        f"{_WAITING} AND EXISTS (SELECT 1 FROM workspaces_workspace w"
+        f" WHERE w.id = r.workspace_id AND {condition})",
+        values,
+    )
+
+
+def _next_in_turn(tx: Transaction, oldest: list[int], waiting: _Waiting, suffix: str) -> list[int]:
     limit = len(oldest)
-    ordered = [key for (key,) in tx.fetch(_IN_TURNS, [limit + _SPARE])]
+    turns = _IN_TURNS.format(waiting=waiting.sql)
+    ordered = [key for (key,) in tx.fetch(turns, [*waiting.values, limit + _SPARE])]
     if set(ordered[:limit]) == set(oldest):
         return oldest
     # Rows in the order of turns cannot be locked at once: PostgreSQL refuses it for windows.
     places = " ".join(f"WHEN {int(key)} THEN {place}" for place, key in enumerate(ordered))
     locked = tx.fetch(
-        f"SELECT r.id {_WAITING} AND r.id IN ({placeholders(len(ordered))})"
+        f"SELECT r.id {waiting.sql} AND r.id IN ({placeholders(len(ordered))})"
         f" ORDER BY CASE r.id {places} END LIMIT %s{suffix}",
-        [*ordered, limit],
+        [*waiting.values, *ordered, limit],
     )
     return [key for (key,) in locked]
 

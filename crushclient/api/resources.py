@@ -191,6 +191,7 @@ class AuditApi(OperationGroup):
             "revoke grant",
             "approval policy",
             "permission mode",
+            "labels",
             "shell command",
             "trust",
             "configure",
@@ -272,6 +273,7 @@ class AuditApi(OperationGroup):
             "revoke grant",
             "approval policy",
             "permission mode",
+            "labels",
             "shell command",
             "trust",
             "configure",
@@ -334,6 +336,7 @@ class AuditApi(OperationGroup):
             "revoke grant",
             "approval policy",
             "permission mode",
+            "labels",
             "shell command",
             "trust",
             "configure",
@@ -413,6 +416,7 @@ class AuditApi(OperationGroup):
             "revoke grant",
             "approval policy",
             "permission mode",
+            "labels",
             "shell command",
             "trust",
             "configure",
@@ -3148,11 +3152,17 @@ class WorkspacesApi(OperationGroup):
         return _answer
 
     async def update(
-        self, workspace_id: str, *, permission_mode: t.PermissionModeEnum | NotGiven = NOT_GIVEN
+        self,
+        workspace_id: str,
+        *,
+        labels: builtins.list[str] | NotGiven = NOT_GIVEN,
+        permission_mode: t.PermissionModeEnum | NotGiven = NOT_GIVEN,
     ) -> t.Workspace:
-        """Changes the permission mode. Requests that are open stay open.
+        """Changes the permission mode or the labels. Requests that are open stay open.
 
         Needs the right `skip`.
+
+        ``labels``: Those that its worker must have. Only administrators may change them.
 
         ``permission_mode``: Whether permissions are requested.
         """
@@ -3160,7 +3170,7 @@ class WorkspacesApi(OperationGroup):
             "PATCH",
             "/api/workspaces/{workspace_id}",
             path=(workspace_id,),
-            body={"permission_mode": permission_mode},
+            body={"labels": labels, "permission_mode": permission_mode},
         )
         return _answer
 

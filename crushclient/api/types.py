@@ -23,6 +23,7 @@ ActEnum: TypeAlias = Literal[
     "revoke grant",
     "approval policy",
     "permission mode",
+    "labels",
     "shell command",
     "trust",
     "configure",
@@ -1422,6 +1423,8 @@ class Opened(TypedDict):
     id: str
     # Whether a client or a run keeps it open.
     is_open: bool
+    # Those that its worker must have.
+    labels: list[str]
     # The number of the newest event of its log.
     last_event: int
     # When it was opened at last.
@@ -1730,6 +1733,8 @@ class PatchedUserBodyRequest(TypedDict):
 
 
 class PatchedWorkspaceChangeRequest(TypedDict):
+    # Those that its worker must have. Only administrators may change them.
+    labels: NotRequired[list[str]]
     # Whether permissions are requested.
     permission_mode: NotRequired[PermissionModeEnum]
 
@@ -2560,6 +2565,8 @@ class Workspace(TypedDict):
     id: str
     # Whether a client or a run keeps it open.
     is_open: bool
+    # Those that its worker must have.
+    labels: list[str]
     # The number of the newest event of its log.
     last_event: int
     # When it was opened at last.

@@ -50,6 +50,9 @@ class ServerPid:
     most_runs: int | None = None
     lease_expires_at: int | None = None  # None: it is alone, or holds nothing
     database: str = ""
+    roots: tuple[str, ...] = ()
+    missing_roots: tuple[str, ...] = ()
+    labels: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +117,9 @@ def _registered(
         row.most_runs or None,
         lease,
         database,
+        tuple(row.roots),
+        tuple(row.missing_roots or ()),
+        tuple(row.labels),
     )
 
 

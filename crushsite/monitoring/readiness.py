@@ -32,6 +32,7 @@ DATABASE = "database"
 MIGRATIONS = "migrations"
 CHANNEL_LAYER = "channel_layer"
 WORK_FOLDERS = "work_folders"
+ROOTS = "roots"
 
 
 async def _nothing() -> None:
@@ -40,6 +41,10 @@ async def _nothing() -> None:
 
 def _never() -> bool:
     return False
+
+
+def _none() -> Collection[str]:
+    return ()
 
 
 class BoundedCheck:
@@ -119,13 +124,18 @@ class Readiness:
         self._folders = folders
         self._is_draining: Callable[[], bool] = _never
         self._layer: Callable[[], Awaitable[None]] = _nothing
+        self._missing_roots: Callable[[], Collection[str]] = _none
         self._checks = self._new_checks()
 
     def watch(
-        self, *, is_draining: Callable[[], bool], layer: Callable[[], Awaitable[None]]
+        self,
+        *,
+        is_draining: Callable[[], bool],
+        layer: Callable[[], Awaitable[None]],
+        missing_roots: Callable[[], Collection[str]] = _none,
     ) -> None:
         """``layer`` raises an error if the channel layer does not pass messages on."""
-        self._is_draining, self._layer = is_draining, layer
+        self._is_draining, self._layer, self._missing_roots = is_draining, layer, missing_roots
         self._checks = self._new_checks()
 
     def watch_no_more(self) -> None:
@@ -143,7 +153,8 @@ class Readiness:
         """Returns the names of the checks that fail, within ``CHECK_SECONDS``."""
         found = await asyncio.gather(*(check.failing() for check in self._checks.values()))
         draining = [DRAINING] if self._is_draining() else []
-        return [*draining, *(name for names in found for name in names)]
+        roots = [ROOTS] if self._missing_roots() else []
+        return [*draining, *(name for names in found for name in names), *roots]
 
     async def _check_layer(self) -> Collection[str]:
         await self._layer()

@@ -29,6 +29,7 @@ class Act(StrEnum):
     REVOKE_GRANT = "revoke grant"
     APPROVAL_POLICY = "approval policy"
     PERMISSION_MODE = "permission mode"
+    LABELS = "labels"
     SHELL = "shell command"
     TRUST = "trust"
     CONFIGURE = "configure"

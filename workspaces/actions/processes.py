@@ -6,13 +6,14 @@ lost, which other processes decide: no row of a run is written while the run pro
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from django.db import connection
 
 from workspaces.log.errors import Overtaken
 from workspaces.log.transaction import Transaction
-from workspaces.models import RegisteredProcess
+from workspaces.models import RegisteredProcess, WorkRoot
 
 _TABLE = "workspaces_registeredprocess"
 
@@ -32,6 +33,7 @@ class ProcessFacts:
     started_at: int
     most_runs: int = 0
     roots: tuple[str, ...] = ()
+    missing_roots: tuple[str, ...] = ()
     labels: tuple[str, ...] = ()
 
 
@@ -43,6 +45,7 @@ def register(tx: Transaction, process_id: str, facts: ProcessFacts, *, expires_a
         pid=facts.pid,
         version=facts.version,
         roots=list(facts.roots),
+        missing_roots=list(facts.missing_roots),
         labels=list(facts.labels),
         started_at=facts.started_at,
         most_runs=facts.most_runs,
@@ -52,11 +55,24 @@ def register(tx: Transaction, process_id: str, facts: ProcessFacts, *, expires_a
 
 
 def renew_registration(
-    tx: Transaction, process_id: str, *, lease_ms: int, runs: int, is_draining: bool
+    tx: Transaction,
+    process_id: str,
+    *,
+    lease_ms: int,
+    runs: int,
+    is_draining: bool,
+    roots: Sequence[str] = (),
+    missing_roots: Sequence[str] = (),
 ) -> None:
     """Renews the registration of a process. Raises ``RegistrationLost``."""
     held = RegisteredProcess.objects.filter(pk=process_id, is_lost=False)
-    changed = held.update(expires_at=tx.now + lease_ms, runs=runs, is_draining=is_draining)
+    changed = held.update(
+        expires_at=tx.now + lease_ms,
+        runs=runs,
+        is_draining=is_draining,
+        roots=list(roots),
+        missing_roots=list(missing_roots),
+    )
     if not changed:
         raise RegistrationLost
 
@@ -89,3 +105,18 @@ def forget_process(tx: Transaction, process_id: str) -> None:
 def forget_all_processes(tx: Transaction) -> None:
     """Deletes all registrations, at the start of a server that is alone on its data."""
     tx.execute(f"DELETE FROM {_TABLE}", [])
+
+
+def add_root(_: Transaction, *, name: str, path: str, marker: str) -> WorkRoot:
+    """Stores a root. ``marker``: the id that its folder has already, or empty for a new one."""
+    root = WorkRoot(name=name, path=path)
+    if marker:
+        root.marker = marker
+    root.save(force_insert=True)
+    return root
+
+
+def forget_root(_: Transaction, *, name: str) -> bool:
+    """Deletes a root. Returns whether there was one."""
+    deleted, _by_model = WorkRoot.objects.filter(pk=name).delete()
+    return bool(deleted)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 from workspaces.log.errors import WorkspaceUnknown
 from workspaces.log.transaction import Transaction
 from workspaces.log.types import Kind
 from workspaces.models import PermissionMode, Workspace
+from workspaces.placement.roots import SEPARATOR
 from workspaces.queries.workspaces import require_open
 
 
@@ -121,6 +122,12 @@ def set_permission_mode(tx: Transaction, workspace_id: str, *, mode: PermissionM
     workspace.skip_permissions = mode is not PermissionMode.NORMAL
     workspace.save(update_fields=["permission_mode", "skip_permissions"])
     tx.append(workspace_id, Kind.WORKSPACE_UPDATED, {"workspace": facts_of(workspace)})
+
+
+def set_labels(tx: Transaction, workspace_id: str, labels: Collection[str]) -> None:
+    """Sets the labels that a worker must have to claim the workspace's runs, in their order."""
+    tx.lock(workspace_id)
+    Workspace.objects.filter(pk=workspace_id).update(labels=SEPARATOR.join(labels))
 
 
 def facts_of(workspace: Workspace) -> dict[str, object]:

@@ -76,6 +76,7 @@ class WorkspacePages(ReadOnlyAdmin):
         state("permission_mode", "permissions"),
         in_words("debug", "on", "off"),
         json_text("channels"),
+        "labels",
         "last_event",
         moment("created_at"),
         moment("opened_at"),

@@ -1,6 +1,6 @@
 """The rows of workspaces: what they contain, who keeps them open, and what has happened in them."""
 
-from workspaces.models.processes import NEVER_EXPIRES, RegisteredProcess
+from workspaces.models.processes import NEVER_EXPIRES, RegisteredProcess, WorkRoot
 from workspaces.models.sessions import (
     UNFINISHED_REWINDS,
     Attachment,
@@ -52,5 +52,6 @@ __all__ = [
     "StoredMessage",
     "TrustRequest",
     "TrustRequestState",
+    "WorkRoot",
     "Workspace",
 ]

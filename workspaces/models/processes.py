@@ -5,6 +5,9 @@ from __future__ import annotations
 from django.db import models
 from typing_extensions import override
 
+from workspaces.log.ids import new_id
+from workspaces.log.timestamps import now_ms
+
 # The last second that dates can name: the lease of a process that is alone on its data, and of
 # runs, which last as long as their process is registered.
 NEVER_EXPIRES = 253_402_300_799_000
@@ -22,6 +25,9 @@ class RegisteredProcess(models.Model):
     pid = models.BigIntegerField()
     version = models.CharField(max_length=64)
     roots = models.JSONField(default=list, help_text="The names of the roots that it serves.")
+    missing_roots = models.JSONField(
+        null=True, help_text="The names of those that it is to serve, and does not find."
+    )
     labels = models.JSONField(default=list, help_text="The labels that its operator gave it.")
     started_at = models.BigIntegerField(help_text="When the process started.")
     registered_at = models.BigIntegerField(help_text="Later if it has lost its registration.")
@@ -39,3 +45,16 @@ class RegisteredProcess(models.Model):
     @override
     def __str__(self) -> str:
         return f"{self.kind} {self.pid} on {self.host}"
+
+
+class WorkRoot(models.Model):
+    """A named folder, below which workspaces lie. Its marker file contains the id."""
+
+    name = models.CharField(primary_key=True, max_length=63)
+    path = models.CharField(max_length=4096, unique=True, help_text="Absolute, symlinks followed.")
+    marker = models.CharField(max_length=36, unique=True, default=new_id, editable=False)
+    created_at = models.BigIntegerField(default=now_ms)
+
+    @override
+    def __str__(self) -> str:
+        return f"{self.name}={self.path}"

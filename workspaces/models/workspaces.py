@@ -43,6 +43,13 @@ class Workspace(models.Model):
         db_default="",
         help_text="Of the stored choices as this server wrote them; others came with the folder.",
     )
+    labels = models.CharField(
+        max_length=1000,
+        blank=True,
+        default="",
+        db_default="",
+        help_text="Those that its worker must have, in order, with commas.",
+    )
     last_event = models.BigIntegerField(default=0, help_text="The newest number of its event log.")
     first_event = models.BigIntegerField(
         default=1, db_default=1, help_text="The oldest number that its event log keeps."
@@ -52,7 +59,13 @@ class Workspace(models.Model):
     closed_at = models.BigIntegerField(null=True, blank=True)
 
     class Meta:
-        indexes = [models.Index(fields=["-opened_at", "-id"], name="workspace_by_opening")]
+        indexes = [
+            models.Index(fields=["-opened_at", "-id"], name="workspace_by_opening"),
+            # Hardly ever any: workers read which labels are needed each second.
+            models.Index(
+                fields=["labels"], condition=~models.Q(labels=""), name="workspace_with_labels"
+            ),
+        ]
 
     @override
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""Reads the registry of processes. Called through ``read``."""
+"""Reads the registry of processes, and the roots that they serve. Called through ``read``."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 from django.db.models import QuerySet
 
-from workspaces.models import RegisteredProcess
+from workspaces.models import RegisteredProcess, WorkRoot, Workspace
+from workspaces.placement.roots import Root, WorkerOffer
 
 
 class LateProcess(NamedTuple):
@@ -29,3 +30,24 @@ def late_processes(due: int, *, apart_from: str) -> list[LateProcess]:
     late = RegisteredProcess.objects.filter(is_lost=False, expires_at__lt=due)
     rows = late.exclude(pk=apart_from).order_by("pk").values_list("pk", "expires_at")
     return [LateProcess(*row) for row in rows]
+
+
+def worker_offers(now: int) -> list[WorkerOffer]:
+    """Returns what the live processes that perform runs have registered."""
+    live = RegisteredProcess.objects.filter(is_lost=False, expires_at__gte=now, most_runs__gt=0)
+    rows = live.order_by("pk").values_list("host", "roots", "missing_roots", "labels")
+    return [WorkerOffer(host, roots, missing or (), own) for host, roots, missing, own in rows]
+
+
+def stored_roots() -> list[WorkRoot]:
+    return list(WorkRoot.objects.order_by("name"))
+
+
+def known_roots() -> tuple[Root, ...]:
+    return tuple(Root(root.name, root.path) for root in stored_roots())
+
+
+def needed_labels() -> list[str]:
+    """Returns the combinations of labels that workspaces need, as they are stored."""
+    labelled = Workspace.objects.exclude(labels="").order_by()
+    return list(labelled.values_list("labels", flat=True).distinct())

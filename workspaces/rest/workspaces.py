@@ -12,6 +12,7 @@ from rest_framework.response import Response
 from workspaces.access import Right
 from workspaces.log.errors import WorkspaceUnknown
 from workspaces.models import PermissionMode, Workspace
+from workspaces.placement.roots import SEPARATOR
 from workspaces.rest.answers import Seconds
 from workspaces.rest.view import SHOWN_RIGHTS, Resource
 
@@ -33,6 +34,7 @@ class WorkspaceSerializer(serializers.ModelSerializer[Workspace]):
     created_at = Seconds(help_text="When its folder was opened for the first time.")
     opened_at = Seconds(help_text="When it was opened at last.")
     is_open = serializers.BooleanField(help_text="Whether a client or a run keeps it open.")
+    labels = serializers.SerializerMethodField(help_text="Those that its worker must have.")
     can = serializers.SerializerMethodField(help_text="Your rights in this workspace.")
 
     class Meta:
@@ -46,8 +48,12 @@ class WorkspaceSerializer(serializers.ModelSerializer[Workspace]):
             "created_at",
             "opened_at",
             "is_open",
+            "labels",
             "can",
         )
+
+    def get_labels(self, workspace: Workspace) -> list[str]:
+        return [label for label in workspace.labels.split(SEPARATOR) if label]
 
     @extend_schema_field(
         serializers.ListField(

@@ -10,7 +10,7 @@ import pytest
 from tests.integration.api.client import Api
 from tests.integration.api.conftest import Opened
 from tests.integration.rest.test_workspace_resources import at, viewer_of
-from workspaces.access import OWNER, Caller, Identity, IdentityKind
+from workspaces.access import OWNER, Caller, Identity, IdentityKind, MemberRole
 from workspaces.models import Event, Workspace
 
 
@@ -90,3 +90,21 @@ async def test_the_permission_mode_is_changed_with_an_event(rest: Api, workspace
     assert "workspace.updated" in kinds
     wrong = await rest.call("PATCH", at(workspace), {"permission_mode": "none"})
     assert wrong.json["errors"][0]["field"] == "permission_mode"
+
+
+async def test_administrators_change_the_labels(rest: Api, workspace: Opened) -> None:
+    assert (await rest.get(at(workspace)))["labels"] == []
+    answer = await rest.call("PATCH", at(workspace), {"labels": ["gpu", "arm", "gpu"]})
+    assert (answer.status, answer.json["labels"]) == (200, ["arm", "gpu"])
+    assert (answer.json["permission_mode"], (await rest.get(at(workspace)))["labels"]) == (
+        "normal",
+        ["arm", "gpu"],
+    )
+    for wrong in ({}, {"labels": ["GPU"]}, {"labels": ["a,b"]}, {"labels": ["x"] * 16}):
+        refused = await rest.call("PATCH", at(workspace), wrong)
+        assert (refused.status, refused.json["code"]) == (400, "bad_field")
+    roles = {workspace.id: MemberRole.APPROVER}
+    rest.caller = Caller(Identity(IdentityKind.USER, "ann", 7, roles=roles))
+    assert (await rest.call("PATCH", at(workspace), {"labels": []})).status == 403
+    rest.caller = Caller(OWNER)
+    assert (await rest.call("PATCH", at(workspace), {"labels": []})).json["labels"] == []

@@ -6,6 +6,7 @@ Reads the database itself, so that it works when no web process answers.
 from __future__ import annotations
 
 from argparse import ArgumentParser
+from collections.abc import Sequence
 from typing import Any
 
 from django.conf import settings
@@ -28,6 +29,8 @@ PROCESSES = (
     Column("since"),
     Column("runs", is_number=True),
     Column("state"),
+    Column("roots", is_flexible=True, is_optional=True),
+    Column("labels", is_flexible=True, is_optional=True),
     Column("database", is_flexible=True),
 )
 STUCK = (
@@ -65,7 +68,7 @@ class Command(BaseCommand):
             self.stdout.write(as_json(shown))
             return
         if found:
-            self.stdout.write(table(PROCESSES, [_process_row(each, now) for each in found]))
+            self.stdout.write(_process_table(found, now))
         else:
             self.stdout.write("No process of the server runs.")
         counts = ", ".join(f"{count:,} {state}" for state, count in sorted(states.items()))
@@ -75,6 +78,14 @@ class Command(BaseCommand):
             self.stdout.write(table(STUCK, [_stuck_row(run, now) for run in stuck]))
         else:
             self.stdout.write("No run is stuck.")
+
+
+def _process_table(found: Sequence[ServerPid], now: int) -> str:
+    """Without the columns that no process has anything in."""
+    rows = [_process_row(each, now) for each in found]
+    kept = [index for index in range(len(PROCESSES)) if any(row[index] for row in rows)]
+    columns = [PROCESSES[index] for index in kept]
+    return table(columns, [[row[index] for index in kept] for row in rows])
 
 
 def _process_row(each: ServerPid, now: int) -> list[str]:
@@ -87,6 +98,8 @@ def _process_row(each: ServerPid, now: int) -> list[str]:
         NONE if each.started_at is None else f"{duration((now - each.started_at) / 1000)} ago",
         str(each.runs) if each.most_runs is None else f"{each.runs} of {each.most_runs}",
         _state(each, now),
+        ", ".join([*each.roots, *(f"{name} (missing)" for name in each.missing_roots)]),
+        ", ".join(each.labels),
         each.database,
     ]
 
@@ -117,6 +130,9 @@ def _process_fields(each: ServerPid, now: int) -> dict[str, Any]:
         "runs": each.runs,
         "most_runs": each.most_runs,
         "lease_seconds": None if expires is None else (expires - now) / 1000,
+        "roots": each.roots,
+        "missing_roots": each.missing_roots,
+        "labels": each.labels,
         "database": each.database,
     }
 

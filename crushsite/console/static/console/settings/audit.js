@@ -26,6 +26,7 @@ const ACTS = {
   "revoke grant": true,
   "approval policy": true,
   "permission mode": true,
+  labels: true,
   "shell command": true,
   trust: true,
   configure: true,
