@@ -36,6 +36,7 @@ class PermissionQuestion:
     is_earlier: bool = False  # from a prompt that the session accepted before ours
     files: tuple[str, ...] = ()  # the files that the call would write
     always_asks: bool = False  # even an answer for the session allows only this call
+    is_cut: bool = False  # whether the call runs again: its server stopped in the middle
 
     @property
     def is_trust(self) -> bool:
@@ -62,6 +63,7 @@ def question_of(request: Mapping[str, Any], *, is_earlier: bool) -> PermissionQu
         is_earlier,
         tuple(request.get("files") or ()),
         bool(request.get("always_asks")),
+        "cut_output" in request,
     )
 
 
@@ -98,6 +100,8 @@ def scope_of(question: PermissionQuestion) -> list[str]:
     """What the answers allow beyond this call, one per line."""
     if question.is_trust:
         return []
+    if question.is_cut:
+        return ["y runs it again; after n the run continues, and the model checks the outcome"]
     if question.always_asks:
         return ["programs take instructions from this file: each change needs permission"]
     if not question.files:

@@ -72,6 +72,12 @@ def _leave_open(question: PermissionQuestion, note: Callable[[str], None]) -> No
         raise LeftOpen
 
 
+def _not_again(question: PermissionQuestion, note: Callable[[str], None]) -> PermissionAnswer:
+    """Denies the second run of a call, which only a person may allow: the turn continues."""
+    note(f"not run again: {summary_of(question)}: the outcome of its first run is unknown\n")
+    return DENIED
+
+
 class Nobody:
     """Without a terminal: denies each request and prints how to allow it."""
 
@@ -81,6 +87,8 @@ class Nobody:
 
     async def ask(self, question: PermissionQuestion) -> PermissionAnswer:
         _leave_open(question, self._note)
+        if question.is_cut:
+            return _not_again(question, self._note)
         self.has_denied = True
         self._note(
             f"denied: {summary_of(question)}\n"
@@ -91,16 +99,22 @@ class Nobody:
 
 
 class AllowAll:
-    """``--yolo``: allows what this prompt requests; trust and earlier prompts need a person."""
+    """``--yolo``: allows what this prompt requests.
+
+    Trust, earlier prompts and the second run of a call that was cut need a person.
+    """
 
     def __init__(self, note: Callable[[str], None], person: Person | None) -> None:
         self._note = note
         self._person = person
 
     async def ask(self, question: PermissionQuestion) -> PermissionAnswer:
-        if (question.is_earlier or question.is_trust) and self._person is not None:
+        needs_person = question.is_earlier or question.is_trust or question.is_cut
+        if needs_person and self._person is not None:
             return await self._person.ask(question)
         _leave_open(question, self._note)
+        if question.is_cut:
+            return _not_again(question, self._note)
         self._note(f"allowed: {summary_of(question)}\n")
         return PermissionAnswer(Answer.ALLOW)
 

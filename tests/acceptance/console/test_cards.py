@@ -375,3 +375,24 @@ async def test_the_inbox_answers_a_folder_that_waits_for_trust_once(
     await inbox.reload()
     past = inbox.get_by_role("region", name="Answered")
     await expect(past.get_by_role("article", name="Trust this folder")).to_contain_text(answered)
+
+
+async def test_a_call_that_a_crash_has_cut_runs_again_with_a_press(
+    embedded_server: Server, connect: Connect, project: MakeProject, open_console: OpenConsole
+) -> None:
+    path = project("cut", permissions={"cut_calls": {"bash": "ask"}, "allowed_tools": ["bash"]})
+    seat = await take_seat(connect(embedded_server), path)
+    session = await seat.workspace.session("cut")
+    await seat.workspace.prompt(
+        session, bash("echo x >> marks; [ $(wc -l < marks) = 2 ]||sleep 99")
+    )
+    await until(lambda: asyncio.to_thread((path / "marks").exists), "the first run")
+    await asyncio.to_thread(embedded_server.kill9)
+    await asyncio.to_thread(embedded_server.start)
+    page = await open_console(embedded_server, f"/w/{seat.workspace.id}/s/{session}", width=PHONE)
+    card = page.get_by_role("article", name="Run a command")
+    await expect(card.get_by_text("The server stopped while this ran")).to_be_visible()
+    await expect(card.get_by_role("button", name="Do not run again")).to_be_enabled()
+    await card.get_by_role("button", name="Run again", exact=True).click()
+    await expect(page.locator(".request-end")).to_have_text("Allowed by owner")
+    await until(lambda: asyncio.to_thread(lambda: len((path / "marks").read_text()) == 4), "twice")

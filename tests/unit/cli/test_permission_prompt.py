@@ -194,6 +194,21 @@ async def test_what_always_needs_permission_is_not_offered_for_the_session() -> 
         assert await answering == PermissionAnswer(Answer.ALLOW)
 
 
+async def test_a_second_run_of_a_call_needs_a_person_also_with_yolo() -> None:
+    cut = replace(QUESTION, always_asks=True, is_cut=True)
+    noted: list[str] = []
+    nobody = Nobody(noted.append)
+    for asker in (nobody, AllowAll(noted.append, None)):
+        assert (await asker.ask(cut)).answer is Answer.DENY
+    assert all(line.startswith("not run again: ") for line in noted)
+    assert not nobody.has_denied  # the turn continues
+    with Seat() as seat:
+        yolo = AllowAll(noted.append, Person(seat.terminal, nullcontext))
+        answering = asyncio.create_task(yolo.ask(cut))
+        assert "y runs it again" in await seat.answer("allow? [y]es, [n]o: ", "y\n")
+        assert await answering == PermissionAnswer(Answer.ALLOW)
+
+
 TRUST = PermissionQuestion("q", "trust", "trust", "/p", "It would start: x", {"starts": "x"})
 
 

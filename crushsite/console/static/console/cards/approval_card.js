@@ -133,12 +133,13 @@ class ApprovalCard extends RequestCard {
   _buttons(item) {
     const isForTrust = isTrust(item);
     const isOff = !this._isArmed;
+    const isCut = item.data["cut_output"] !== undefined;
     return html`${this.error()}
       <div class="request-buttons main">
         <button class="button primary" ?disabled=${isOff} aria-keyshortcuts=${this.hasKeys ? "a" : nothing} @click=${() => this._send({ answer: "allow" })}>
-          ${t(isForTrust ? "cards.trust" : "cards.allow")}${this.keyHint("a")}</button>
+          ${t(isForTrust ? "cards.trust" : isCut ? "cards.again" : "cards.allow")}${this.keyHint("a")}</button>
         <button class="button danger" ?disabled=${isOff} aria-keyshortcuts=${this.hasKeys ? "d" : nothing} @click=${() => this._send({ answer: "deny" })}>
-          ${t(isForTrust ? "cards.no_trust" : "cards.deny")}${this.keyHint("d")}</button>
+          ${t(isForTrust ? "cards.no_trust" : isCut ? "cards.not_again" : "cards.deny")}${this.keyHint("d")}</button>
       </div>
       ${isForTrust
         ? nothing

@@ -49,7 +49,8 @@ function trust(params) {
 /** @param {Record<string, any>} request @param {Record<string, any>} params */
 function values(request, params) {
   const shown = Object.entries(params).filter(([name, value]) => !SHOWN_ELSEWHERE.has(name) && value !== "" && value !== null && value !== 0);
-  return html`${request["description"] ? html`<p class="request-description">${request["description"]}</p>` : nothing}
+  const isShown = request["description"] && request["cut_output"] === undefined; // the card shows the rest
+  return html`${isShown ? html`<p class="request-description">${request["description"]}</p>` : nothing}
     ${place(t("cards.path"), params["file_path"] ?? request["path"])}
     ${shown.length === 0
       ? nothing

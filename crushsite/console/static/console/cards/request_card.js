@@ -188,7 +188,11 @@ export class RequestCard extends PageElement {
   /** @param {WaitingItem} item */
   _warnings(item) {
     const left = item.data["deny_at"] ? item.data["deny_at"] - this._now : null;
-    return html`${item.data["dangerous"] || item.data["always_asks"]
+    const output = item.data["cut_output"];
+    const isCut = output !== undefined;
+    return html`${isCut ? html`<p class="request-warning">${icon("shield-alert")}<strong>${t("cards.cut")}.</strong> ${t("cards.cut_help")}</p>` : nothing}
+      ${output ? html`<p class="label">${t("cards.cut_output")}</p><pre class="request-command" tabindex="0">${output}</pre>` : nothing}
+      ${item.data["dangerous"] || (item.data["always_asks"] && !isCut)
         ? html`<p class="request-warning">${icon("shield-alert")}<strong>${t("cards.danger")}.</strong> ${t("cards.once")}</p>`
         : nothing}
       ${left === null
