@@ -230,11 +230,24 @@ _CONNECTION = {
 }
 
 
-def _postgres_options(given: Mapping[str, str]) -> dict[str, str]:
-    """Merges our options with the URL's, which win: a session parameter's last value counts."""
+PREPARED_AFTER = 5
+
+
+def _postgres_options(given: Mapping[str, str]) -> dict[str, Any]:
+    """Merges our options with the URL's, which win: a session parameter's last value counts.
+
+    ``prepare_threshold`` is psycopg's: after so many times a statement is prepared.
+    """
     session = " ".join(f"-c {name}={value}" for name, value in _SESSION.items())
     options = f"{session} {given.get('options', '')}".strip()
-    return {**_CONNECTION, **given, "options": options}
+    threshold = given.get("prepare_threshold", str(PREPARED_AFTER))
+    if threshold != "none" and not threshold.isdecimal():
+        raise ImproperlyConfigured(
+            "prepare_threshold in DATABASE_URL must be a number, or none if a pooler cannot keep"
+            " prepared statements."
+        )
+    prepared = None if threshold == "none" else int(threshold)
+    return {**_CONNECTION, **given, "prepare_threshold": prepared, "options": options}
 
 
 def _sqlite(path: Path) -> dict[str, Any]:

@@ -65,6 +65,18 @@ def test_it_is_part_of_the_transaction_around_it(workspaces: list[str]) -> None:
     assert not Workspace.objects.filter(path="/never").exists()
 
 
+def test_postgresql_plans_a_repeated_statement_once(workspaces: list[str]) -> None:
+    if connection.vendor == "sqlite":
+        pytest.skip("SQLite keeps its own cache of statements")
+    with statements() as cursor:
+        for path in workspaces * 4:
+            cursor.execute("SELECT id FROM workspaces_workspace WHERE path = %s", [path])
+        cursor.execute(
+            "SELECT statement FROM pg_prepared_statements WHERE statement LIKE %s", ["%path = $1"]
+        )
+        assert cursor.fetchall() == [("SELECT id FROM workspaces_workspace WHERE path = $1",)]
+
+
 def test_it_opens_the_connection(workspaces: list[str]) -> None:
     connection.close()
     with statements() as cursor:

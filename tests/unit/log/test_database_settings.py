@@ -3,6 +3,9 @@
 from pathlib import Path
 from typing import Any
 
+import pytest
+from django.core.exceptions import ImproperlyConfigured
+
 from crushsite.env import database
 
 
@@ -34,3 +37,16 @@ def test_the_urls_own_options_win() -> None:
     assert options["sslmode"] == "require"
     # PostgreSQL takes the last value of a parameter.
     assert options["options"].index("lock_timeout=1s") < options["options"].index("lock_timeout=7s")
+
+
+@pytest.mark.parametrize(("query", "threshold"), [("", 5), ("9", 9), ("0", 0), ("none", None)])
+def test_statements_are_prepared_unless_the_url_forbids_it(
+    query: str, threshold: int | None
+) -> None:
+    options = options_of(f"postgres://me@db/crush{f'?prepare_threshold={query}' if query else ''}")
+    assert options["prepare_threshold"] == threshold
+
+
+def test_a_threshold_that_is_no_number_is_refused() -> None:
+    with pytest.raises(ImproperlyConfigured, match="prepare_threshold"):
+        options_of("postgres://me@db/crush?prepare_threshold=soon")
