@@ -317,6 +317,18 @@ class Job(models.Model):
     pid = models.IntegerField(default=0)
     pid_started = models.CharField(max_length=64, blank=True, help_text="The process's start time.")
     process_mark = models.CharField(max_length=64, blank=True)
+    supervisor = models.CharField(
+        max_length=64,
+        blank=True,
+        db_default="",
+        help_text="The process that keeps it while no server runs.",
+    )
+    token = models.CharField(
+        max_length=64, blank=True, db_default="", help_text="Names its file in the data folder."
+    )
+    columns = models.IntegerField(
+        default=0, db_default=0, help_text="The width of its terminal; 0 if it has none."
+    )
     output_path = models.CharField(max_length=4096, blank=True)
     started_at = models.BigIntegerField(default=now_ms)
     ended_at = models.BigIntegerField(null=True, blank=True)

@@ -20,6 +20,7 @@ from django.conf import settings
 
 from agents.config.cache import configs
 from agents.config.watch import ConfigWatch
+from agents.jobs.adoption import start_commands
 from agents.jobs.host import job_host
 from agents.llm.providers import end_connections
 from agents.runs import nudges, teardown
@@ -36,8 +37,6 @@ from agents.runs.tool_servers.mcp_servers import forget_last_servers, mcp_host
 from agents.runs.transitions import expire_all_leases
 from agents.services import Services
 from agents.skills.watch import skill_watch
-from agents.tools.shell.process import SUPERVISOR
-from agents.tools.shell.tree_limits import TreeLimits
 from crushsite.known_key import require_key
 from crushsite.logs import logging_lifecycle
 from crushsite.monitoring.figures import FIGURES
@@ -143,11 +142,6 @@ class ServerProcess:
 
     async def start(self) -> None:
         protect_process()  # before any command that it starts could read the secrets
-        SUPERVISOR.limits = TreeLimits(
-            memory_bytes=settings.CRUSH_COMMAND_MEMORY_BYTES,
-            processes=settings.CRUSH_COMMAND_PROCESSES,
-            file_bytes=settings.CRUSH_COMMAND_FILE_BYTES,
-        )
         name_connections(self.shape.kind, self.instance_id)
         await asyncio.to_thread(require_key)
         limit_for_process(None)
@@ -158,7 +152,9 @@ class ServerProcess:
             await compare_clocks()
             self._spawn(self._follow_clock())
         await self.hub.start()
-        await job_host().start(server_mark=self.instance_id, is_alone=self.shape.is_alone)
+        await start_commands(
+            self.instance_id, is_alone=self.shape.is_alone, is_temporary=self.shape.is_temporary
+        )
         if self.shape.is_alone:
             with wait_at_most(REQUEST_SECONDS):  # fail soon, so that the user sees the error
                 await writer.write("", _start_alone)

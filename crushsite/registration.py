@@ -44,6 +44,7 @@ class ProcessShape:
     serves: bool  # has clients
     is_alone: bool  # no other process uses this data
     exits_idle: bool = False  # started by a client: ends when no workspace is open
+    is_temporary: bool = False  # ends with one command or sub-agent
 
     @property
     def kind(self) -> str:

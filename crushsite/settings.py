@@ -232,6 +232,8 @@ CRUSH_COMMAND_PROCESSES = env.read_number("CRUSH_COMMAND_PROCESSES", 4096, low=0
 CRUSH_COMMAND_FILE_BYTES = (
     env.read_number("CRUSH_COMMAND_FILE_MB", 16_384, low=0, high=16_777_216) * 1024 * 1024
 )
+# How long background commands continue without a server; 0: they end with it.
+CRUSH_KEEP_COMMANDS_SECONDS = env.read_seconds("CRUSH_KEEP_COMMANDS", 3_600.0)
 # Limits of a session's queue, behind the running prompt.
 CRUSH_MAX_QUEUED_PROMPTS = env.read_number("CRUSH_MAX_QUEUED_PROMPTS", 5_000, low=1, high=1_000_000)
 CRUSH_MAX_QUEUED_BYTES = (

@@ -25,7 +25,7 @@ def no_process_is_left(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Non
     """
     folder = tmp_path_factory.getbasetemp()
     yield
-    left = end_leftovers(f"CRUSH_DATA_DIR={folder}{os.sep}")
+    left = end_leftovers(f"{folder}{os.sep}")
     assert left == [], "tests left these processes behind (ended now)"
 
 

@@ -1,31 +1,34 @@
 """Hosts the commands that run in the background of this process, jobs and user commands.
 
 There is one host in a process. Each command is recorded with pid, start time and mark
-before it does anything. It ends with its workspace, with its row, and with this process.
-Commands that a dead server left are ended by another server, or at the next start.
+before it does anything. It ends with its workspace and with its row. When this process
+ends, its supervisor keeps it where that is possible (``adoption.py``), for the next server.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
+import os
+import secrets
 from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field
 from functools import cache
+from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
 from agents.jobs.rows import (
     JobRow,
-    RecordedJob,
     kill_job,
     messages_gone,
     running_elsewhere,
     to_be_ended,
+    unended_tokens,
 )
-from agents.jobs.shell_command import settle_lost
-from agents.tools.shell import identity
-from agents.tools.shell.command import Running
+from agents.tools.shell import identity, kept
+from agents.tools.shell.command import CommandLeft, Running
 from agents.tools.shell.output import WatchedOutput
 from workspaces.log.errors import ShuttingDown
 from workspaces.log.reader import read
@@ -37,6 +40,8 @@ logger = logging.getLogger(__name__)
 # Called with new output, and at the end with the exit code. The calls never overlap.
 OnOutput: TypeAlias = Callable[[], Awaitable[None]]
 OnEnd: TypeAlias = Callable[[int], Awaitable[None]]
+# Takes a job of a dead server, or stores that it has ended.
+Settle: TypeAlias = Callable[[JobRow], Awaitable[None]]
 
 
 @dataclass(slots=True)
@@ -45,6 +50,8 @@ class Hosted:
     running: Running
     output: WatchedOutput
     is_users: bool = False
+    kept_path: str = ""  # of the file that the supervisor continues; empty if it does not
+    is_left: bool = False  # it continues without this process
     ended: asyncio.Event = field(default_factory=asyncio.Event)  # set when its end is stored
     changed: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -63,20 +70,39 @@ class Hosted:
         exit_code = 137
         try:
             exit_code = await self.running.finish()
+        except CommandLeft:
+            self.is_left = True
         finally:
             self.output.unwatch()
             reporting.cancel()
             await asyncio.gather(reporting, return_exceptions=True)
             try:
-                await on_end(exit_code)
+                await (self._leave(on_output) if self.is_left else on_end(exit_code))
+                if self.kept_path and not self.is_left:
+                    await asyncio.to_thread(kept.delete, self.kept_path)
             finally:
                 self.ended.set()
+
+    async def _leave(self, on_output: OnOutput) -> None:
+        try:
+            await self.save()
+            await on_output()
+        finally:
+            self.running.hand_over()
+
+    async def save(self) -> None:
+        """Stores the output for the supervisor, which continues it after this process."""
+        if self.kept_path:
+            with contextlib.suppress(OSError):
+                encoded = self.output.kept.encode()
+                await asyncio.to_thread(kept.save, self.kept_path, encoded)
 
     async def _report(self, on_output: OnOutput, every_seconds: float) -> None:
         while True:
             await self.changed.wait()
             self.changed.clear()
             try:
+                await self.save()  # first, so that nothing is shown that a crash could lose
                 await on_output()
             except Exception as error:  # noqa: BLE001  the end stores the whole output again
                 logger.warning("a command's output was not kept: %s", type(error).__name__)
@@ -89,23 +115,39 @@ LOOK_SECONDS = 0.5  # between two reads of the rows, which other processes chang
 LOST_SECONDS = 5.0  # between two searches for the commands of dead servers
 
 
+@dataclass(frozen=True, slots=True)
+class Keeping:
+    """Whether the commands of this process outlive it."""
+
+    folder: Path = Path()  # of their files
+    seconds: float = 0.0  # without a server, after which they end; 0: they end with the process
+    is_temporary: bool = False  # only commands of other processes outlive this one, too
+
+
 class JobHost:
     def __init__(self) -> None:
+        self._keeping = Keeping()
+        self._settle: Settle | None = None
         self._hosted: dict[str, Hosted] = {}
         self._beginning: Counter[tuple[str, bool]] = Counter()
         self._tasks: set[asyncio.Task[Any]] = set()
         self._looking: asyncio.Task[None] | None = None
         self._soon = asyncio.Event()
+        self._settling = asyncio.Lock()
         self._is_stopping = False
         self.instance = ""
         self.server_mark = ""
 
-    async def start(self, *, server_mark: str, is_alone: bool) -> None:
+    async def start(
+        self, *, server_mark: str, is_alone: bool, settle: Settle, keeping: Keeping | None = None
+    ) -> None:
         """Prepares the host for its first command.
 
         ``is_alone``: no other server works on this data, so commands of others are leftovers.
         """
         self._is_stopping = False
+        self._settle = settle
+        self._keeping = keeping or Keeping()
         self.server_mark = server_mark
         self.instance, _ = await asyncio.gather(
             asyncio.to_thread(identity.this_server), asyncio.to_thread(identity.this_host)
@@ -149,7 +191,45 @@ class JobHost:
         if self._looking is None or self._looking.done():
             self._looking = self.spawn(self._look_forever())
         if self._is_stopping:
-            job.running.end()
+            if job.kept_path:
+                job.running.leave()
+            else:
+                job.running.end()
+
+    @property
+    def kept_folder(self) -> Path:
+        return self._keeping.folder
+
+    def kept_path(self, token: str) -> str:
+        """Returns the file of a command of another process; empty if it ends with this one."""
+        return str(self._keeping.folder / token) if token and self._keeping.seconds else ""
+
+    def new_token(self) -> str:
+        return secrets.token_hex(16) if self._keeps_new else ""
+
+    @property
+    def _keeps_new(self) -> bool:
+        return bool(self._keeping.seconds) and not self._keeping.is_temporary and kept.AVAILABLE
+
+    async def keep(self, job: Hosted) -> None:
+        """Lets a command outlive this process, where its supervisor can keep it."""
+        if not job.row.token or not job.running.pid:
+            return
+        path = self.kept_path(job.row.token)
+        order = kept.KeepOrder(job.row.token, job.row.process_mark, self._keeping.seconds)
+        try:
+            file = await asyncio.to_thread(kept.create, path)
+        except OSError as error:
+            logger.warning("a command cannot outlive the server: %s", error.strerror)
+            return
+        try:
+            await asyncio.to_thread(kept.overwrite, file, job.output.kept.encode())
+            if await job.running.keep(order, file):
+                job.kept_path = path
+        except OSError as error:
+            logger.warning("a command cannot outlive the server: %s", error.strerror)
+        finally:
+            os.close(file)
 
     def look_soon(self) -> None:
         """Makes the host read the rows now, because they were changed."""
@@ -169,9 +249,9 @@ class JobHost:
             await self._kill_all(jobs)
 
     async def stop(self) -> None:
-        """Ends all commands and tasks, because the process stops."""
+        """Leaves or ends all commands, and ends all tasks, because the process stops."""
         self._is_stopping = True
-        await self._kill_all(list(self._hosted.values()))
+        await self._part_with(list(self._hosted.values()))
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -180,10 +260,17 @@ class JobHost:
         """Returns the user commands that run in this process."""
         return [job for job in self._hosted.values() if job.is_users]
 
-    async def end_users_commands(self) -> None:
-        """Ends the user commands before the process stops, because requests wait for them."""
+    async def stop_users_commands(self) -> None:
+        """Leaves or ends the user commands before the process stops: requests wait for them."""
         self._is_stopping = True
-        await self._kill_all(self.users_commands())
+        await self._part_with(self.users_commands())
+
+    async def _part_with(self, jobs: list[Hosted]) -> None:
+        for job in jobs:
+            if job.kept_path:
+                job.running.leave()
+        ends = [job.ended.wait() for job in jobs if job.kept_path]
+        await asyncio.gather(self._kill_all([job for job in jobs if not job.kept_path]), *ends)
 
     async def kill(self, job: Hosted) -> None:
         """Ends the command and returns when its end is stored."""
@@ -234,6 +321,7 @@ class JobHost:
         while True:
             try:
                 await self.end_lost(is_alone=is_alone)
+                await self._forget_ended()
             except ShuttingDown:
                 return
             except Exception:
@@ -244,21 +332,28 @@ class JobHost:
             await asyncio.sleep(LOST_SECONDS)
 
     async def end_lost(self, *, is_alone: bool) -> None:
-        """Ends the processes of commands whose server died, and writes their ends."""
-        for job in await read(running_elsewhere, self.instance):
-            if is_alone or await asyncio.to_thread(_is_lost, job):
-                await self.settle(job)
+        """Takes the commands of servers that died, or writes their ends."""
+        async with self._settling:
+            for job in await read(running_elsewhere, self.instance):
+                if is_alone or await asyncio.to_thread(_is_lost, job):
+                    await self._settle_job(job)
 
-    async def settle(self, job: RecordedJob) -> None:
-        is_here = job.host == await asyncio.to_thread(identity.this_host)
-        if is_here and await asyncio.to_thread(
-            identity.end_recorded, job.pid, job.pid_started, job.process_mark
-        ):
-            logger.warning("a command of a server that died was ended", extra={"job": job.id})
-        await writer.write(job.workspace_id, lambda tx: settle_lost(tx, job.workspace_id, job.id))
+    async def _forget_ended(self) -> None:
+        """Deletes the files of commands without an unended row, which ends those that still run.
+
+        The row of a command is older than its file.
+        """
+        folder = str(self.kept_folder)
+        found = await asyncio.to_thread(kept.tokens, folder) if self._keeping.seconds else set()
+        for token in found - await read(unended_tokens) if found else ():
+            await asyncio.to_thread(kept.delete, str(self.kept_folder / token))
+
+    async def _settle_job(self, job: JobRow) -> None:
+        if self._settle is not None and not self._is_stopping:
+            await self._settle(job)
 
 
-def _is_lost(job: RecordedJob) -> bool:
+def _is_lost(job: JobRow) -> bool:
     return job.host == identity.this_host() and not identity.is_server_alive(job.instance)
 
 

@@ -6,7 +6,7 @@ too, with the id of its message.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass, fields
 
 from agents.states import UNENDED_JOB, JobState, in_sql
 from agents.tools.shell.jobs import JobReport
@@ -31,7 +31,13 @@ class JobRow:
     pid: int
     pid_started: str
     process_mark: str
-    output_path: str = ""
+    output_path: str = ""  # empty for a user command, whose output is in its message
+    supervisor: str = ""  # as ``instance``: its number and start time
+    token: str = ""  # names the command's file, where a supervisor may keep it
+    columns: int = 0
+
+
+_COLUMNS = ", ".join(field.name for field in fields(JobRow))
 
 
 def record_job(tx: Transaction, job: JobRow) -> None:
@@ -39,25 +45,9 @@ def record_job(tx: Transaction, job: JobRow) -> None:
     tx.lock(job.workspace_id)
     require_open(job.workspace_id)
     tx.execute(
-        "INSERT INTO agents_job (id, workspace_id, session_id, command, description, working_dir,"
-        " state, instance, host, pid, pid_started, process_mark, output_path, started_at)"
-        " VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)",
-        [
-            job.id,
-            job.workspace_id,
-            job.session_id,
-            job.command,
-            job.description,
-            job.working_dir,
-            JobState.RUNNING.value,
-            job.instance,
-            job.host,
-            job.pid,
-            job.pid_started,
-            job.process_mark,
-            job.output_path,
-            tx.now,
-        ],
+        f"INSERT INTO agents_job ({_COLUMNS}, state, started_at)"
+        f" VALUES ({placeholders(len(fields(JobRow)) + 2)})",
+        [*astuple(job), JobState.RUNNING.value, tx.now],
     )
 
 
@@ -115,29 +105,35 @@ def lose_job(tx: Transaction, job_id: str) -> bool:
     return changed > 0
 
 
-@dataclass(frozen=True, slots=True)
-class RecordedJob:
-    """A job whose end is not written yet."""
-
-    id: str
-    workspace_id: str
-    instance: str
-    host: str
-    pid: int
-    pid_started: str
-    process_mark: str
-
-
-def running_elsewhere(instance: str) -> list[RecordedJob]:
+def running_elsewhere(instance: str) -> list[JobRow]:
     """Returns the unfinished jobs of other servers, which may have died."""
     with statements() as cursor:
         cursor.execute(
-            "SELECT id, workspace_id, instance, host, pid, pid_started, process_mark"
-            f" FROM agents_job WHERE state IN {in_sql(UNENDED_JOB)} AND exit_code IS NULL"
-            " AND instance <> %s LIMIT 1000",
+            f"SELECT {_COLUMNS} FROM agents_job WHERE state IN {in_sql(UNENDED_JOB)}"
+            " AND exit_code IS NULL AND instance <> %s LIMIT 1000",
             [instance],
         )
-        return [RecordedJob(*row) for row in cursor.fetchall()]
+        return [JobRow(*row) for row in cursor.fetchall()]
+
+
+def take_job(tx: Transaction, job: JobRow, *, instance: str) -> bool:
+    """Gives a dead server's job to this server; returns whether no other was faster."""
+    changed = tx.execute(
+        "UPDATE agents_job SET instance = %s WHERE id = %s AND instance = %s AND exit_code IS NULL"
+        f" AND state IN {in_sql(UNENDED_JOB)}",
+        [instance, job.id, job.instance],
+    )
+    return changed > 0
+
+
+def unended_tokens() -> set[str]:
+    """Returns the tokens of all jobs whose end is not written yet."""
+    with statements() as cursor:
+        cursor.execute(
+            f"SELECT token FROM agents_job WHERE state IN {in_sql(UNENDED_JOB)}"
+            " AND exit_code IS NULL AND token <> ''"
+        )
+        return {row[0] for row in cursor.fetchall()}
 
 
 def to_be_ended(instance: str) -> list[str]:

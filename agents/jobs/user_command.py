@@ -1,7 +1,7 @@
 """Runs a user's shell command and writes its output into a message while it runs.
 
 The command needs no permission and belongs to no run and no connection. It ends by itself,
-when its session is cancelled or deleted, with its workspace, and with this process.
+when its session is cancelled or deleted, and with its workspace. It may outlive this process.
 """
 
 from __future__ import annotations
@@ -17,10 +17,11 @@ from agents.jobs.rows import JobRow
 from agents.jobs.shell_command import finish_command, keep_output, start_command
 from agents.tools import limits
 from agents.tools.shell import identity
-from agents.tools.shell.command import Running, shell_command, shown
+from agents.tools.shell.command import Running, shell_command
 from agents.tools.shell.environment import user_environment
 from agents.tools.shell.output import WatchedOutput
 from agents.tools.shell.process import ProcessFailed
+from agents.tools.shell.terminal import shown
 from people.actions.audit import Act, record
 from workspaces.access import Actor
 from workspaces.delivery.tool_output import publish_output
@@ -64,23 +65,26 @@ async def run_user_command(request: UserCommand) -> CommandEnd:
         raise CommandsRunning
     shell = await asyncio.shield(host.begin(request.workspace_id, _start(request), is_users=True))
     await shell.job.ended.wait()
+    if shell.job.is_left:
+        raise ShuttingDown
     return CommandEnd(shell.text(), shell.exit_code)
 
 
-class _Shell:
+class Shell:
     """A running command, whose output goes to readers and into its message."""
 
-    def __init__(
-        self, request: UserCommand, row: JobRow, running: Running, output: WatchedOutput
-    ) -> None:
-        self.request = request
+    def __init__(self, row: JobRow, running: Running, output: WatchedOutput) -> None:
         self.job = Hosted(row, running, output, is_users=True)
         self.exit_code = 0
         self._next_save = 0.0
 
     def text(self, limit_bytes: int | None = None) -> str:
         text = self.job.output.kept.text(limit_bytes)
-        return shown(text) if self.request.columns else text
+        return shown(text) if self.job.row.columns else text
+
+    def host(self) -> None:
+        """Makes this process the host of the recorded command."""
+        job_host().take(self.job, on_output=self.publish, on_end=self.end, every=_OUTPUT_SECONDS)
 
     async def publish(self) -> None:
         row, live = self.job.row, self.text(limits.LIVE_OUTPUT_BYTES)
@@ -119,7 +123,7 @@ def _begin(tx: Transaction, *, request: UserCommand, job: JobRow) -> JobRow:
     return begun
 
 
-async def _start(request: UserCommand) -> _Shell:
+async def _start(request: UserCommand) -> Shell:
     """Starts the command, which is held until its row and its message are written."""
     mark = new_id()
     output = WatchedOutput(limits.USER_OUTPUT_BYTES)
@@ -153,6 +157,9 @@ async def _start(request: UserCommand) -> _Shell:
             pid=running.pid,
             pid_started=await asyncio.to_thread(identity.started, running.pid),
             process_mark=mark,
+            supervisor=await asyncio.to_thread(identity.server_with, running.supervisor_pid),
+            token=job_host().new_token(),
+            columns=request.columns,
         )
         begin = partial(_begin, request=request, job=row)
         row = await writer.write(request.workspace_id, begin)
@@ -160,7 +167,8 @@ async def _start(request: UserCommand) -> _Shell:
         running.end()
         await running.finish()
         raise
-    shell = _Shell(request, row, running, output)
-    job_host().take(shell.job, on_output=shell.publish, on_end=shell.end, every=_OUTPUT_SECONDS)
+    shell = Shell(row, running, output)
+    shell.host()
+    await job_host().keep(shell.job)
     running.release()
     return shell

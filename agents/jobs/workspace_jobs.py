@@ -179,6 +179,8 @@ class WorkspaceJobs:
             pid_started=await asyncio.to_thread(identity.started, running.pid),
             process_mark=order.process_mark,
             output_path=path_of(config.data_dir, job_id),
+            supervisor=await asyncio.to_thread(identity.server_with, running.supervisor_pid),
+            token=job_host().new_token(),
         )
 
         def record(tx: Transaction) -> list[str]:
@@ -190,12 +192,8 @@ class WorkspaceJobs:
         except Refusal as refusal:
             raise JobRefused(f"The job was not started: {refusal.sentence}.") from None
         job = Hosted(row, running, output)
-        job_host().take(
-            job,
-            on_output=lambda: _save(job),
-            on_end=lambda exit_code: _end(job, exit_code),
-            every=_SAVE_SECONDS,
-        )
+        host_job(job)
+        await job_host().keep(job)
         if forgotten:
             await asyncio.to_thread(forget_outputs, forgotten)
         return job
@@ -240,6 +238,16 @@ async def _end_when_started(starting: asyncio.Task[Hosted]) -> None:
     await asyncio.wait({starting})
     if not starting.cancelled() and starting.exception() is None:
         await job_host().kill(starting.result())
+
+
+def host_job(job: Hosted) -> None:
+    """Makes this process the host of a recorded job."""
+    job_host().take(
+        job,
+        on_output=lambda: _save(job),
+        on_end=lambda exit_code: _end(job, exit_code),
+        every=_SAVE_SECONDS,
+    )
 
 
 async def _save(job: Hosted) -> None:

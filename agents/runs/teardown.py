@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from asgiref.sync import async_to_sync
 
-from agents.models import Run
+from agents.models import Job, Run
 from agents.runs import nudges
 from agents.runs.cancel import cancel_session, withdraw_runs
 from agents.runs.finish import close_if_left, settle_next
-from agents.states import RunState
+from agents.states import JobState, RunState
 from workspaces.access import Actor
 from workspaces.actions import claims
 from workspaces.log.errors import WorkspaceUnknown
@@ -55,12 +55,17 @@ def sweep_lapsed(tx: Transaction) -> None:
         close_if_left(tx, workspace_id)
 
 
-def start_alone(tx: Transaction) -> None:
-    """Drops all claims, at the start of a server that is alone on its data.
+RETURN_SECONDS = 30.0  # for the clients of background commands, after a restart
 
-    Workspaces with unfinished runs stay open; others close until a client opens them again.
+
+def start_alone(tx: Transaction) -> None:
+    """Drops the claims, at the start of a server that is alone on its data.
+
+    Workspaces with unfinished runs stay open, and those with background commands for the grace;
+    others close until a client opens them again.
     """
-    claims.drop_all_claims(tx)
+    with_jobs = Job.objects.filter(state=JobState.RUNNING).values_list("workspace_id", flat=True)
+    claims.drop_claims_except(tx, set(with_jobs), grace_seconds=RETURN_SECONDS)
     for workspace_id in Workspace.objects.filter(is_open=True).values_list("pk", flat=True):
         close_if_left(tx, workspace_id)
 

@@ -140,7 +140,7 @@ class HostedServer:
         if process is None or self._router is None or self._folder is None:
             return
         process.is_stopping = True
-        await job_host().end_users_commands()  # requests wait for them
+        await job_host().stop_users_commands()  # requests wait for them
         await self._router.finish()
         await process.attachments.stop()
         await process.stop()

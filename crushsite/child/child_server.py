@@ -52,7 +52,7 @@ class ChildServer:
         self._spec = spec
         self._setup = ProvidedSetup(spec)
         self._server = ServerProcess(
-            ProcessShape(works=True, serves=False, is_alone=True),
+            ProcessShape(works=True, serves=False, is_alone=True, is_temporary=True),
             setup_of=self._setup.setup_of,
         )
         self._turns: TurnExecutor | None = None

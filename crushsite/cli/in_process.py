@@ -78,7 +78,9 @@ class InProcess:
         self._client_id = new_id()
         self._workspace_id = ""
         # ``serves`` only renews claims and drops expired ones; it opens no socket.
-        self._process = ServerProcess(ProcessShape(works=works, serves=True, is_alone=is_alone))
+        self._process = ServerProcess(
+            ProcessShape(works=works, serves=True, is_alone=is_alone, is_temporary=True)
+        )
         # A process that only stores a prompt ends before another could connect to it.
         self._private = PrivateServer(self._process, folder) if works and is_alone else None
         self._attachment: StreamAttachment | None = None
@@ -268,7 +270,7 @@ class PrivateServer:
         remove_server_file(self._folder)
         if self._server is not None:
             await self._server.stop()
-        await job_host().end_users_commands()  # requests wait for them
+        await job_host().stop_users_commands()  # requests wait for them
         await self._router.finish()
         if self._other_folder:
             shutil.rmtree(self._other_folder, ignore_errors=True)

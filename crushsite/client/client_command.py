@@ -168,7 +168,9 @@ async def _server_here(folder: Path, *, works: bool) -> AsyncIterator[RunningSer
     set_up_logging("WARNING")
     with progress("Preparing the database"):
         await asyncio.to_thread(ensure_migrated)
-    process = ServerProcess(ProcessShape(works=works, serves=True, is_alone=True))
+    process = ServerProcess(
+        ProcessShape(works=works, serves=True, is_alone=True, is_temporary=True)
+    )
     set_process(process)
     with explained_start():
         await process.start()

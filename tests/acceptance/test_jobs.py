@@ -237,10 +237,12 @@ async def test_clients_see_what_a_tool_prints_while_it_runs(seat: Seat) -> None:
 
 @linux_only
 @pytest.mark.parametrize("how", ["SIGTERM", "SIGKILL"])
-async def test_no_job_outlives_its_server_and_the_next_server_reports_its_end(
+async def test_with_the_setting_no_job_outlives_its_server_and_the_next_server_reports_its_end(
     make_a_server: MakeServer, shape: Shape, connect: Connect, project: MakeProject, how: str
 ) -> None:
-    server = make_a_server(shape, env={"CRUSH_SERVER_DETACH_GRACE": "60"})
+    server = make_a_server(
+        shape, env={"CRUSH_SERVER_DETACH_GRACE": "60", "CRUSH_KEEP_COMMANDS": "0"}
+    )
     await asyncio.to_thread(server.start)
     path = project(uuid.uuid4().hex)
     seat = await marked_seat(connect(server), path, yolo=True)

@@ -128,7 +128,7 @@ def env(tmp_path: Path) -> Iterator[dict[str, str]]:
     """The environment of the shells. After the test, nothing that they started may still run."""
     data_dir = tmp_path / "data"
     yield server_environment(tmp_path / "home", data_dir, GRACES)
-    assert end_leftovers(f"CRUSH_DATA_DIR={data_dir}") == []
+    assert end_leftovers(str(data_dir)) == []
 
 
 def blocks_of(page: Path, tmp_path: Path, port: int) -> Iterator[tuple[str, str]]:

@@ -302,10 +302,12 @@ async def test_each_workspace_has_its_own_environment(
 
 @linux_only
 @pytest.mark.parametrize("how", ["SIGTERM", "SIGKILL"])
-async def test_when_its_server_ends_it_is_finished_with_its_stored_output(
+async def test_with_the_setting_it_ends_with_its_server_and_keeps_its_stored_output(
     make_a_server: MakeServer, shape: Shape, connect: Connect, project: MakeProject, how: str
 ) -> None:
-    server = make_a_server(shape, env={"CRUSH_SERVER_DETACH_GRACE": "60"})
+    server = make_a_server(
+        shape, env={"CRUSH_SERVER_DETACH_GRACE": "60", "CRUSH_KEEP_COMMANDS": "0"}
+    )
     await asyncio.to_thread(server.start)
     path = project(uuid.uuid4().hex)
     seat = await marked_seat(connect(server), path)

@@ -86,9 +86,20 @@ def drop_lapsed_claims(tx: Transaction) -> list[str]:
     return _drop(tx, ClientClaim.objects.filter(expires_at__lte=tx.now))
 
 
-def drop_all_claims(tx: Transaction) -> list[str]:
-    """Removes all claims, when the only server of a database starts; returns the workspaces."""
-    return _drop(tx, ClientClaim.objects.all())
+def drop_claims_except(
+    tx: Transaction, workspace_ids: Iterable[str], *, grace_seconds: float
+) -> list[str]:
+    """Removes all claims, when the only server of a database starts; returns their workspaces.
+
+    Claims of ``workspace_ids`` stay for the grace: their clients may return.
+    """
+    kept = ClientClaim.objects.filter(workspace_id__in=workspace_ids)
+    expires_at = tx.now + int(grace_seconds * 1000)
+    for claim in kept.order_by("workspace_id"):
+        claim.is_streaming, claim.expires_at = False, expires_at
+        claim.save(update_fields=["is_streaming", "expires_at"])
+        _recount(tx, claim.workspace_id, [claim.current_session_id])
+    return _drop(tx, ClientClaim.objects.exclude(workspace_id__in=workspace_ids))
 
 
 def set_current_session(

@@ -6,17 +6,16 @@ import asyncio
 import contextlib
 import fcntl
 import os
-import re
 import shutil
-import struct
-import termios
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, Self
 
+from agents.tools.shell.kept import KeepOrder, Taken
 from agents.tools.shell.process import KILLED, Process, ProcessFailed
-from workspaces.tasks import unless_set, wait_until_set
+from agents.tools.shell.terminal import open_terminal
+from workspaces.tasks import cancel_within, unless_set, wait_until_set
 
 _CHUNK = 64 * 1024
 _FLOOD_AFTER = 1024 * 1024
@@ -32,7 +31,7 @@ class _Sink(Protocol):
 class Pump:
     def __init__(self, descriptor: int, sink: _Sink) -> None:
         os.set_blocking(descriptor, False)
-        self._descriptor = descriptor
+        self.descriptor = descriptor
         self._sink = sink
         self._loop = asyncio.get_running_loop()
         self._read = 0
@@ -44,15 +43,15 @@ class Pump:
     def start(self) -> None:
         if not self._closed and not self.drained.is_set():
             self._pause = None
-            self._loop.add_reader(self._descriptor, self._on_readable)
+            self._loop.add_reader(self.descriptor, self._on_readable)
 
     def close(self) -> None:
         if not self._closed:
             self._closed = True
             if self._pause is not None:
                 self._pause.cancel()
-            self._loop.remove_reader(self._descriptor)
-            os.close(self._descriptor)
+            self._loop.remove_reader(self.descriptor)
+            os.close(self.descriptor)
             self.drained.set()
 
     def _on_readable(self) -> None:
@@ -62,25 +61,25 @@ class Pump:
         except (BlockingIOError, InterruptedError):
             return
         if not chunk or self.enough.is_set():
-            self._loop.remove_reader(self._descriptor)
+            self._loop.remove_reader(self.descriptor)
             self.drained.set()
             return
         before, self._read = self._read, self._read + len(chunk)
         if not self._sink.feed(chunk):
             self.enough.set()
         if flood:
-            self._loop.remove_reader(self._descriptor)
+            self._loop.remove_reader(self.descriptor)
             self._pause = self._loop.call_later(_FLOOD_PAUSE_SECONDS, self.start)
         elif before <= _FLOOD_AFTER < self._read and hasattr(fcntl, "F_SETPIPE_SZ"):
             with contextlib.suppress(OSError):
-                fcntl.fcntl(self._descriptor, fcntl.F_SETPIPE_SZ, _FLOOD_CHUNK)
+                fcntl.fcntl(self.descriptor, fcntl.F_SETPIPE_SZ, _FLOOD_CHUNK)
 
     def _next(self, *, flood: bool) -> bytes:
         """Reads output; empty at the end. Raises ``BlockingIOError`` if there is none yet."""
         chunks: list[bytes] = []
         while True:
             try:
-                chunk = os.read(self._descriptor, _FLOOD_CHUNK if flood else _CHUNK)
+                chunk = os.read(self.descriptor, _FLOOD_CHUNK if flood else _CHUNK)
             except (BlockingIOError, InterruptedError):
                 if not chunks:
                     raise
@@ -238,47 +237,8 @@ def gated(argv: Sequence[str]) -> list[str]:
     return ["/bin/sh", "-c", _GATE, "sh", *argv]
 
 
-_LINES = 50
-# Keeps colours; removes sequences that move the cursor, set titles or reach a clipboard.
-_NOT_COLOUR = re.compile(
-    r"\x1b(?:"
-    r"\[(?![0-9;:]*m)[0-?]*[ -/]*(?:[@-~]|$)"  # control sequences, except for colours
-    r"|[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)?"  # titles, clipboards and other strings
-    r"|[ -/]+[0-~]"  # character sets
-    r"|[0-Z\\`-~]"  # sequences of one letter
-    r")"
-)
-_OVERSTRUCK = re.compile(r"[^\n\x1b]\x08")  # how manual pages make letters bold
-_OTHER_CONTROLS = re.compile(r"[\x01-\x08\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f-\x9f]|\x1b(?!\[[0-9;:]*m)")
-
-
-def open_terminal(columns: int) -> tuple[int, int]:
-    """Returns the side to read and the side that the command writes to. Raises ``OSError``."""
-    reads, writes = os.openpty()
-    try:
-        fcntl.ioctl(writes, termios.TIOCSWINSZ, struct.pack("HHHH", _LINES, columns, 0, 0))
-        mode = termios.tcgetattr(writes)
-        mode[1] &= ~termios.OPOST
-        mode[3] &= ~(termios.ECHO | termios.ICANON | termios.ISIG)
-        termios.tcsetattr(writes, termios.TCSANOW, mode)
-    except BaseException:
-        os.close(reads)
-        os.close(writes)
-        raise
-    return reads, writes
-
-
-def shown(text: str) -> str:
-    """Converts terminal output to text with colours, which every client can safely draw."""
-    text = _NOT_COLOUR.sub("", text.replace("\r\n", "\n"))
-    return _OTHER_CONTROLS.sub("", _OVERSTRUCK.sub("", _overwritten(text)))
-
-
-def _overwritten(text: str) -> str:
-    """Keeps the newest state of each line: a progress bar overwrites its line."""
-    if "\r" not in text:
-        return text
-    return "\n".join(line.rstrip("\r").rpartition("\r")[2] for line in text.split("\n"))
+class CommandLeft(Exception):
+    """The command continues without this server."""
 
 
 class Running:
@@ -288,6 +248,7 @@ class Running:
         self._sink = sink
         self._gate = gate
         self._end_requested = asyncio.Event()
+        self._is_left = False
         self._ended = asyncio.ensure_future(process.wait())
         pump.start()
 
@@ -334,6 +295,31 @@ class Running:
             on_failure.pop_all()
             return cls(process, pump, sink, gate)
 
+    @classmethod
+    async def take(cls, taken: Taken, *, pid: int, supervisor: int, mark: str, sink: Sink) -> Self:
+        """Returns a command of a server that is gone, taken from its supervisor."""
+        process = await Process.attach(taken.control, pid=pid, supervisor_pid=supervisor, mark=mark)
+        return cls(process, Pump(taken.source, sink), sink, None)
+
+    async def keep(self, order: KeepOrder, file: int) -> bool:
+        """Lets the command outlive this server; returns whether it will."""
+        return await self._process.keep(order, source=self._pump.descriptor, file=file)
+
+    def leave(self) -> None:
+        """Makes ``finish`` raise ``CommandLeft``: nothing more is read from the command.
+
+        Then ``hand_over`` gives the command to its supervisor.
+        """
+        self._is_left = True
+        self._end_requested.set()
+
+    def hand_over(self) -> None:
+        self._process.leave()
+
+    @property
+    def supervisor_pid(self) -> int:
+        return self._process.supervisor_pid
+
     @property
     def pid(self) -> int:
         """The command's process id; 0 when it ended before its id was reported."""
@@ -363,15 +349,23 @@ class Running:
         """Returns the exit code after the command and its descendants are gone.
 
         Waits for the command's end or a call of ``end``, and reads the remaining output.
-        A cancelled call ends the command before it returns.
+        A cancelled call ends the command before it returns. Raises ``CommandLeft``.
         """
         try:
-            await unless_set(self._ended, self._end_requested)
+            has_ended = await unless_set(self._ended, self._end_requested)
+            if self._is_left and not has_ended:
+                self._pump.close()
+                await cancel_within([self._ended], seconds=1)
+                raise CommandLeft
             await self._settle()
             # Read the rest of the pipe, with a limit: an unkillable process may hold it open.
             await wait_until_set(self._pump.drained, seconds=_DRAIN_SECONDS)
-        finally:
+        except CommandLeft:
+            raise
+        except BaseException:
             await self._settle()
+            raise
+        finally:
             self._pump.close()
         if self._process.exceeded:
             # Add it to the output, so that every reader sees it: a model, a job's owner, a user.

@@ -35,7 +35,10 @@ def this_host() -> str:
 
 def this_server() -> str:
     """Returns an identifier of this process for other processes on this host."""
-    pid = os.getpid()
+    return server_with(os.getpid())
+
+
+def server_with(pid: int) -> str:
     return f"{pid}@{started(pid)}"
 
 

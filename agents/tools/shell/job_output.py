@@ -75,7 +75,7 @@ def status_of(report: JobReport) -> str:
         case JobState.KILLED:
             return "killed"
         case _:
-            return "lost: the server stopped, which ended the job"
+            return "lost: the job ended with its server, and its outcome is unknown"
 
 
 def metadata_of(report: JobReport) -> dict[str, Any]:

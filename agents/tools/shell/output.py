@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
+from agents.tools.shell.kept import HeadAndTail
 from workspaces.storable import storable_text
 
 
@@ -13,32 +14,10 @@ def readable(raw: bytes) -> str:
     return storable_text(raw.decode("utf-8", errors="replace"))
 
 
-class BoundedOutput:
-    def __init__(self, limit_bytes: int) -> None:
-        self._head_size = limit_bytes // 2
-        self._tail_size = limit_bytes - self._head_size
-        self._head = bytearray()
-        self._tail = bytearray()
-        self.total = 0
-
+class BoundedOutput(HeadAndTail):
     @property
     def full(self) -> bool:
         return self.total > self._head_size + self._tail_size
-
-    def feed(self, chunk: bytes) -> bool:
-        """Adds output. Always true: a command that exceeds the limit continues."""
-        self.total += len(chunk)
-        room = self._head_size - len(self._head)
-        if room > 0:
-            self._head += chunk[:room]
-            chunk = chunk[room:]
-        if len(chunk) > self._tail_size:
-            chunk = chunk[len(chunk) - self._tail_size :]
-        self._tail += chunk
-        # Cut only at twice the size, to copy rarely.
-        if len(self._tail) > 2 * self._tail_size:
-            del self._tail[: len(self._tail) - self._tail_size]
-        return True
 
     def text(self, limit_bytes: int | None = None) -> str:
         """Returns the output so far, with a note in the middle on how much was left out."""

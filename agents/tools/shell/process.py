@@ -2,7 +2,7 @@
 
 Each command runs in a session of its own under a supervisor (``supervise.py``). The
 supervisor ends every descendant when the command ends, on ``end``, and when this
-server dies. Independent of tools, permissions and shells.
+server dies, unless ``keep`` was called. Independent of tools, permissions and shells.
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from agents.tools.shell.identity import PROCESS_MARK, kill_marked
+from agents.tools.shell.kept import END, TAKE_SECONDS, KeepOrder
 from agents.tools.shell.tree_limits import LIMITED, UNLIMITED, TreeLimits
+from workspaces.tasks import wait_until_set
 
 KILLED = 137  # 128 + the signal's number, as shells count
 MAX_ARGUMENT_BYTES = 128 * 1024 - 1  # Linux takes no longer single argument
@@ -52,6 +54,19 @@ class Process:
         self.exit_code: int | None = None
         self.exceeded = ""  # the exceeded limit, as a sentence
         self._over = False
+        self._is_kept = False
+        self._answered = asyncio.Event()  # the supervisor has answered ``keep``, or is gone
+
+    @classmethod
+    async def attach(
+        cls, control: socket.socket, *, pid: int, supervisor_pid: int, mark: str
+    ) -> Process:
+        """Returns a command that its supervisor has handed over, which ``keep`` started."""
+        reader, writer = await asyncio.open_connection(sock=control)
+        process = cls(reader, writer, supervisor_pid=supervisor_pid, mark=mark)
+        process.pid = pid
+        process._is_kept = True
+        return process
 
     @classmethod
     async def start(
@@ -97,12 +112,16 @@ class Process:
                 self.exit_code = int(value)
             elif word == "exceeded":
                 self.exceeded = SUPERVISOR.limits.sentence(value)
+            elif word in {"kept", "refused"}:
+                self._is_kept = word == "kept"
+                self._answered.set()
             elif word in {"ended", "failed"}:
                 self._over = True
             elif not word:  # the supervisor was killed: find its processes by the mark
                 if self._mark:
                     await asyncio.to_thread(kill_marked, self._mark)
                 self._over = True
+        self._answered.set()
         self._writer.close()
         return KILLED if self.exit_code is None else self.exit_code
 
@@ -110,7 +129,35 @@ class Process:
         """Requests the end of the command and its descendants, for which ``wait`` waits."""
         with contextlib.suppress(OSError, RuntimeError):
             if not self._writer.is_closing():
+                if self._is_kept:
+                    self._writer.write(END)
                 self._writer.write_eof()
+
+    @property
+    def supervisor_pid(self) -> int:
+        return self._supervisor_pid
+
+    async def keep(self, order: KeepOrder, *, source: int, file: int) -> bool:
+        """Lets the command outlive this server; returns whether it will.
+
+        ``source`` is where its output is read, ``file`` is where the supervisor stores it. Only
+        while another task waits in ``wait``, which receives the answer.
+        """
+        try:
+            # The transport cannot send descriptors, and owns its socket.
+            with socket.socket(
+                fileno=os.dup(self._writer.get_extra_info("socket").fileno())
+            ) as control:
+                socket.send_fds(control, [order.encode()], [source, file])
+        except OSError:
+            return False
+        await wait_until_set(self._answered, seconds=TAKE_SECONDS)
+        SUPERVISOR.keeps_commands |= self._is_kept
+        return self._is_kept
+
+    def leave(self) -> None:
+        """Gives a kept command to its supervisor, which waits for the next server."""
+        self._writer.close()
 
     async def settle(self) -> None:
         """Ends the command and waits until it is gone, within limits, even during a cancel."""
@@ -199,6 +246,8 @@ _SCRIPT = Path(__file__).with_name("supervise.py")
 class Supervisor:
     def __init__(self) -> None:
         self.limits = TreeLimits()  # of each command; read when the process is started
+        self.folder = ""  # the data folder, for people who look at the processes
+        self.keeps_commands = False  # it may outlive this process
         self._lock = threading.Lock()
         self._socket: socket.socket | None = None
         self._process: subprocess.Popen[bytes] | None = None
@@ -217,7 +266,7 @@ class Supervisor:
                 self._process = subprocess.Popen(
                     [
                         *(sys.executable, "-I", "-S", str(_SCRIPT)),
-                        *(str(theirs.fileno()), self.limits.encode()),
+                        *(str(theirs.fileno()), self.limits.encode(), self.folder),
                     ],
                     pass_fds=[theirs.fileno()],
                     stdin=subprocess.DEVNULL,
@@ -265,7 +314,11 @@ class Supervisor:
         if self._socket is not None:
             self._socket.close()
             self._socket = None
-        if self._process is not None:
+        if self._process is not None and self.keeps_commands:
+            # It ends by itself, after the last command that it keeps.
+            self._process.returncode = 0  # prevents a warning that it still runs
+            self._process, self.keeps_commands = None, False
+        elif self._process is not None:
             try:
                 self._process.wait(timeout=2)
             except subprocess.TimeoutExpired:

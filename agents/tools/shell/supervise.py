@@ -15,13 +15,17 @@ From the server: one byte (whether the limits apply) with four descriptors
 and NUL-separated fields: working folder, number of arguments, arguments,
 environment. Closing its side of the control socket means "end it". The
 supervisor answers in lines: ``ready OWN-PID``, ``started PID``, ``failed WHY``,
-``exceeded LIMIT``, ``exited CODE``, ``ended LEFT``.
+``kept``, ``refused``, ``exceeded LIMIT``, ``exited CODE``, ``ended LEFT``.
+
+A background command may outlive its server: the server sends an order with two more
+descriptors (``kept.py``). Then the byte ``e`` means "end it", and a closed socket means
+that the server is gone. The supervisor keeps the command until another server takes it.
+The starting process lives as long as such a supervisor.
 """
 
 import contextlib
 import gc
 import os
-import select
 import signal
 import socket
 import sys
@@ -30,6 +34,19 @@ import time
 if __name__ == "__main__":  # isolated: nothing of the project is on Python's path
     sys.path.insert(0, __file__.rpartition("/agents/")[0])
 
+from agents.tools.shell.kept import END, KEEP, CommandHolder, KeepOrder
+from agents.tools.shell.process_tree import (
+    LINUX,
+    PARENT_GONE,
+    become_subreaper,
+    below,
+    follow_parent,
+    freeze_and_kill,
+    parents,
+    send_signal,
+    wait_readable,
+    wakeups,
+)
 from agents.tools.shell.tree_limits import (
     FILE_SIZE,
     LIMITED,
@@ -40,14 +57,10 @@ from agents.tools.shell.tree_limits import (
     Sampler,
     TreeLimits,
     delegated_group,
-    descendants,
     drop_inspection,
     limit_file_size,
 )
 
-LINUX = sys.platform == "linux"
-PR_SET_CHILD_SUBREAPER = 36
-PR_SET_PDEATHSIG = 1
 MAX_REQUEST = 16 * 1024 * 1024
 LEAVE_SECONDS = 0.2  # for what a command left to end by itself: `cmd > >(tee log)`
 GIVE_UP_SECONDS = 10.0  # for what cannot be killed: another user's, or stuck in the kernel
@@ -55,107 +68,28 @@ SUPERVISOR_SECONDS = 3.0  # for the supervisors to end their commands when the s
 SERVER_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 # Notifies a supervisor that the sampler found its command above a limit.
 LIMIT_SIGNALS = {MEMORY: signal.SIGUSR1, PROCESSES: signal.SIGUSR2}
-PARENT_GONE = signal.SIGALRM  # the process that forked it is gone
-
-
-def become_subreaper() -> None:
-    _prctl(PR_SET_CHILD_SUBREAPER, 1)
-
-
-def follow_parent(parent: int) -> None:
-    """Who watches the limits must not be killed by the command that is watched: then the
-    supervisor ends its command."""
-    _prctl(PR_SET_PDEATHSIG, PARENT_GONE)
-    if LINUX and os.getppid() != parent:
-        os._exit(0)
-
-
-def _prctl(option: int, value: int) -> None:
-    if not LINUX:
-        return
-    import ctypes  # noqa: PLC0415  loaded before the first fork, shared by all
-
-    ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0)
-
-
-def wakeups() -> int:
-    """A descriptor that becomes readable whenever a child ends."""
-    reader, writer = os.pipe()
-    os.set_blocking(reader, False)
-    os.set_blocking(writer, False)
-    signal.signal(signal.SIGCHLD, lambda *_: None)
-    signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
-    return reader
-
-
-def wait_readable(descriptors: list[int], seconds: float | None, wakeup: int) -> list[int]:
-    ready = select.select([*descriptors, wakeup], [], [], seconds)[0]
-    if wakeup in ready:
-        with contextlib.suppress(BlockingIOError):
-            os.read(wakeup, 4096)
-        ready.remove(wakeup)
-    return ready
-
-
-def parents() -> dict[int, int]:
-    """Every process and its parent; empty where there is no /proc."""
-    found: dict[int, int] = {}
-    if not LINUX:
-        return found
-    for name in os.listdir("/proc"):  # noqa: PTH208  pathlib would double this process's size
-        if not name.isdigit():
-            continue
-        with contextlib.suppress(OSError, IndexError, ValueError):
-            descriptor = os.open(f"/proc/{name}/stat", os.O_RDONLY)
-            try:
-                line = os.read(descriptor, 1024)
-            finally:
-                os.close(descriptor)
-            # The name in brackets may itself hold brackets and spaces.
-            found[int(name)] = int(line[line.rindex(b")") + 2 :].split()[1])
-    return found
-
-
-def below(roots: set[int]) -> set[int]:
-    """Every process under these, without these."""
-    children: dict[int, list[int]] = {}
-    for pid, parent in parents().items():
-        children.setdefault(parent, []).append(pid)
-    return descendants(roots, children)
-
-
-def send_signal(pid: int, number: int) -> None:
-    with contextlib.suppress(OSError):
-        os.kill(pid, number)
-
-
-def freeze_and_kill(roots: set[int], *, with_roots: bool) -> None:
-    """Stop the whole tree first: what is stopped cannot fork while it is being counted."""
-    frozen: set[int] = set()
-    for _ in range(50):
-        fresh = (below(roots) | (roots if with_roots else set())) - frozen
-        if not fresh:
-            break
-        for pid in fresh:
-            send_signal(pid, signal.SIGSTOP)
-        frozen |= fresh
-    for pid in frozen:
-        send_signal(pid, signal.SIGKILL)
+ABANDONED = "The command was ended: its server had stopped, and no server took it over in time."
 
 
 class Command:
     """One running command and all that came of it."""
 
-    def __init__(self, pid: int, control: socket.socket, wakeup: int, exceeded: list[str]) -> None:
+    def __init__(
+        self, pid: int, control: socket.socket, wakeup: int, exceeded: list[str], kept: int
+    ) -> None:
         self.pid = pid
-        self.control = control
+        self.control: socket.socket | None = control  # ``None`` while no server has the command
         self.wakeup = wakeup
         self.exceeded = exceeded  # limits, as signals report them
+        self.kept = kept  # notifies the starting process
+        self.holder: CommandHolder | None = None
+        self.is_abandoned = False  # it ended because no server took it
         self.code: int | None = None
 
     def report(self, line: str) -> None:
         with contextlib.suppress(OSError):
-            self.control.sendall(line.encode("utf-8", "replace") + b"\n")
+            if self.control is not None:
+                self.control.sendall(line.encode("utf-8", "replace") + b"\n")
 
     def reap(self) -> bool:
         """Collect who ended; true when no child is left, so nothing of the command lives."""
@@ -180,8 +114,58 @@ class Command:
             rest = None if deadline is None else deadline - time.monotonic()
             if self.exceeded or (rest is not None and rest <= 0):
                 return False
-            if wait_readable([self.control.fileno()], rest, self.wakeup):
+            if not self.listen(rest):
                 return False
+
+    def listen(self, seconds: float | None) -> bool:
+        """Wait for the server, or keep the command without one; false if it must end."""
+        watched = [] if self.control is None else [self.control.fileno()]
+        if self.holder is not None:
+            watched += self.holder.descriptors()
+            pauses = (seconds, self.holder.pause(time.monotonic()))
+            seconds = min((each for each in pauses if each is not None), default=None)
+        ready = wait_readable(watched, seconds, self.wakeup)
+        if self.control is not None:
+            return self.control.fileno() not in ready or self.receive_order(self.control)
+        if self.holder is not None:
+            now = time.monotonic()
+            self.control = self.holder.work(ready, now)
+            self.is_abandoned = self.control is None and self.holder.is_abandoned(now)
+        return not self.is_abandoned
+
+    def receive_order(self, control: socket.socket) -> bool:
+        """Take what the server sends; false if the command must end."""
+        try:
+            message, descriptors, _flags, _address = socket.recv_fds(control, 4096, 2)
+        except OSError:
+            message, descriptors = b"", []
+        if not message and self.holder is not None:
+            control.close()
+            self.control = None
+            self.holder.begin(time.monotonic())
+            return True
+        if not message.startswith(KEEP) or len(descriptors) != 2 or self.holder is not None:
+            return False
+        try:
+            self.holder = CommandHolder(KeepOrder.decode(message.partition(b"\n")[0]), *descriptors)
+            os.write(self.kept, b"%d\n" % os.getpid())
+        except (OSError, ValueError):
+            self.holder = None
+        self.report("refused" if self.holder is None else "kept")
+        return not message.endswith(END)
+
+    def finish(self, limits: TreeLimits) -> None:
+        """Report the end, or store it where no server is left."""
+        code = 137 if self.code is None else self.code
+        exceeded = list(filter(None, self.exceeded))
+        if self.holder is not None:
+            if self.control is not None:
+                self.listen(0.0)
+            note = ABANDONED if self.is_abandoned else "".join(map(limits.sentence, exceeded[:1]))
+            self.holder.finish(code, note)
+        for limit in exceeded:
+            self.report(f"exceeded {limit}")
+        self.report(f"exited {code}")
 
     def end(self) -> int:
         """Kill all that is left; how many could not be killed."""
@@ -243,7 +227,9 @@ def execute(
         os._exit(127)
 
 
-def supervise(control: socket.socket, stdio: list[int], limits: TreeLimits, groups: str) -> None:
+def supervise(
+    control: socket.socket, stdio: list[int], limits: TreeLimits, groups: str, kept: int
+) -> None:
     become_subreaper()
     wakeup = wakeups()
     # Only after this the server sends the command, so that nothing is ever run twice.
@@ -268,7 +254,7 @@ def supervise(control: socket.socket, stdio: list[int], limits: TreeLimits, grou
     for descriptor in stdio:
         os.close(descriptor)
     why = b"".join(iter(lambda: os.read(read_end, 4096), b""))  # closed by a successful exec
-    command = Command(pid, control, wakeup, exceeded)
+    command = Command(pid, control, wakeup, exceeded, kept)
     if why:
         command.report(f"failed {why.decode('utf-8', 'replace')}")
         os._exit(0)
@@ -281,9 +267,7 @@ def supervise(control: socket.socket, stdio: list[int], limits: TreeLimits, grou
         group.remove()
     if command.code == 128 + signal.SIGXFSZ:
         exceeded.append(FILE_SIZE)
-    for limit in filter(None, exceeded):
-        command.report(f"exceeded {limit}")
-    command.report(f"exited {137 if command.code is None else command.code}")
+    command.finish(limits)
     command.report(f"ended {left}")
 
 
@@ -319,6 +303,9 @@ class Starter:
         self.supervisors: set[int] = set()
         self.sampled: set[int] = set()
         self.sampler = Sampler(limits)
+        # The supervisors of kept commands write their numbers here.
+        self.keeping, self.kept = os.pipe()
+        os.set_blocking(self.keeping, False)
 
     def run(self) -> None:
         """Until the server is gone."""
@@ -348,7 +335,7 @@ class Starter:
             try:
                 follow_parent(starter)
                 control = socket.socket(fileno=descriptors[0])
-                supervise(control, descriptors[1:], limits, self.groups)
+                supervise(control, descriptors[1:], limits, self.groups, self.kept)
             finally:
                 os._exit(0)
         if pid > 0:
@@ -367,13 +354,24 @@ class Starter:
             send_signal(pid, signal.SIGCONT)
 
     def end(self) -> None:
+        """Until the commands are gone. Kept ones live on, and their limits with them."""
+        self.server.close()
+        kept: set[int] = set()
         deadline = time.monotonic() + GIVE_UP_SECONDS
         kill_at = time.monotonic() + SUPERVISOR_SECONDS
-        while not reap_supervisors(self.supervisors) and time.monotonic() < deadline:
+        while not reap_supervisors(self.supervisors):
+            with contextlib.suppress(BlockingIOError):
+                kept |= set(map(int, os.read(self.keeping, 65_536).split()))
+            self.sampled &= self.supervisors
+            self.end_what_exceeds()
+            others = self.supervisors - kept
+            if time.monotonic() > deadline and not self.supervisors & kept:
+                break
             if time.monotonic() > kill_at:  # a command stopped its supervisor: do its work here
-                for pid in self.supervisors:
+                for pid in others:
                     send_signal(pid, signal.SIGKILL)
-            wait_readable([], 0.2, self.wakeup)
+            pause = self.sampler.pause(time.monotonic(), is_watching=bool(self.sampled))
+            wait_readable([], 0.2 if others else pause, self.wakeup)
 
 
 def serve(server: socket.socket, limits: TreeLimits) -> None:

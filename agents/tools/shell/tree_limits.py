@@ -13,6 +13,8 @@ import resource
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from agents.tools.shell.process_tree import descendants
+
 MIB = 1024 * 1024
 MEMORY = "memory"
 PROCESSES = "processes"
@@ -193,18 +195,6 @@ FAST_SECONDS = 0.1  # a program fills about 3 GiB of memory in a second
 class TreeUsage(NamedTuple):
     resident: dict[int, int]  # bytes of each process
     processes: int  # threads count
-
-
-def descendants(roots: set[int], children: dict[int, list[int]]) -> set[int]:
-    """Returns the descendants of these processes, without the processes themselves."""
-    found: set[int] = set()
-    edge = list(roots)
-    while edge:
-        for pid in children.get(edge.pop(), ()):
-            if pid not in found:
-                found.add(pid)
-                edge.append(pid)
-    return found
 
 
 def usage_below(roots: set[int]) -> dict[int, TreeUsage]:

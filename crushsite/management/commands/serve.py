@@ -144,7 +144,7 @@ async def _serve(host: str, shape: ProcessShape, *, folder: Path) -> None:
         stop.begin_end()
         process.is_stopping = True
         await server.stop()
-        await job_host().end_users_commands()  # requests wait for them
+        await job_host().stop_users_commands()  # requests wait for them
         await router.finish()
         await process.attachments.stop()
         await process.stop()

@@ -4,6 +4,7 @@ Knows signals and log lines; nothing of what the process serves.
 """
 
 import atexit
+import contextlib
 import os
 import re
 import shutil
@@ -187,16 +188,38 @@ def kill_marked(mark: str) -> list[int]:
     return found
 
 
-def end_leftovers(mark: str, within_seconds: float = 10) -> list[str]:
-    """Wait for all processes whose environment holds `mark`; kill the late ones.
+def supervisors(folder: str) -> list[int]:
+    """Pids of the processes that keep the commands of servers with a data folder below this one."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        line = _command_line(int(entry.name))
+        if "/supervise.py " in line and folder in line:
+            found.append(int(entry.name))
+    return found
+
+
+def end_kept_commands(data_dir: Path, within_seconds: float = 10) -> None:
+    """End what outlived its server, as an operator would: without their files, they end."""
+    for file in (data_dir / "commands").glob("*"):
+        file.unlink(missing_ok=True)
+    deadline = time.monotonic() + within_seconds
+    while supervisors(str(data_dir)) and time.monotonic() < deadline:
+        time.sleep(_SCAN_SECONDS)
+
+
+def end_leftovers(folder: str, within_seconds: float = 10) -> list[str]:
+    """Wait for all processes of servers with a data folder below this one; kill the late ones.
 
     Returns the command lines of those that were killed.
     """
     deadline = time.monotonic() + within_seconds
-    while (pids := marked(mark)) and time.monotonic() < deadline:
+    mark = f"CRUSH_DATA_DIR={folder}"
+    while (pids := marked(mark) + supervisors(folder)) and time.monotonic() < deadline:
         time.sleep(_SCAN_SECONDS)
     lines = [f"{pid}: {_command_line(pid)}" for pid in pids]
-    kill_marked(mark)
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
     return lines
 
 

@@ -12,7 +12,12 @@ from typing import Literal
 
 from tests.acceptance.harness.environment import manage, server_environment
 from tests.acceptance.harness.ports import free_port
-from tests.acceptance.harness.processes import Process, ProcessFailed, kill_marked
+from tests.acceptance.harness.processes import (
+    Process,
+    ProcessFailed,
+    end_kept_commands,
+    kill_marked,
+)
 from tests.acceptance.harness.services import Services
 
 Which = Literal["all", "web", "worker"]
@@ -81,6 +86,7 @@ class Server(ABC):
             self.stop()
         finally:
             self.kill9()
+            end_kept_commands(self.data_dir)
             kill_marked(f"CRUSH_DATA_DIR={self.data_dir}")
 
     @property

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest_asyncio
 
 from agents.config.cache import configs
+from agents.jobs.adoption import settle
 from agents.jobs.host import JobHost, job_host
 from agents.jobs.workspace_jobs import WorkspaceJobs
 from agents.models import Job
@@ -58,7 +59,7 @@ async def place(transactional_db: None, tmp_path: Path) -> AsyncIterator[Place]:
     writer.start(publish=None, loop=asyncio.get_running_loop())
     workspace_id, session_id = await writer.write("", make)
     host = job_host()
-    await host.start(server_mark=new_id(), is_alone=False)
+    await host.start(server_mark=new_id(), is_alone=False, settle=settle)
     yield Place(workspace_id, session_id, path, host)
     await host.stop()
     await asyncio.to_thread(writer.stop)

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.tools.shell.command import shown
+from agents.tools.shell.terminal import shown
 
 
 @pytest.mark.parametrize(
