@@ -14,8 +14,6 @@ import stat
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +31,13 @@ from agents.diagnosis import REQUEST_SECONDS, facts_of, unstored_folder
 from agents.llm.providers import end_connections
 from agents.tools.search import search_process
 from crushsite.apps import TAG
+from crushsite.monitoring.findings import Finding, Level, fail, ok, warn
+from crushsite.monitoring.shared_checks import (
+    exposure_findings,
+    key_findings,
+    redis_findings,
+    shared_findings,
+)
 from crushsite.program_name import command_line
 from crushsite.server_client import (
     RunningServer,
@@ -51,37 +56,6 @@ SERVER_SECONDS = REQUEST_SECONDS + 10
 GOOD_SERVERS = {"connected", "ready", "starting", "unstarted", "stopped", "disabled"}
 
 
-class Level(StrEnum):
-    """As the report shows it."""
-
-    OK = "ok"
-    WARN = "warn"
-    FAIL = "FAIL"
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    level: Level
-    what: str
-    text: str
-
-    @property
-    def is_failure(self) -> bool:
-        return self.level is Level.FAIL
-
-
-def ok(what: str, text: str) -> Finding:
-    return Finding(Level.OK, what, text)
-
-
-def warn(what: str, text: str) -> Finding:
-    return Finding(Level.WARN, what, text)
-
-
-def fail(what: str, text: str) -> Finding:
-    return Finding(Level.FAIL, what, text)
-
-
 def diagnose(path: str, *, asks_model: bool) -> Iterator[Finding]:
     """Yields all findings. ``path`` is the folder whose configuration is checked."""
     yield _python()
@@ -90,8 +64,9 @@ def diagnose(path: str, *, asks_model: bool) -> Iterator[Finding]:
     yield from _database()
     yield _shape()
     if settings.REDIS_URL:
-        yield _redis(settings.REDIS_URL)
+        yield from redis_findings(settings.REDIS_URL)
     yield from _settings()
+    yield from exposure_findings()
     yield _server(settings.DATA_DIR)
     yield _ripgrep()
     yield from _folder(path, asks_model=asks_model)
@@ -172,6 +147,7 @@ def _database() -> Iterator[Finding]:
             yield warn("migrations", f"{state.missing} not applied: {_cure()}")
         else:
             yield ok("migrations", "all applied")
+            yield from key_findings() if is_sqlite else shared_findings()
         if is_sqlite:
             yield _journal()
     except (DatabaseProblem, ImproperlyConfigured) as error:
@@ -197,26 +173,6 @@ def _shape() -> Finding:
     if settings.REDIS_URL:
         return ok("shape", f"scaled: `{command_line('web')}` and `{command_line('runworker')}`")
     return ok("shape", f"embedded: `{command_line('serve')}`, everything in one process")
-
-
-def _redis(url: str) -> Finding:
-    import redis  # noqa: PLC0415  only the scaled shape needs it
-
-    try:
-        client = redis.Redis.from_url(
-            url, socket_timeout=PROBE_TIMEOUT_SECONDS, socket_connect_timeout=PROBE_TIMEOUT_SECONDS
-        )
-        try:
-            facts: Any = client.info("server")
-        finally:
-            client.close()
-    except (redis.RedisError, ValueError) as error:
-        # The error's message may contain the address, and with it a password.
-        return fail(
-            "Redis",
-            f"REDIS_URL cannot be reached ({type(error).__name__}); start Redis, or correct it",
-        )
-    return ok("Redis", str(facts.get("redis_version", "answers")))
 
 
 def _settings() -> Iterator[Finding]:

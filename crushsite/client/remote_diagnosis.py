@@ -12,10 +12,11 @@ from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
 
-from crushsite.cli.diagnosis import Finding, fail, folder_findings, ok, warn
+from crushsite.cli.diagnosis import folder_findings
 from crushsite.cli.servers import ServerLogin
 from crushsite.cli.terminal import visible
 from crushsite.client.listing import items, opened
+from crushsite.monitoring.findings import Finding, fail, ok, warn
 from crushsite.program_name import command_line
 from crushsite.server_client import UNIX, tls_context
 from workspaces.release import VERSION

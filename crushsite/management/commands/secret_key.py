@@ -14,7 +14,7 @@ from typing_extensions import override
 
 from crushsite.cli.stored_people import refuse_tools
 from crushsite.known_key import accept_key, key_problem
-from crushsite.monitoring.processes import processes
+from crushsite.monitoring.processes import UNSEEN, processes
 from crushsite.storage import explained_start, require_database, sole_server
 from workspaces.log.secrets import SecretBox, SecretsUnavailable, box
 
@@ -56,7 +56,8 @@ class Command(BaseCommand):
     def _accept(self, former: str | None) -> None:
         folder = settings.DATA_DIR
         with sole_server(folder), explained_start(), transaction.atomic():
-            if connection.vendor != "sqlite" and processes((), folder=folder):
+            running = [each for each in processes((), folder=folder) if each.database != UNSEEN]
+            if running and connection.vendor != "sqlite":
                 raise CommandError("Stop all processes of the server first.")
             if former is not None:
                 if not Path(former).exists():

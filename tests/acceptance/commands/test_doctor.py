@@ -1,6 +1,8 @@
 """`manage.py doctor`, with a server and without."""
 
+import base64
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -97,6 +99,63 @@ def test_doctor_refuses_several_processes_on_sqlite(alone: Env) -> None:
     assert done.code == 1
     assert "SQLite" in done.out
     assert "Redis" in done.out
+    assert "very-secret" not in done.out + done.err
+
+
+def verdicts(out: str) -> dict[str, str]:
+    """The verdict of each check by its name; of several with one name, the worst."""
+    rows = [re.split(r"\s{2,}", line.strip(), maxsplit=2) for line in out.splitlines()]
+    found = {row[1]: row[0] for row in rows if len(row) == 3 and row[0] != "FAIL"}
+    return found | {row[1]: row[0] for row in rows if len(row) == 3 and row[0] == "FAIL"}
+
+
+SHARED = (
+    *("PostgreSQL", "clock", "timeouts", "names", "connections", "secret.key", "worker processes"),
+    *("web processes", "stuck runs", "migrations", "Redis", "shape", "server"),
+)
+
+
+def test_doctor_checks_what_several_processes_share(scaled_server: Server, tmp_path: Path) -> None:
+    done = command(scaled_server.env, "doctor", "--offline", "--path", str(tmp_path))
+    assert done.code == 0, done.out
+    found = verdicts(done.out)
+    assert {name: found.get(name) for name in SHARED} == dict.fromkeys(SHARED, "ok")
+    assert "1 connected" in done.out
+    assert "a round trip takes" in done.out
+
+
+def test_doctor_names_what_is_wrong_with_several_processes(
+    scaled_server: Server, tmp_path: Path
+) -> None:
+    (worker,) = scaled_server.processes("worker")
+    worker.stop()
+    other = tmp_path / "other"
+    other.mkdir(mode=0o700)
+    (other / "secret.key").write_bytes(base64.urlsafe_b64encode(bytes(32)))
+    (other / "secret.key").chmod(0o600)
+    options = "application_name=proxied&options=-c%20lock_timeout%3D0&password=very-secret"
+    env = {
+        **scaled_server.env,
+        "CRUSH_DATA_DIR": str(other),
+        "DATABASE_URL": f"{scaled_server.env['DATABASE_URL']}?{options}",
+        "CRUSH_WORK_ROOTS": str(tmp_path / "unmounted"),
+        "CRUSH_PUBLIC_URL": "http://crush.example.com",
+    }
+    done = command(env, "doctor", "--offline", "--path", str(tmp_path))
+    assert done.code == 1
+    found = verdicts(done.out)
+    assert (found["secret.key"], found["root"]) == ("FAIL", "FAIL")
+    wrong = ("timeouts", "names", "worker processes", "public address")
+    assert {name: found.get(name) for name in wrong} == dict.fromkeys(wrong, "warn")
+    for cure in (
+        "secret-key --accept",
+        "correct CRUSH_WORK_ROOTS",
+        "lock_timeout is off",
+        "remove application_name",
+        "start `manage.py runworker`",
+        "use https",
+    ):
+        assert cure in done.out
     assert "very-secret" not in done.out + done.err
 
 

@@ -36,7 +36,7 @@ START_SECONDS = 90
 LOST_AFTER_SECONDS = 5
 PROMPTS = 6
 DRAIN = {"CRUSH_DRAIN": "1"}
-# What workers say of runs that change hands. A stop hands runs over, and nothing else may.
+# What workers log about runs that change hands. A stop hands runs over, and nothing else may.
 LOST = ("held by another worker", "whose worker stopped")
 
 

@@ -13,12 +13,13 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 from typing_extensions import override
 
-from crushsite.cli.diagnosis import Finding, diagnose
+from crushsite.cli.diagnosis import diagnose
 from crushsite.cli.servers import ServerLogin, add_server_options, chosen_login
 from crushsite.cli.terminal import aligned
 from crushsite.client.finding import folder_of
 from crushsite.client.progress import progress
 from crushsite.client.screen import size_of_terminal
+from crushsite.monitoring.findings import Finding
 
 NARROWEST = 20
 
