@@ -90,6 +90,9 @@ class Run(models.Model):
     is_from_person = models.BooleanField(
         db_default=False, help_text="A person sent its prompt, and no tool of this server."
     )
+    is_scheduled = models.BooleanField(
+        db_default=False, help_text="A timer sent it: interactive prompts come first."
+    )
     end_noticed_at = models.BigIntegerField(
         null=True, blank=True, help_text="When it was decided who is notified of its end."
     )

@@ -59,6 +59,13 @@ class Strategy(StrEnum):
     REJECT = "reject"  # is not accepted
 
 
+class Priority(StrEnum):
+    """Which prompts begin first, when more runs wait than there are places."""
+
+    INTERACTIVE = "interactive"  # a person or a program waits for it
+    SCHEDULED = "scheduled"  # a timer sent it: it comes after the others, until it has waited long
+
+
 class JobState(StrEnum):
     RUNNING = "running"
     ENDED = "ended"

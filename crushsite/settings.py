@@ -239,6 +239,16 @@ CRUSH_MAX_QUEUED_PROMPTS = env.read_number("CRUSH_MAX_QUEUED_PROMPTS", 5_000, lo
 CRUSH_MAX_QUEUED_BYTES = (
     env.read_number("CRUSH_MAX_QUEUED_MB", 64, low=1, high=65_536) * 1024 * 1024
 )
+# How many runs of one user, and of one workspace, may run at once; 0 means no limit. A share in the
+# admin can have another limit.
+CRUSH_MAX_RUNNING_PER_USER = env.read_number("CRUSH_MAX_RUNNING_PER_USER", 0, low=0, high=10_000)
+CRUSH_MAX_RUNNING_PER_WORKSPACE = env.read_number(
+    "CRUSH_MAX_RUNNING_PER_WORKSPACE", 0, low=0, high=10_000
+)
+# A scheduled run that has waited as long no longer comes after the others.
+CRUSH_SCHEDULED_WAIT_MINUTES = env.read_number(
+    "CRUSH_SCHEDULED_WAIT_MINUTES", 30, low=0, high=100_000
+)
 # Monitoring: who sends this token may read /metrics, and nothing else.
 CRUSH_METRICS_TOKEN = env.read_secret_file("CRUSH_METRICS_TOKEN_FILE")
 # Retention: whether old rows are deleted each night, at which hour (UTC), and after how many days.

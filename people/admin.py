@@ -17,9 +17,10 @@ from people.actions.audit import Act
 from people.actions.browser_sessions import end_browser_session
 from people.actions.groups import delete_group_role, set_group_role
 from people.actions.members import set_role
+from people.actions.shares import delete_share, set_share
 from people.actions.tokens import revoke_token
 from people.identities import IDENTITIES
-from people.models import ROLES, AuditEntry, BrowserSession, GroupRole, Member, Token
+from people.models import ROLES, AuditEntry, BrowserSession, GroupRole, Member, Share, Token
 from people.pages.sender import actor_of
 from workspaces.access import MemberRole, Right
 from workspaces.admin_pages.columns import in_words, json_text, linked, moment, time
@@ -134,6 +135,31 @@ class GroupRoleAdmin(ListAdmin):
     def delete_queryset(self, request: HttpRequest, queryset: QuerySet[GroupRole]) -> None:
         for row in queryset:
             self.delete_model(request, row)
+
+
+@admin.register(Share)
+class ShareAdmin(ListAdmin):
+    list_display = ["__str__", "weight", "max_running"]
+    ordering = ["-id"]
+    list_select_related = ["user", "workspace"]
+    search_fields = ["user__username", "workspace__path"]
+    fields = ["user", "workspace", "weight", "max_running"]
+    autocomplete_fields = ["user", "workspace"]
+
+    @override
+    def save_model(self, request: HttpRequest, obj: Share, form: Any, change: bool) -> None:
+        store = partial(set_share, share=obj, actor=actor_of(request, via="admin"))
+        writer.write_and_wait("", store)
+
+    @override
+    def delete_model(self, request: HttpRequest, obj: Share) -> None:
+        delete = partial(delete_share, share=obj, actor=actor_of(request, via="admin"))
+        writer.write_and_wait("", delete)
+
+    @override
+    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Share]) -> None:
+        for share in queryset.select_related("user", "workspace"):
+            self.delete_model(request, share)
 
 
 class StateOfToken(ChoiceFilter):

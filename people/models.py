@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 
 from django.conf import settings
 from django.contrib.auth.models import Group
+from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from typing_extensions import override
 
@@ -80,6 +81,44 @@ class GroupRole(models.Model):
     @override
     def __str__(self) -> str:
         return f"{self.group}: {self.role}"
+
+
+class Share(models.Model):
+    """How often a user or a workspace gets a place of the workers, and how many at once."""
+
+    user = models.OneToOneField(
+        settings.AUTH_USER_MODEL, models.CASCADE, null=True, blank=True, related_name="+"
+    )
+    workspace = models.OneToOneField(
+        Workspace, models.CASCADE, null=True, blank=True, related_name="+"
+    )
+    weight = models.PositiveSmallIntegerField(
+        default=1,
+        db_default=1,
+        validators=[MinValueValidator(1), MaxValueValidator(1000)],
+        help_text="With 2, two runs begin for one of another user, or of the user's workspaces.",
+    )
+    max_running = models.PositiveIntegerField(
+        "most running runs",
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(1)],
+        help_text="Empty: the limit of the server's settings.",
+    )
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(
+                condition=models.Q(user__isnull=True) ^ models.Q(workspace__isnull=True),
+                name="share_of_a_user_or_a_workspace",
+                violation_error_message="Choose either a user or a workspace.",
+            ),
+            models.CheckConstraint(condition=models.Q(weight__gte=1), name="share_with_a_weight"),
+        ]
+
+    @override
+    def __str__(self) -> str:
+        return str(self.user or self.workspace)
 
 
 class Token(models.Model):

@@ -15,7 +15,7 @@ from agents.config.cache import configs
 from agents.llm.errors import ModelError
 from agents.runs.accept import Prompt, PromptAttachment
 from agents.runs.setup import chosen_model, model_for
-from agents.states import Strategy
+from agents.states import Priority, Strategy
 from agents.turn.options import RunOptions, options_named
 from workspaces.access import Caller, Right
 from workspaces.api.bodies import Form
@@ -99,6 +99,12 @@ class StrategySerializer(Form):
         " keeps its messages, and runs next. `rollback`: the same, but undoes its messages and files."
         " `reject`: is refused with 409.",
     )
+    priority = serializers.ChoiceField(
+        [(priority.value, priority.value) for priority in Priority],
+        default=Priority.INTERACTIVE.value,
+        help_text="When it begins, if more runs wait than there are places. `interactive`: a person"
+        " or a program waits for it. `scheduled`: a timer sent it; it begins after the others.",
+    )
     options = OptionsSerializer(required=False, help_text="Choices for this prompt's run alone.")
 
 
@@ -134,7 +140,8 @@ def with_strategy(prompt: Prompt, fields: Mapping[str, Any]) -> Prompt:
     options = options_named(fields.get("options") or {})
     if strategy is Strategy.STEER and options:
         raise BadField("options: a prompt that joins another turn has none of its own")
-    return replace(prompt, strategy=strategy, options=options)
+    priority = Priority(fields["priority"])
+    return replace(prompt, strategy=strategy, options=options, priority=priority)
 
 
 async def check_options(caller: Caller, workspace_id: str, options: RunOptions) -> None:

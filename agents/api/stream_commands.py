@@ -72,7 +72,8 @@ async def check_prompt(caller: Caller, workspace_id: str, body: Body) -> None:
 
 
 def _strategy_in(body: Body) -> dict[str, Any]:
-    named = {name: body[name] for name in ("strategy", "options") if body.get(name) is not None}
+    names = ("strategy", "priority", "options")
+    named = {name: body[name] for name in names if body.get(name) is not None}
     return checked(StrategySerializer, named)
 
 

@@ -17,7 +17,7 @@ from agents.runs.accept import accept_by, retry_run
 from agents.runs.objects.run_details import run_detail, run_objects
 from agents.runs.objects.run_timeline import run_timeline
 from agents.runs.prompting.queue import cancel_one
-from agents.states import RunOutcome, RunState, StepKind, Strategy
+from agents.states import Priority, RunOutcome, RunState, StepKind, Strategy
 from agents.turn.options import options_named
 from workspaces.access import Right
 from workspaces.log.errors import RunUnknown
@@ -74,6 +74,11 @@ class RunSerializer(serializers.Serializer[Any]):
         [(strategy.value, strategy.value) for strategy in Strategy],
         required=False,
         help_text="What it did with a busy session, unless it is `enqueue`.",
+    )
+    priority = serializers.ChoiceField(
+        [(priority.value, priority.value) for priority in Priority],
+        required=False,
+        help_text="When it begins if many wait, unless it is `interactive`.",
     )
     options = OptionsSerializer(required=False, help_text="What its sender chose for it.")
     budget = BudgetReachedSerializer(required=False, help_text="Of a run over its budget.")

@@ -31,7 +31,7 @@ from agents.runs.rows import (
     insert_run,
     read_runs,
 )
-from agents.states import RunOutcome, Strategy
+from agents.states import Priority, RunOutcome, Strategy
 from agents.turn.options import NO_OPTIONS, RunOptions
 from people.actions.audit import DONE, Act, record
 from workspaces.access import Actor, author_of, is_person
@@ -68,6 +68,7 @@ class Prompt:
     attachments: tuple[PromptAttachment, ...] = ()
     strategy: Strategy = Strategy.ENQUEUE
     options: RunOptions = NO_OPTIONS
+    priority: Priority = Priority.INTERACTIVE
 
     def digest(self) -> str:
         """Returns a digest that is equal for two identical requests."""
@@ -78,6 +79,8 @@ class Prompt:
             body.append({"strategy": self.strategy.value})
         if self.options:
             body.append({"options": self.options.to_wire()})
+        if self.priority is not Priority.INTERACTIVE:
+            body.append({"priority": self.priority.value})
         return hashlib.sha256(orjson.dumps(body)).hexdigest()
 
     @property
@@ -214,8 +217,7 @@ def accept_run(
     """Stores the run, and ends the one that it interrupts.
 
     Raises ``QueueFull``, ``RunIdTaken``, ``SessionBusy``, ``SessionUnknown``, ``WorkspaceUnknown``
-    and ``ClientRetired``.
-    ``client_id``: the sender; without one the workspace's client, if there is just one.
+    and ``ClientRetired``. ``client_id``: the sender; empty for the workspace's only client.
     ``delegated_by``: the call that waits for the run, which needs no open workspace.
     """
     found = read_admission(
@@ -259,6 +261,7 @@ def accept_run(
         author=author_json(delegated_by.author if delegated_by is not None else author_of(actor)),
         strategy=None if prompt.strategy is Strategy.ENQUEUE else prompt.strategy.value,
         options=(delegated_by.options if delegated_by is not None else prompt.options).stored(),
+        is_scheduled=prompt.priority is Priority.SCHEDULED,
         is_from_person=kind is RunKind.PROMPT and is_person(actor),
         replaces=None if replaced is None else replaced.key,
         retry_of=retry_of,

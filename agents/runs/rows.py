@@ -23,7 +23,6 @@ from workspaces.log.transaction import Transaction
 
 # Conditions for a run ``r``, its session ``s`` and its workspace ``w``.
 UNFINISHED = f"r.state <> '{RunState.FINISHED}'"
-# A prompt of the session that waits behind other work.
 QUEUED = f"r.session_id = %s AND r.state = '{RunState.ACCEPTED}' AND r.was_queued"
 # The session's cancel mark covers the run, or its client has retired.
 IS_CANCELLED = "s.cancel_mark >= r.accept_number OR r.is_withdrawn"
@@ -181,6 +180,7 @@ class NewRun:
     strategy: str | None = None
     options: str | None = None  # JSON
     is_from_person: bool = False
+    is_scheduled: bool = False
     replaces: int | None = None
     retry_of: int | None = None
     trace_context: str | None = None

@@ -6,51 +6,26 @@ A transition appends no event and checks no lease: its caller does, in the same 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from django.db import connection
 
+from agents.runs.claims.claim_order import (
+    HAS_LIMITS,
+    Waiting,
+    has_limits_of_settings,
+    runs_in_turn,
+    runs_waiting,
+    runs_within_limits,
+)
 from agents.runs.rows import CLAIMED, QUEUED, Claimed, author_json
-from agents.states import CLAIMABLE, IN_PROGRESS, RunOutcome, RunState, Strategy, in_sql
+from agents.states import RunOutcome, RunState, Strategy
 from workspaces.actions.processes import RegistrationLost
 from workspaces.log.rows import placeholders
 from workspaces.log.transaction import Transaction
-from workspaces.models import NEVER_EXPIRES, UNFINISHED_REWINDS
+from workspaces.models import NEVER_EXPIRES
 from workspaces.placement.roots import WorkerScope
 
-_WAITING = (
-    f"FROM agents_run r WHERE r.state IN {in_sql(CLAIMABLE)}"
-    f" AND (r.state = '{RunState.READY}' OR NOT EXISTS (SELECT 1 FROM agents_run b"
-    f" WHERE b.session_id = r.session_id AND (b.state IN {in_sql(IN_PROGRESS)}"
-    f" OR (b.state = '{RunState.ACCEPTED}' AND b.accept_number < r.accept_number))))"
-    # A rollback waits for the end of the child runs of the turn that it undoes.
-    " AND NOT EXISTS (SELECT 1 FROM agents_run p WHERE p.session_id = r.session_id"
-    f" AND p.state = '{RunState.ACCEPTED}' AND p.strategy = '{Strategy.ROLLBACK}'"
-    " AND p.replaces IS NOT NULL AND p.rewind_id IS NULL)"
-    # A rewind of the session restores files: its runs wait for the end.
-    " AND NOT EXISTS (SELECT 1 FROM workspaces_rewind w WHERE w.session_id = r.session_id"
-    f" AND w.state IN {in_sql(UNFINISHED_REWINDS)})"
-)
-_OLDEST = "SELECT r.id {waiting} ORDER BY r.id LIMIT %s"
-_USER = "COALESCE(r.author ->> 'user_id', '')"
-# The runs in the order of their turns. A user's next turn comes after as many as the user has
-# running runs; within the user's turns, the same holds for each workspace. What has begun comes
-# before what is new.
-_IN_TURNS = (
-    f"WITH running AS (SELECT {_USER} AS user_id, r.workspace_id, COUNT(*) AS runs"
-    f" FROM agents_run r WHERE r.state = '{RunState.RUNNING}' GROUP BY 1, 2),"
-    " users AS (SELECT user_id, SUM(runs) AS runs FROM running GROUP BY user_id),"
-    f" waiting AS (SELECT r.id, {_USER} AS user_id, r.workspace_id, CASE WHEN"
-    f" r.state = '{RunState.READY}' OR r.parent_id IS NOT NULL THEN 0 ELSE 1 END AS is_new"
-    " {waiting}),"
-    " turns AS (SELECT n.id, n.user_id, COALESCE(g.runs, 0) + ROW_NUMBER() OVER ("
-    "PARTITION BY n.user_id, n.workspace_id ORDER BY n.is_new, n.id) AS turn"
-    " FROM waiting n LEFT JOIN running g"
-    " ON g.user_id = n.user_id AND g.workspace_id = n.workspace_id)"
-    " SELECT t.id FROM turns t LEFT JOIN users u ON u.user_id = t.user_id"
-    " ORDER BY COALESCE(u.runs, 0) + ROW_NUMBER() OVER ("
-    "PARTITION BY t.user_id ORDER BY t.turn, t.id), t.id LIMIT %s"
-)
 _SPARE = 10  # another worker may be claiming some of them
 
 
@@ -61,15 +36,20 @@ def claim_runs(
 
     ``scope``: only runs of workspaces that the worker serves.
 
-    If more wait, users get places in turns, and so do the workspaces of a user. The runs get new
-    fences, so that earlier holders cannot write. They are the worker's own as long as it is
-    registered. Raises ``RegistrationLost``.
+    If more wait, they get places in the order of ``claim_order``. The runs get new fences, so that
+    earlier holders cannot write. They are the worker's own as long as it is registered. Raises
+    ``RegistrationLost``.
     """
     suffix = " FOR UPDATE OF r SKIP LOCKED" if connection.features.has_select_for_update else ""
-    waiting = _waiting(scope)
-    oldest = _OLDEST.format(waiting=waiting.sql)
-    keys = [key for (key,) in tx.fetch(oldest + suffix, [*waiting.values, limit])]
-    if len(keys) == limit:  # then more may wait
+    waiting = runs_waiting(scope)
+    oldest = tx.fetch(
+        f"SELECT r.id, {HAS_LIMITS} {waiting.sql} ORDER BY r.id LIMIT %s{suffix}",
+        [*waiting.values, limit],
+    )
+    keys = [key for key, _ in oldest]
+    if oldest and (oldest[0][1] or has_limits_of_settings()):
+        keys = _lock(tx, runs_within_limits(tx, waiting, limit), limit, waiting, suffix)
+    elif len(keys) == limit:  # then more may wait
         keys = _next_in_turn(tx, keys, waiting, suffix)
     if not keys:
         return []
@@ -87,28 +67,20 @@ def claim_runs(
     return _read_claimed(tx, keys)
 
 
-class _Waiting(NamedTuple):
-    sql: str
-    values: list[Any]
-
-
-def _waiting(scope: WorkerScope | None) -> _Waiting:
-    if scope is None:
-        return _Waiting(_WAITING, [])
-    condition, values = scope.condition("w")
-    return _Waiting(
-        f"{_WAITING} AND EXISTS (SELECT 1 FROM workspaces_workspace w"
-        f" WHERE w.id = r.workspace_id AND {condition})",
-        values,
-    )
-
-
-def _next_in_turn(tx: Transaction, oldest: list[int], waiting: _Waiting, suffix: str) -> list[int]:
+def _next_in_turn(tx: Transaction, oldest: list[int], waiting: Waiting, suffix: str) -> list[int]:
     limit = len(oldest)
-    turns = _IN_TURNS.format(waiting=waiting.sql)
-    ordered = [key for (key,) in tx.fetch(turns, [*waiting.values, limit + _SPARE])]
+    ordered = runs_in_turn(tx, waiting, limit + _SPARE)
     if set(ordered[:limit]) == set(oldest):
         return oldest
+    return _lock(tx, ordered, limit, waiting, suffix)
+
+
+def _lock(
+    tx: Transaction, ordered: list[int], limit: int, waiting: Waiting, suffix: str
+) -> list[int]:
+    """Returns the first of these runs that no other worker is claiming."""
+    if not ordered:
+        return []
     # Rows in the order of turns cannot be locked at once: PostgreSQL refuses it for windows.
     places = " ".join(f"WHEN {int(key)} THEN {place}" for place, key in enumerate(ordered))
     locked = tx.fetch(

@@ -203,6 +203,7 @@ class AuditApi(OperationGroup):
             "add group",
             "delete group",
             "set role",
+            "set share",
             "create channel",
             "change channel",
             "delete channel",
@@ -285,6 +286,7 @@ class AuditApi(OperationGroup):
             "add group",
             "delete group",
             "set role",
+            "set share",
             "create channel",
             "change channel",
             "delete channel",
@@ -348,6 +350,7 @@ class AuditApi(OperationGroup):
             "add group",
             "delete group",
             "set role",
+            "set share",
             "create channel",
             "change channel",
             "delete channel",
@@ -428,6 +431,7 @@ class AuditApi(OperationGroup):
             "add group",
             "delete group",
             "set role",
+            "set share",
             "create channel",
             "change channel",
             "delete channel",
@@ -2423,6 +2427,7 @@ class SessionsApi(OperationGroup):
         *,
         attachments: builtins.list[t.PromptAttachmentRequest] | NotGiven = NOT_GIVEN,
         options: t.OptionsRequest | NotGiven = NOT_GIVEN,
+        priority: t.PriorityEnum | NotGiven = NOT_GIVEN,
         run_id: str | NotGiven = NOT_GIVEN,
         strategy: t.StrategyEnum | NotGiven = NOT_GIVEN,
         text: str | NotGiven = NOT_GIVEN,
@@ -2435,6 +2440,10 @@ class SessionsApi(OperationGroup):
         ``attachments``: Files and images.
 
         ``options``: Choices for this prompt's run alone.
+
+        ``priority``: When it begins, if more runs wait than there are places. `interactive`: a
+        person or a program waits for it. `scheduled`: a timer sent it; it begins after the
+        others.
 
         ``run_id``: A name for the run, for instance a UUID. The same name with the same prompt
         is the same run. Without it, the `Idempotency-Key` is the name, or the server chooses
@@ -2457,6 +2466,7 @@ class SessionsApi(OperationGroup):
             body={
                 "attachments": attachments,
                 "options": options,
+                "priority": priority,
                 "run_id": run_id,
                 "strategy": strategy,
                 "text": text,

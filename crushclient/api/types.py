@@ -35,6 +35,7 @@ ActEnum: TypeAlias = Literal[
     "add group",
     "delete group",
     "set role",
+    "set share",
     "create channel",
     "change channel",
     "delete channel",
@@ -115,6 +116,8 @@ OutcomeEnum: TypeAlias = Literal[
 PermissionModeEnum: TypeAlias = Literal["normal", "yolo", "sysadmin"]
 
 PreviewedMessageRoleEnum: TypeAlias = Literal["user", "assistant"]
+
+PriorityEnum: TypeAlias = Literal["interactive", "scheduled"]
 
 QuestionBatchStateEnum: TypeAlias = Literal["pending", "answered", "dismissed", "withdrawn"]
 
@@ -1846,6 +1849,9 @@ class PromptRequestRequest(TypedDict):
     attachments: NotRequired[list[PromptAttachmentRequest]]
     # Choices for this prompt's run alone.
     options: NotRequired[OptionsRequest]
+    # When it begins, if more runs wait than there are places. `interactive`: a person or a program
+    # waits for it. `scheduled`: a timer sent it; it begins after the others.
+    priority: NotRequired[PriorityEnum]
     # A name for the run, for instance a UUID. The same name with the same prompt is the same run.
     # Without it, the `Idempotency-Key` is the name, or the server chooses one.
     run_id: NotRequired[str]
@@ -2060,6 +2066,8 @@ class Run(TypedDict):
     outcome: NotRequired[OutcomeEnum]
     # The run whose tool call waits for it.
     parent: NotRequired[int]
+    # When it begins if many wait, unless it is `interactive`.
+    priority: NotRequired[PriorityEnum]
     # The run that it ended.
     replaces: NotRequired[int]
     # The run that it repeats.
@@ -2119,6 +2127,8 @@ class RunDetail(TypedDict):
     outcome: NotRequired[OutcomeEnum]
     # The run whose tool call waits for it.
     parent: NotRequired[int]
+    # When it begins if many wait, unless it is `interactive`.
+    priority: NotRequired[PriorityEnum]
     # The run that it ended.
     replaces: NotRequired[int]
     # The run that it repeats.

@@ -25,6 +25,8 @@ def choices_of(options: Mapping[str, Any]) -> Choices:
     choices: dict[str, Any] = {"options": chosen} if chosen else {}
     if options["strategy"]:
         choices["strategy"] = options["strategy"]
+    if options["scheduled"]:
+        choices["priority"] = "scheduled"
     return choices
 
 

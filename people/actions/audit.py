@@ -41,6 +41,7 @@ class Act(StrEnum):
     ADD_GROUP = "add group"
     DELETE_GROUP = "delete group"
     SET_ROLE = "set role"
+    SET_SHARE = "set share"
     CREATE_CHANNEL = "create channel"
     CHANGE_CHANNEL = "change channel"
     DELETE_CHANNEL = "delete channel"

@@ -10,6 +10,7 @@ from django.db.models.functions import Coalesce
 
 from agents.models import Run, UsageEntry
 from agents.runs.objects.run_objects import PROMPT_SHOWN_CHARS, run_facts
+from agents.states import Priority
 from workspaces.log.timestamps import as_seconds
 
 _NOTHING: Mapping[str, Any] = {
@@ -33,6 +34,7 @@ def run_object(run: Run, usage: Mapping[str, Any] | None = None, **more: Any) ->
         author=run.author,
         cancelled_by=run.cancelled_by,
         strategy=run.strategy,
+        priority=Priority.SCHEDULED.value if run.is_scheduled else None,
         options=run.options,
         replaces=run.replaces,
         rewind_id=run.rewind_id or None,

@@ -10,7 +10,7 @@ from django.contrib.auth.models import Group, User
 from agents.models import Job, LanguageServer, McpSecret, McpServer, Run, SubAgent, UsageEntry
 from agents.runs.accept import Prompt, accept_prompt
 from notifications.models import Delivery, Notice, NotificationChannel
-from people.models import AuditEntry, BrowserSession, GroupRole, Member, Token
+from people.models import AuditEntry, BrowserSession, GroupRole, Member, Share, Token
 from permissions.actions.requests import request_permission
 from permissions.models import ApprovalPolicy, Grant, PermissionRequest, QuestionBatch
 from workspaces.actions.claims import claim_workspace
@@ -161,6 +161,7 @@ def _add_people(place: Place) -> None:
     group = Group.objects.create(name="crew")
     Member.objects.create(user=user, workspace_id=place.workspace_id, role="viewer")
     GroupRole.objects.create(group=group, workspace_id=place.workspace_id, role="viewer")
+    Share.objects.create(user=user, weight=2, max_running=20)
     channel = NotificationChannel.objects.create(
         user=user, kind="webhook", name=HOSTILE, sealed_target=SEALED
     )

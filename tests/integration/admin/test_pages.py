@@ -15,7 +15,7 @@ from django.utils.module_loading import autodiscover_modules
 
 from agents.models import RunStep
 from notifications.models import Notice, PushKey
-from people.models import GroupRole, LoginLink, Member, Owner
+from people.models import GroupRole, LoginLink, Member, Owner, Share
 from tests.integration.admin.conftest import HOSTILE, SEALED, Place
 from workspaces.admin_pages.texts import readable_json, shown_moment
 from workspaces.models import Event, IdempotencyKey, Session, Workspace
@@ -23,10 +23,10 @@ from workspaces.models import Event, IdempotencyKey, Session, Workspace
 autodiscover_modules("admin")
 
 OURS = ("agents", "notifications", "people", "permissions", "workspaces")
-# These have nothing to show, or are shown on the page of their run. Members and roles of groups can
+# These have nothing to show, or are shown on the page of their run. Members, roles of groups and shares can
 # be edited.
 HIDDEN = {IdempotencyKey, LoginLink, Notice, Owner, PushKey, RunStep}
-EDITED = {Member, GroupRole}
+EDITED = {Member, GroupRole, Share}
 REGISTERED = sorted(admin.site._registry, key=lambda model: model._meta.label)
 OWN = [model for model in REGISTERED if model._meta.app_label in OURS]
 READ_ONLY = [model for model in OWN if model not in EDITED]

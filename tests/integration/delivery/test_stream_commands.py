@@ -65,10 +65,11 @@ async def test_a_prompt_has_a_strategy_and_options(site: Site, session_id: str) 
     body = {"session_id": session_id, "text": "go"}
     await COMMANDS["prompt"].run(site.workspace_id, body, ACTOR)
     options = {"budget": {"steps": 2}}
-    more = {"strategy": "interrupt", "options": options}
+    more = {"strategy": "interrupt", "priority": "scheduled", "options": options}
     reply = await COMMANDS["prompt"].run(site.workspace_id, body | more, ACTOR)
     row = await read(lambda: Run.objects.get(pk=reply["key"]))
     assert (row.strategy, row.options) == ("interrupt", options)
+    assert row.is_scheduled
     assert (await read(lambda: Run.objects.get(pk=row.replaces))).outcome == "cancelled"
     with pytest.raises(SessionBusy):
         await COMMANDS["prompt"].run(site.workspace_id, body | {"strategy": "reject"}, ACTOR)
@@ -78,6 +79,7 @@ async def test_a_prompt_has_a_strategy_and_options(site: Site, session_id: str) 
     ("wrong", "field"),
     [
         ({"strategy": "never"}, "strategy"),
+        ({"priority": "high"}, "priority"),
         ({"options": 5}, "options"),
         ({"options": {"budget": {"steps": 0}}}, "options.budget.steps"),
         ({"strategy": "steer", "options": {"model": "small"}}, "options"),

@@ -59,6 +59,13 @@ def member(role: MemberRole, workspace: Opened) -> Caller:
     return Caller(Identity(IdentityKind.USER, "ann", 7, roles={workspace.id: role}))
 
 
+async def test_a_scheduled_prompt_has_its_priority(runs: Runs) -> None:
+    scheduled = await runs.prompt(priority="scheduled", run_id="r")
+    assert scheduled["priority"] == "scheduled"
+    assert (await runs.prompt(priority="scheduled", run_id="r"))["key"] == scheduled["key"]
+    assert "priority" not in await runs.prompt(priority="interactive")
+
+
 async def test_a_prompt_is_answered_with_its_run(runs: Runs) -> None:
     budget = {"cost": 0.5, "steps": 3}
     run = await runs.prompt("do it", run_id="r", options={"budget": budget})
@@ -119,6 +126,7 @@ async def test_the_same_name_for_another_prompt_is_409(runs: Runs) -> None:
         ({"text": 5, "attachments": 5}, "attachments"),
         ({"text": "a\0b"}, "text"),
         ({"text": "a", "strategy": "never"}, "strategy"),
+        ({"text": "a", "priority": "high"}, "priority"),
         ({"text": "a", "options": {"budget": {"cost": 0}}}, "options.budget.cost"),
         ({"text": "a", "options": {"budget": {"steps": 0.5}}}, "options.budget.steps"),
         ({"text": "a", "options": {"budget": {"tokens": 10**15}}}, "options.budget.tokens"),

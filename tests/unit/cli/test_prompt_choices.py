@@ -5,7 +5,7 @@ from django.core.management.base import CommandError
 
 from crushsite.cli.prompt_choices import budget_of, choices_of
 
-NOTHING = {"model": None, "effort": None, "budget": None, "strategy": None}
+NOTHING = {"model": None, "effort": None, "budget": None, "strategy": None, "scheduled": False}
 
 
 @pytest.mark.parametrize(
@@ -37,6 +37,7 @@ def test_a_limit_may_be_given_once() -> None:
 def test_without_options_nothing_is_sent() -> None:
     assert choices_of(NOTHING) == {}
     assert choices_of(NOTHING | {"strategy": "steer"}) == {"strategy": "steer"}
+    assert choices_of(NOTHING | {"scheduled": True}) == {"priority": "scheduled"}
     assert choices_of(NOTHING | {"model": "small", "budget": ["1step"]}) == {
         "options": {"model": "small", "budget": {"steps": 1}}
     }

@@ -33,6 +33,7 @@ HOME = "agents/states.py"
 HOMES_OF_COLUMNS = {
     "agents/runs/rows.py",
     "agents/runs/transitions.py",
+    "agents/runs/claims/claim_order.py",
     "agents/runs/queries.py",
 }
 

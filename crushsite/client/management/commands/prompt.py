@@ -87,6 +87,11 @@ class Command(BaseCommand):
             " (default: enqueue)",
         )
         choices.add_argument(
+            "--scheduled",
+            action="store_true",
+            help="a timer sends it: interactive prompts get the next places before it",
+        )
+        choices.add_argument(
             "--budget",
             metavar="LIMIT",
             action="append",

@@ -38,6 +38,7 @@ const ACTS = {
   "add group": true,
   "delete group": true,
   "set role": true,
+  "set share": true,
   "create channel": true,
   "change channel": true,
   "delete channel": true,

@@ -1,0 +1,159 @@
+"""The order in which runs that wait get the next places of workers, and who may have no more.
+
+Users get places in turns, and so do the workspaces of a user: a user's next turn comes after as
+many as the user has running runs, and with a weight of 2 twice as often. Interactive prompts come
+before scheduled ones, until those have waited long enough. What has begun comes before what is new.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from django.conf import settings
+from django.db import connection
+
+from agents.states import CLAIMABLE, IN_PROGRESS, RunState, Strategy, in_sql
+from workspaces.log.transaction import Transaction
+from workspaces.models import UNFINISHED_REWINDS
+from workspaces.placement.roots import WorkerScope
+
+# The runs ``r`` that a worker may claim: of each session the first one, if none is in progress.
+_WAITING = (
+    f"FROM agents_run r WHERE r.state IN {in_sql(CLAIMABLE)}"
+    f" AND (r.state = '{RunState.READY}' OR NOT EXISTS (SELECT 1 FROM agents_run b"
+    f" WHERE b.session_id = r.session_id AND (b.state IN {in_sql(IN_PROGRESS)}"
+    f" OR (b.state = '{RunState.ACCEPTED}' AND b.accept_number < r.accept_number))))"
+    # A rollback waits for the end of the child runs of the turn that it undoes.
+    " AND NOT EXISTS (SELECT 1 FROM agents_run p WHERE p.session_id = r.session_id"
+    f" AND p.state = '{RunState.ACCEPTED}' AND p.strategy = '{Strategy.ROLLBACK}'"
+    " AND p.replaces IS NOT NULL AND p.rewind_id IS NULL)"
+    # A rewind of the session restores files: its runs wait for the end.
+    " AND NOT EXISTS (SELECT 1 FROM workspaces_rewind w WHERE w.session_id = r.session_id"
+    f" AND w.state IN {in_sql(UNFINISHED_REWINDS)})"
+)
+HAS_LIMITS = "EXISTS (SELECT 1 FROM people_share WHERE max_running IS NOT NULL)"
+_USER = "COALESCE(r.author ->> 'user_id', '')"
+_RUNNING = (
+    f"SELECT {_USER} AS user_id, r.workspace_id, COUNT(*) AS runs FROM agents_run r"
+    f" WHERE r.state = '{RunState.RUNNING}' GROUP BY 1, 2"
+)
+_IN_TURNS = (
+    f"WITH running AS ({_RUNNING}),"
+    " users AS (SELECT user_id, SUM(runs) AS runs FROM running GROUP BY user_id),"
+    f" waiting AS (SELECT r.id, {_USER} AS user_id, r.workspace_id, CASE WHEN"
+    f" r.state = '{RunState.READY}' OR r.parent_id IS NOT NULL THEN 0 ELSE 1 END AS is_new,"
+    f" CASE WHEN r.is_scheduled AND r.state = '{RunState.ACCEPTED}' AND r.accepted_at > %s"
+    f" THEN 1 ELSE 0 END AS is_later "
+    "{waiting}),"
+    " turns AS (SELECT n.id, n.user_id, n.workspace_id, n.is_later, (COALESCE(g.runs, 0)"
+    " + ROW_NUMBER() OVER (PARTITION BY n.user_id, n.workspace_id"
+    " ORDER BY n.is_later, n.is_new, n.id)) * 1.0 / COALESCE(s.weight, 1) AS turn"
+    " FROM waiting n LEFT JOIN running g"
+    " ON g.user_id = n.user_id AND g.workspace_id = n.workspace_id"
+    " LEFT JOIN people_share s ON s.workspace_id = n.workspace_id)"
+    " SELECT t.id, t.user_id, t.workspace_id FROM turns t"
+    " LEFT JOIN users u ON u.user_id = t.user_id"
+    " LEFT JOIN people_share s ON CAST(s.user_id AS TEXT) = t.user_id"
+    " ORDER BY t.is_later, (COALESCE(u.runs, 0) + ROW_NUMBER() OVER (PARTITION BY t.user_id"
+    " ORDER BY t.is_later, t.turn, t.id)) * 1.0 / COALESCE(s.weight, 1), t.id"
+)
+# Of all servers on one database: who claims with limits sees what the one before has claimed.
+_CLAIMS_LOCK = 0x6372757368
+
+
+class Waiting(NamedTuple):
+    """The runs ``r`` that a worker may claim, after the columns of a SELECT."""
+
+    sql: str
+    values: list[Any]
+
+
+def runs_waiting(scope: WorkerScope | None = None) -> Waiting:
+    """``scope``: only runs of workspaces that the worker serves."""
+    if scope is None:
+        return Waiting(_WAITING, [])
+    condition, values = scope.condition("w")
+    return Waiting(
+        f"{_WAITING} AND EXISTS (SELECT 1 FROM workspaces_workspace w"
+        f" WHERE w.id = r.workspace_id AND {condition})",
+        values,
+    )
+
+
+def runs_in_turn(tx: Transaction, waiting: Waiting, limit: int) -> list[int]:
+    """Returns the first runs that wait, in the order of their turns."""
+    sql = _IN_TURNS.format(waiting=waiting.sql)
+    rows = tx.fetch(f"{sql} LIMIT %s", [_scheduled_since(tx.now), *waiting.values, limit])
+    return [key for key, _, _ in rows]
+
+
+def has_limits_of_settings() -> bool:
+    return bool(settings.CRUSH_MAX_RUNNING_PER_USER or settings.CRUSH_MAX_RUNNING_PER_WORKSPACE)
+
+
+def runs_within_limits(tx: Transaction, waiting: Waiting, limit: int) -> list[int]:
+    """Returns the first runs that wait and whose users and workspaces may have another run.
+
+    Other workers wait for the end of the transaction before they look, so no limit is exceeded.
+    """
+    if connection.vendor == "postgresql":
+        tx.execute("SELECT pg_advisory_xact_lock(%s)", [_CLAIMS_LOCK])
+    limits = _Limits.read(tx)
+    found: list[int] = []
+    sql = _IN_TURNS.format(waiting=waiting.sql)
+    values = [_scheduled_since(tx.now), *waiting.values]
+    for key, user_id, workspace_id in tx.fetch(sql, values):
+        if limits.take(user_id, workspace_id):
+            found.append(key)
+            if len(found) == limit:
+                break
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Limits:
+    """How many running runs users and workspaces may have, and have."""
+
+    most_of_users: dict[str, int] = field(default_factory=dict)
+    most_of_workspaces: dict[str, int] = field(default_factory=dict)
+    users: Counter[str] = field(default_factory=Counter)
+    workspaces: Counter[str] = field(default_factory=Counter)
+
+    @classmethod
+    def read(cls, tx: Transaction) -> _Limits:
+        limits = cls()
+        for user_id, workspace_id, most in tx.fetch(
+            "SELECT user_id, workspace_id, max_running FROM people_share"
+            " WHERE max_running IS NOT NULL",
+            [],
+        ):
+            if workspace_id is not None:
+                limits.most_of_workspaces[workspace_id] = most
+            else:
+                limits.most_of_users[str(user_id)] = most
+        for user_id, workspace_id, runs in tx.fetch(_RUNNING, []):
+            limits.users[user_id] += runs
+            limits.workspaces[workspace_id] += runs
+        return limits
+
+    def take(self, user_id: str, workspace_id: str) -> bool:
+        """Counts another run, if it may run."""
+        user = self.most_of_users.get(user_id, settings.CRUSH_MAX_RUNNING_PER_USER)
+        workspace = self.most_of_workspaces.get(
+            workspace_id, settings.CRUSH_MAX_RUNNING_PER_WORKSPACE
+        )
+        # A limit of 0 in the settings is none; one of a person or a workspace is at least 1.
+        if (user and self.users[user_id] >= user) or (
+            workspace and self.workspaces[workspace_id] >= workspace
+        ):
+            return False
+        self.users[user_id] += 1
+        self.workspaces[workspace_id] += 1
+        return True
+
+
+def _scheduled_since(now: int) -> int:
+    """Returns since when a scheduled run may have waited, to come after the others."""
+    return now - settings.CRUSH_SCHEDULED_WAIT_MINUTES * 60_000
