@@ -8,6 +8,7 @@ import contextlib
 import enum
 import socket
 import threading
+import time
 
 _COMMIT = b"COMMIT\x00"
 
@@ -42,6 +43,7 @@ class TcpProxy:
         self._cut = Cut.ANSWER
         self._refuses_after_cut = False
         self._bytes_to_cut: int | None = None
+        self.delay_seconds = 0.0  # of all that passes, in both directions
         self.cut_commits = 0
         self.cut_answers = 0
         self.refused_connections = 0
@@ -55,6 +57,12 @@ class TcpProxy:
             self._passing.set()
         if mode is Mode.REFUSE:
             self._close_links()
+
+    def strand_links(self) -> None:
+        """The connections of now stay open and carry nothing any more; new ones pass."""
+        with self._lock:
+            for link in self._links:
+                link.is_stranded = True
 
     def lead_to(self, port: int) -> None:
         """From now on to another server of the same host, as if the first had been restarted."""
@@ -140,6 +148,8 @@ class TcpProxy:
                 client.close()
                 continue
             server.settimeout(None)
+            for end in (client, server):
+                end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             link = _Link(self, client, server)
             with self._lock:
                 self._links.add(link)
@@ -154,6 +164,7 @@ class _Link:
         self._client = client
         self._server = server
         self._cut: Cut | None = None
+        self.is_stranded = False
 
     def start(self) -> None:
         for there, back, is_request in (
@@ -167,7 +178,11 @@ class _Link:
     def _pump(self, there: socket.socket, back: socket.socket, is_request: bool) -> None:
         with contextlib.suppress(OSError):
             while data := there.recv(65_536):
+                if self._proxy.delay_seconds:
+                    time.sleep(self._proxy.delay_seconds)
                 self._proxy.wait_until_passing()
+                if self.is_stranded:
+                    continue
                 if is_request and _COMMIT in data:
                     self._cut = self._proxy.next_cut()
                     if self._cut in (Cut.REQUEST, Cut.HANG):

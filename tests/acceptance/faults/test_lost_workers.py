@@ -12,6 +12,7 @@ import pytest
 from tests.acceptance.calling import bash, eventually
 from tests.acceptance.conversation import Seat, take_seat
 from tests.acceptance.crash.ground import bash as bash_call
+from tests.acceptance.harness import clock
 from tests.acceptance.harness.processes import Process
 from tests.acceptance.harness.shapes import Server, Shape
 from tests.acceptance.serve.starting import Connect, MakeProject, MakeServer
@@ -107,13 +108,6 @@ def has_ended(command: psutil.Process) -> bool:
     return not command.is_running() or command.status() == psutil.STATUS_ZOMBIE
 
 
-def faked(offset: str) -> dict[str, str]:
-    """The environment of a process whose host's clock is wrong by so much."""
-    (library,) = Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1")
-    own_clocks = {"DONT_FAKE_MONOTONIC": "1", "FAKETIME_DONT_FAKE_MONOTONIC": "1"}
-    return {"LD_PRELOAD": str(library), "FAKETIME": offset, **own_clocks}
-
-
 async def test_clocks_of_hosts_that_differ_change_nothing(
     make_a_server: MakeServer, connect: Connect, project: MakeProject
 ) -> None:
@@ -121,7 +115,7 @@ async def test_clocks_of_hosts_that_differ_change_nothing(
         Shape.SCALED,
         workers=2,
         env={"CRUSH_LEASE": "10", "CRUSH_SERVER_DETACH_GRACE": "5", **BOTH_HOLD_SOME},
-        reroute=lambda name, _: faked(OFFSETS[name]),
+        reroute=lambda name, _: clock.fixed(OFFSETS[name]),
     )
     await asyncio.to_thread(server.start)
     path = project()

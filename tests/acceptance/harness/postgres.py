@@ -3,17 +3,21 @@
 import os
 import pwd
 import shutil
+import signal
 import tempfile
 import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
+import psutil
 import psycopg
 
 from tests.acceptance.harness.ports import free_port
 from tests.acceptance.harness.processes import Process, ProcessFailed, run
 
 _OWNER = "crush"
-# The tests kill our processes, never this one, so it need not wait for a disk.
+# The tests kill our processes, seldom this one, so it need not wait for a disk.
 _SETTINGS = {
     "fsync": "off",
     "synchronous_commit": "off",
@@ -24,6 +28,9 @@ _SETTINGS = {
     "listen_addresses": "127.0.0.1",
     "log_min_messages": "warning",
 }
+# Commits then survive a crash of PostgreSQL, though not one of the host.
+SURVIVES_CRASHES = {"synchronous_commit": "on"}
+_READY = r".*ready to accept connections"
 
 
 def postgres_binaries() -> Path | None:
@@ -46,7 +53,7 @@ def _version(folder: Path) -> tuple[int, str]:
 class Postgres:
     """One cluster for a test session. `create_database` makes each server one of its own."""
 
-    def __init__(self, log_folder: Path) -> None:
+    def __init__(self, log_folder: Path, settings: Mapping[str, str] | None = None) -> None:
         binaries = postgres_binaries()
         if binaries is None:
             raise ProcessFailed("no PostgreSQL binaries: install the package postgresql")
@@ -59,7 +66,8 @@ class Postgres:
         if self._user is not None:
             entry = pwd.getpwnam(self._user)
             os.chown(self._folder, entry.pw_uid, entry.pw_gid)
-        options = {**_SETTINGS, "unix_socket_directories": str(self._folder), "port": self._port}
+        places = {"unix_socket_directories": str(self._folder), "port": self._port}
+        options = {**_SETTINGS, **(settings or {}), **places}
         self._process = Process(
             "postgres",
             [
@@ -85,8 +93,32 @@ class Postgres:
             cwd=self._folder,
             user=self._user,
         )
+        self.start_again()
+
+    def start_again(self) -> None:
         self._process.start()
-        self._process.wait_for_line(r".*ready to accept connections")
+        self._process.wait_for_line(_READY)
+
+    def end(self, number: signal.Signals) -> None:
+        """SIGINT ends it in an orderly way, SIGQUIT as a crash does; it can be started again."""
+        self._process.send(number)
+        self._process.wait()
+
+    @contextmanager
+    def frozen(self) -> Iterator[None]:
+        """None of its processes runs; connections stay open, and the kernel accepts new ones."""
+        postmaster = psutil.Process(self._process.pid)
+        postmaster.suspend()  # first: it starts no further ones then
+        frozen = [postmaster, *postmaster.children(recursive=True)]
+        for process in frozen[1:]:
+            with suppress(psutil.NoSuchProcess):
+                process.suspend()
+        try:
+            yield
+        finally:
+            for process in frozen:
+                with suppress(psutil.NoSuchProcess):
+                    process.resume()
 
     def create_database(self, template: str | None = None) -> str:
         """A new database, empty or a copy of `template` (a name); its name."""

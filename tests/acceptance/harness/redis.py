@@ -3,7 +3,10 @@
 import itertools
 import os
 import shutil
+import signal
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from tests.acceptance.harness.ports import free_port
@@ -38,6 +41,18 @@ class Redis:
     def start(self) -> None:
         self._process.start()
         self._process.wait_for_line(r".*Ready to accept connections")
+
+    def end(self) -> None:
+        """It can be started again, and remembers nothing."""
+        self._process.kill9()
+
+    @contextmanager
+    def frozen(self) -> Iterator[None]:
+        self._process.send(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            self._process.send(signal.SIGCONT)
 
     def new_url(self) -> str:
         """A database number for one server; they are used again after 16."""

@@ -5,7 +5,7 @@ a tenth of the time that migrating takes.
 """
 
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -44,8 +44,10 @@ def missing_services() -> str | None:
 class Services:
     """Both services, started on first use and stopped with the session."""
 
-    def __init__(self, log_folder: Path) -> None:
-        self.postgres = Postgres(log_folder)
+    def __init__(
+        self, log_folder: Path, postgres_settings: Mapping[str, str] | None = None
+    ) -> None:
+        self.postgres = Postgres(log_folder, postgres_settings)
         self.redis = Redis(log_folder)
         self._template: str | None = None
 

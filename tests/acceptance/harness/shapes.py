@@ -35,11 +35,13 @@ class Server(ABC):
     call them through `asyncio.to_thread` where a stream must be read meanwhile."""
 
     shape: Shape
+    urls: list[str]  # of its web processes, `url` first
     monitor_urls: list[str]  # where the processes that perform runs answer about themselves
 
     def __init__(self, folder: Path, extra_env: Mapping[str, str]) -> None:
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
+        self.urls = [self.url]
         self.folder = folder
         self.data_dir = folder / "data"
         self.env = server_environment(folder / "home", self.data_dir, extra_env)
@@ -125,7 +127,7 @@ class EmbeddedServer(Server):
 
 
 class ScaledServer(Server):
-    """`manage.py web` and a number of `manage.py runworker`, on PostgreSQL and Redis."""
+    """A number of `manage.py web` and of `manage.py runworker`, on PostgreSQL and Redis."""
 
     shape = Shape.SCALED
 
@@ -135,6 +137,7 @@ class ScaledServer(Server):
         extra_env: Mapping[str, str],
         services: Services,
         *,
+        webs: int = 1,
         workers: int = 1,
         reroute: Reroute | None = None,
         monitored: bool = False,
@@ -149,12 +152,16 @@ class ScaledServer(Server):
         self._services = services
         self._addresses = services.allocate(self._migrate)
         self.env.update(self._addresses.env)
-        self._web = manage(
-            "web",
-            ["web", "--host", f"tcp://127.0.0.1:{self.port}"],
-            env=self._rerouted("web", reroute),
-            log=folder / "web.log",
-        )
+        self.urls += [f"http://127.0.0.1:{free_port()}" for _ in range(webs - 1)]
+        self._webs = [
+            manage(
+                name,
+                ["web", "--host", url.replace("http", "tcp", 1)],
+                env=self._rerouted(name, reroute),
+                log=folder / f"{name.replace(' ', '-')}.log",
+            )
+            for name, url in zip(_names_of_webs(webs), self.urls, strict=True)
+        ]
         self._workers = [
             manage(
                 f"worker {n}",
@@ -183,15 +190,15 @@ class ScaledServer(Server):
             raise migrate.failure("failed")
 
     def processes(self, which: Which = "all") -> list[Process]:
-        web = [self._web] if which in ("all", "web") else []
-        return web + (self._workers if which in ("all", "worker") else [])
+        webs = self._webs if which in ("all", "web") else []
+        return webs + (self._workers if which in ("all", "worker") else [])
 
     def start(self) -> None:
         waiting = [process for process in self.processes() if not process.alive]
         for process in waiting:
             process.start()
         for process in waiting:
-            process.wait_for_line("Serving" if process is self._web else "Working", _START_SECONDS)
+            process.wait_for_line("Serving" if process in self._webs else "Working", _START_SECONDS)
 
     def close(self) -> None:
         try:
@@ -200,12 +207,17 @@ class ScaledServer(Server):
             self._services.release(self._addresses)
 
 
+def _names_of_webs(count: int) -> list[str]:
+    return ["web", *(f"web {number}" for number in range(2, count + 1))]
+
+
 def make_server(
     shape: Shape,
     folder: Path,
     *,
     env: Mapping[str, str] | None = None,
     services: Services | None = None,
+    webs: int = 1,
     workers: int = 1,
     reroute: Reroute | None = None,
     monitored: bool = False,
@@ -217,5 +229,11 @@ def make_server(
     if services is None:
         raise ProcessFailed("the scaled shape needs services")
     return ScaledServer(
-        folder, env or {}, services, workers=workers, reroute=reroute, monitored=monitored
+        folder,
+        env or {},
+        services,
+        webs=webs,
+        workers=workers,
+        reroute=reroute,
+        monitored=monitored,
     )

@@ -14,6 +14,7 @@ LONGEST = 400
 OTHERS = {
     "admin": "the modules `admin` of all packages, behind Django's pages",
     "bench": "tests/bench",
+    "chaos": "tests/chaos",
     "crushclient": "the client, which is a package of its own",
     "fuzzing": "the search for commands that the policy calls read-only, but that write",
     "house": "the layout",
