@@ -93,8 +93,8 @@ class Socket(Exchange, WebSocketProtocol):  # type: ignore[misc]  # Daphne is un
         """Closes the socket because the server stops; its client may reconnect at once."""
         if self.state == self.STATE_OPEN:
             self.serverClose(RESTARTING)
-        else:
-            self.serverReject()
+        elif hasattr(self, "handshake_deferred"):
+            self._deny(*failure(is_stopping=True))  # 403 would mean that it may not connect
 
     def _deny(self, status: int, sentence: str) -> None:
         deferred = self.handshake_deferred
@@ -118,9 +118,13 @@ class Socket(Exchange, WebSocketProtocol):  # type: ignore[misc]  # Daphne is un
 
     @override
     def check_timeouts(self) -> None:
+        if self.state == self.STATE_CONNECTING:
+            late = self.duration() > self.server.websocket_connect_timeout
+            if late and hasattr(self, "handshake_deferred"):
+                self._deny(503, "the server did not answer in time")  # Daphne would send 403
         # A slow peer cannot answer a ping that is queued behind unread data: its progress
         # is checked instead.
-        if not self.flow.is_full:
+        elif not self.flow.is_full:
             super().check_timeouts()
 
     @override

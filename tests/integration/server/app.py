@@ -126,6 +126,10 @@ class App:
         if path == "/pushed":
             await self._pushed_socket(send)
             return
+        if path == "/undecided":
+            self.is_waiting.set()
+            await receive()
+            return
         await send({"type": "websocket.accept"})
         while path == "/flood" and self.sent < 400 * MEGABYTE:
             await send({"type": "websocket.send", "text": "x" * 65_536})

@@ -5,6 +5,7 @@ import asyncio
 import aiohttp
 import pytest
 
+from crushsite.server.asgi_server import AsgiServer
 from tests.integration.server.app import App
 from tests.integration.server.started import Start, url_of
 
@@ -33,6 +34,37 @@ async def test_a_request_that_never_ends_is_cut_off(
         assert answer.status == 503
         assert await answer.json() == {"message": "server is shutting down"}
     assert not [record for record in caplog.records if record.levelno >= 30]
+
+
+async def test_a_socket_that_is_not_accepted_yet_is_refused_with_503(
+    start: Start, session: aiohttp.ClientSession, app: App
+) -> None:
+    server = await start()
+    connecting = asyncio.create_task(_refusal(session, server))
+    await app.is_waiting.wait()
+    await server.stop(grace_seconds=0.1)
+    assert await connecting == 503
+
+
+class Impatient(AsgiServer):
+    websocket_connect_timeout = 0
+
+
+async def test_so_is_one_that_is_not_accepted_in_time(
+    session: aiohttp.ClientSession, app: App
+) -> None:
+    server = Impatient(app, endpoint="tcp://127.0.0.1:0")
+    await server.start()
+    try:
+        assert await _refusal(session, server) == 503
+    finally:
+        await server.stop(grace_seconds=0.1)
+
+
+async def _refusal(session: aiohttp.ClientSession, server: AsgiServer) -> int:
+    with pytest.raises(aiohttp.WSServerHandshakeError) as refused:
+        await session.ws_connect(url_of(server, "/undecided"))
+    return refused.value.status
 
 
 async def test_it_accepts_nobody_after_the_stop(

@@ -79,6 +79,7 @@ NAMES = [
     Name(WebSocketProtocol, "serverClose", "websocket.py"),
     Name(WebSocketProtocol, "serverReject", "websocket.py"),
     Name(WebSocketProtocol, "check_timeouts", "websocket.py"),
+    Name(WebSocketProtocol, "duration", "websocket.py"),
     Name(AutobahnProtocol, "sendCloseFrame", "websocket.py"),
     Name(AutobahnProtocol, "sendData", "websocket.py"),
     Name(AutobahnProtocol, "onAutoPingTimeout", "websocket.py"),
