@@ -13,6 +13,7 @@ from agents.tools.shell.jobs import JobReport
 from workspaces.log.rows import placeholders
 from workspaces.log.statements import statements
 from workspaces.log.transaction import Transaction
+from workspaces.log.types import Kind
 from workspaces.queries.workspaces import require_open
 
 _IS_USERS = "EXISTS (SELECT 1 FROM workspaces_message m WHERE m.id = j.id)"
@@ -65,12 +66,27 @@ def forget_old_jobs(tx: Transaction, workspace_id: str, *, kept: int) -> list[st
 
 def end_job(tx: Transaction, job_id: str, *, exit_code: int) -> None:
     """Writes a command's end. The state becomes ``ended`` unless it was killed before."""
-    tx.execute(
+    changed = tx.execute(
         "UPDATE agents_job SET exit_code = %s, ended_at = COALESCE(ended_at, %s),"
         f" state = CASE WHEN state = '{JobState.RUNNING}' THEN '{JobState.ENDED}' ELSE state END"
-        " WHERE id = %s",
+        f" WHERE id = %s AND state IN {in_sql(UNENDED_JOB)} AND exit_code IS NULL",
         [exit_code, tx.now, job_id],
     )
+    if changed:
+        _announce(tx, job_id)
+
+
+def _announce(tx: Transaction, job_id: str) -> None:
+    """Appends the event of a job's end. That of a user command is its message's."""
+    names = "id, session_id, command, description, working_dir, state, exit_code"
+    for workspace_id, started_at, ended_at, *values in tx.fetch(
+        f"SELECT workspace_id, started_at, ended_at, {names} FROM agents_job"
+        " WHERE id = %s AND output_path <> ''",
+        [job_id],
+    ):
+        job = dict(zip(names.split(", "), values, strict=True))
+        job |= {"started_at": started_at // 1000, "ended_at": ended_at // 1000}
+        tx.append(workspace_id, Kind.JOB_ENDED, {"job": job}, session_id=job["session_id"])
 
 
 def kill_job(tx: Transaction, job_id: str) -> bool:
@@ -102,6 +118,8 @@ def lose_job(tx: Transaction, job_id: str) -> bool:
         f" WHERE id = %s AND state IN {in_sql(UNENDED_JOB)} AND exit_code IS NULL",
         [tx.now, job_id],
     )
+    if changed:
+        _announce(tx, job_id)
     return changed > 0
 
 

@@ -110,6 +110,11 @@ async def conversations(stage: Stage) -> None:
     late = NativeSse(stage.seat.workspace.client.http, stage.seat.workspace.id)
     stage.readers.append(await late.open())
     await shell
+    job = {"command": "sleep 0.6", "description": "d", "run_in_background": True}
+    await stage.ask("PATCH", "", {"permission_mode": "yolo"})
+    await stage.run(f"[[tool=bash {json.dumps(job)}]] [[n=2]]", session)
+    await stage.ask("PATCH", "", {"permission_mode": "normal"})
+    await stage.seen("job.ended")
     await late.wait_for(lambda item: item.type == "message.progress")
     stage.readers.remove(late)
     stage.readers[0].received.extend(late.received)

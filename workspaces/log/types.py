@@ -46,6 +46,7 @@ class Kind(StrEnum):
     QUESTION_ASKED = "question.asked"  # {batch}
     QUESTION_RESOLVED = "question.resolved"  # {batch_id, session_id, tool_call_id, state, author}
     QUESTION_OVERDUE = "question.overdue"  # {batch_id, session_id, tool_call_id, waiting_seconds}
+    JOB_ENDED = "job.ended"  # {job}: a background command of a model
     FILE_VERSIONED = "file.versioned"  # {file}
     CONFIG_CHANGED = "config.changed"  # {workspace_id}
     SUMMARY_PROGRESSED = "summary.progressed"  # {session_id, progress, done}

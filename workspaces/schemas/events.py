@@ -15,6 +15,7 @@ from workspaces.schemas.payloads import (
     ApprovalPolicyChange,
     FileChange,
     GrantChange,
+    JobOutcome,
     LanguageServerChange,
     McpServerChange,
     McpWait,
@@ -120,6 +121,9 @@ EVENTS: Mapping[Kind, ItemShape] = {
     ),
     Kind.QUESTION_OVERDUE: ItemShape(
         QuestionDelay, "There was no answer within the time of the policy; once for each batch."
+    ),
+    Kind.JOB_ENDED: ItemShape(
+        JobOutcome, "A background command of a model has ended, or was lost with its server."
     ),
     Kind.FILE_VERSIONED: ItemShape(FileChange, "A tool has changed a file."),
     Kind.CONFIG_CHANGED: ItemShape(WorkspaceName, "The configuration has changed; read it again."),

@@ -276,6 +276,29 @@ class McpServerData(TypedDict):
     """The number of its resources."""
 
 
+class JobData(TypedDict):
+    """A background command of a model that has ended."""
+
+    id: str
+    """The job's id."""
+    session_id: str
+    """The session that started it."""
+    command: str
+    """The command."""
+    description: str
+    """What it was for, by the model; it may be empty."""
+    working_dir: str
+    """The folder in which it ran."""
+    state: Literal["ended", "killed", "lost"]
+    """`lost` if it ended with its server: its outcome is unknown."""
+    exit_code: int | None
+    """The exit code; `null` of a lost job."""
+    started_at: int
+    """When it was started."""
+    ended_at: int
+    """When it ended."""
+
+
 class LanguageServerData(TypedDict):
     """The state of a language server, with the change that the event reports."""
 

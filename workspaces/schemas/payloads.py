@@ -19,6 +19,7 @@ from workspaces.schemas.messages import AuthorData, MessageData, RetryData
 from workspaces.schemas.objects import (
     FileData,
     ForkData,
+    JobData,
     LanguageServerData,
     McpServerData,
     QueuePlaceData,
@@ -238,6 +239,13 @@ class McpServerChange(TypedDict):
 
     mcp: McpServerData
     """Its state."""
+
+
+class JobOutcome(TypedDict):
+    """A background command that has ended."""
+
+    job: JobData
+    """The command."""
 
 
 class LanguageServerChange(TypedDict):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
 import socket
@@ -23,7 +24,7 @@ from tests.integration.jobs.conftest import Place
 from workspaces.log.ids import new_id
 from workspaces.log.reader import read
 from workspaces.log.writer import writer
-from workspaces.models import Workspace
+from workspaces.models import Event, Workspace
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
 
@@ -81,6 +82,17 @@ async def until(place: Place, job: Job, fits: Callable[[Job], bool]) -> Job:
     return row
 
 
+async def ends(job: Job) -> list[tuple[str, int | None]]:
+    """What the log announces about the job's end."""
+    events = Event.objects.filter(kind="job.ended", session_id=job.session_id)
+    payloads = await read(lambda: [json.loads(event.payload) for event in events])
+    return [
+        (each["job"]["state"], each["job"]["exit_code"])
+        for each in payloads
+        if each["job"]["id"] == job.pk
+    ]
+
+
 async def test_a_job_that_was_left_runs_and_the_next_server_takes_it(
     place: Place, left: Job
 ) -> None:
@@ -94,6 +106,7 @@ async def test_a_job_that_was_left_runs_and_the_next_server_takes_it(
     await place.jobs.kill(left.pk)
     row = await place.row(left.pk)
     assert (row.state, row.exit_code) == ("killed", 137)
+    assert await ends(left) == [("killed", 137)]
     await gone(left)
     assert list((place.path / "commands").iterdir()) == []
 
@@ -145,6 +158,7 @@ async def test_one_whose_supervisor_died_is_lost_with_its_output(place: Place, l
     await gone(left)
     report = await place.jobs.report(left.pk)
     assert (report.state, report.exit_code, report.output) == ("lost", None, "begun\n")
+    assert await ends(left) == [("lost", None)]
 
 
 async def test_one_of_another_host_is_lost_for_a_server_that_is_alone(
