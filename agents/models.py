@@ -291,6 +291,7 @@ class RunStep(models.Model):
     prompt_tokens = models.BigIntegerField(default=0)
     completion_tokens = models.BigIntegerField(default=0)
     cost = models.FloatField(default=0.0)
+    response_model = models.CharField(max_length=200, null=True, blank=True)  # noqa: DJ001
 
     @override
     def __str__(self) -> str:
@@ -298,10 +299,7 @@ class RunStep(models.Model):
 
 
 class Job(models.Model):
-    """A command in the background.
-
-    It is identified by pid and start time, so that it can be ended after a crash.
-    """
+    """A command in the background. Pid and start time identify it after a crash."""
 
     id = models.CharField(primary_key=True, max_length=36, default=new_id, editable=False)
     workspace = models.ForeignKey(Workspace, models.CASCADE, related_name="jobs")

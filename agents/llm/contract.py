@@ -93,6 +93,8 @@ class Stopped:
 
     reason: FinishReason
     usage: Usage = field(default_factory=Usage)
+    # The model that has replied, as the provider names it; empty if it does not.
+    model: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -187,6 +187,7 @@ class Reply:
                         await self._restart(event)
                     elif type(event) is Stopped:
                         stopped = event
+                        self.times.model = event.model
                         self.assembly.apply(event, now=now)
                     else:
                         self._send(event, now)

@@ -17,7 +17,7 @@ from typing import Any, Protocol
 from django.http import Http404
 from django.urls import resolve
 
-from agents.models import Run, RunKind
+from agents.models import Run, RunKind, RunStep
 from agents.runs.objects.run_timeline import run_timeline
 from agents.states import RunOutcome, StepKind
 from workspaces.log.parts import FinishReason
@@ -217,6 +217,8 @@ def _spans(run: Run) -> Iterator[EndedSpan]:
     is_sampled = None if trace.context is None else trace.context[2]
     about = {"gen_ai.conversation.id": run.session_id, "crush.run.key": run.pk}
     entries, _ = run_timeline(run)
+    replied = RunStep.objects.filter(run_key=run.pk, response_model__isnull=False)
+    models = dict(replied.values_list("message_id", "response_model"))
     for entry in entries:
         described = _described(entry)
         if described is None:
@@ -237,7 +239,7 @@ def _spans(run: Run) -> Iterator[EndedSpan]:
             is_sampled,
             entry["started_at"],
             max(entry["started_at"], entry["ended_at"] or _end(run)),
-            about | facts,
+            about | facts | _response(models.get(entry.get("message_id") or "")),
             error,
             calls_out="gen_ai.provider.name" in facts,
         )
@@ -261,6 +263,10 @@ def _spans(run: Run) -> Iterator[EndedSpan]:
             about | facts,
             run.outcome if run.outcome in _FAILED else "",
         )
+
+
+def _response(model: str | None) -> dict[str, str]:
+    return {"gen_ai.response.model": model} if model else {}
 
 
 def _first_of(run: Run) -> Run:

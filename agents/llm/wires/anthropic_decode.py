@@ -32,6 +32,7 @@ from agents.llm.wires.decoding import (
     incomplete_reply,
     new_call_id,
     not_an_object,
+    served_model,
     tool_name,
     usable_call_id,
 )
@@ -67,6 +68,7 @@ class AnthropicDecoder:
         self._signatures: dict[int, str] = {}
         self._reason = ""
         self._usage = Usage()
+        self._model = ""
         self.stopped = False
 
     def feed(self, data: bytes) -> list[ModelEvent]:
@@ -84,8 +86,9 @@ class AnthropicDecoder:
             case "content_block_stop":
                 return self._close(_index(event))
             case "message_start":
-                message = event.get("message")
-                self._count(message.get("usage") if isinstance(message, dict) else None)
+                if isinstance(message := event.get("message"), dict):
+                    self._model = served_model(message.get("model"))
+                    self._count(message.get("usage"))
             case "message_delta":
                 delta = event.get("delta")
                 if isinstance(delta, dict):
@@ -209,7 +212,7 @@ class AnthropicDecoder:
         for index in [*self._open, *self._signatures]:
             events.extend(self._close(index))
         reason = finish_reason(reason, has_calls=bool(self._ids))
-        return [*events, Stopped(reason, self._usage)]
+        return [*events, Stopped(reason, self._usage, self._model)]
 
 
 def _index(event: dict[str, Any]) -> int:

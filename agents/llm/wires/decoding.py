@@ -11,9 +11,11 @@ from collections.abc import Callable, Collection
 from agents.llm.errors import BrokenStream
 from agents.llm.json_text import text_or_empty
 from workspaces.log.parts import FinishReason
+from workspaces.storable import storable_text
 
 CALLS_LIMIT = 256  # in one reply
 NAME_LIMIT = 256  # characters of a tool's name
+MODEL_LIMIT = 200
 # Characters of an id: it is part of a child session's key, whose column is bounded.
 ID_LIMIT = 128
 
@@ -33,6 +35,10 @@ def usable_call_id(server_id: str, taken: Collection[str], make_id: Callable[[],
 
 def tool_name(written: object) -> str:
     return text_or_empty(written)[:NAME_LIMIT] or "unknown"
+
+
+def served_model(written: object) -> str:
+    return storable_text(text_or_empty(written)[:MODEL_LIMIT])
 
 
 def finish_reason(reason: FinishReason, *, has_calls: bool) -> FinishReason:

@@ -35,6 +35,7 @@ from agents.llm.wires.decoding import (
     incomplete_reply,
     new_call_id,
     not_an_object,
+    served_model,
     tool_name,
     usable_call_id,
 )
@@ -197,6 +198,7 @@ class GeminiDecoder:
         self._reason = ""
         self._blocked = False
         self._usage = Usage()
+        self._model = ""
         self.stopped = False
 
     def feed(self, data: bytes) -> list[ModelEvent]:
@@ -208,6 +210,7 @@ class GeminiDecoder:
             raise self._error_for(chunk["error"])
         if isinstance(usage := chunk.get("usageMetadata"), dict):
             self._usage = _usage(usage)
+        self._model = self._model or served_model(chunk.get("modelVersion"))
         feedback = chunk.get("promptFeedback")
         if isinstance(feedback, dict) and feedback.get("blockReason"):
             self._blocked = True
@@ -231,7 +234,7 @@ class GeminiDecoder:
             raise BrokenStream("The model wrote a tool call that cannot be read.")
         reason = REASONS.get(self._reason, FinishReason.UNKNOWN)
         reason = finish_reason(reason, has_calls=bool(self._ids))
-        return [Stopped(reason, self._usage)]
+        return [Stopped(reason, self._usage, self._model)]
 
     def _candidate(self, candidate: Json) -> list[ModelEvent]:
         self._reason = text_or_empty(candidate.get("finishReason")) or self._reason

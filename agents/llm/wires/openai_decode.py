@@ -33,6 +33,7 @@ from agents.llm.wires.decoding import (
     incomplete_reply,
     new_call_id,
     not_an_object,
+    served_model,
     usable_call_id,
 )
 from workspaces.log.parts import FinishReason
@@ -72,6 +73,7 @@ class OpenAIDecoder:
         self._refused = False
         self._details = Details()
         self._usage = Usage()
+        self._model = ""
         self.stopped = False
 
     def feed(self, data: bytes) -> list[ModelEvent]:
@@ -85,6 +87,7 @@ class OpenAIDecoder:
             raise not_an_object()
         if chunk.get("error"):
             raise self._error_for(chunk["error"])
+        self._model = self._model or served_model(chunk.get("model"))
         choices = chunk.get("choices")
         events: list[ModelEvent] = []
         if type(choices) is list and choices:
@@ -236,5 +239,5 @@ class OpenAIDecoder:
             events.append(ReasoningSigned(sealed(DETAILS, details)))
         whole = self._calls[:-1] if reason is FinishReason.MAX_TOKENS else self._calls
         events.extend(ToolCallFinished(call.id) for call in whole)
-        events.append(Stopped(reason, self._usage))
+        events.append(Stopped(reason, self._usage, self._model))
         return events

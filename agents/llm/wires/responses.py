@@ -34,6 +34,7 @@ from agents.llm.wires.decoding import (
     incomplete_reply,
     new_call_id,
     not_an_object,
+    served_model,
     tool_name,
     usable_call_id,
 )
@@ -284,7 +285,8 @@ class ResponsesDecoder:
         reason = finish_reason(reason, has_calls=bool(self._calls))
         open_calls = [] if reason is FinishReason.MAX_TOKENS else self._calls.values()
         closing = [ToolCallFinished(call.id) for call in open_calls if not call.finished]
-        return [*closing, Stopped(reason, _usage(final.get("usage")))]
+        model = served_model(final.get("model"))
+        return [*closing, Stopped(reason, _usage(final.get("usage")), model)]
 
 
 def _text(event: Json) -> list[ModelEvent]:

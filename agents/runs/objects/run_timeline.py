@@ -24,18 +24,19 @@ MOST_ENTRIES = 5_000
 # tests.bench.framework).
 _INSERT = (
     "INSERT INTO agents_runstep (run_key, kind, name, provider, message_id, call_id, outcome,"
-    " attempts, started_at, first_at, ended_at, prompt_tokens, completion_tokens, cost)"
-    " VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"
+    " attempts, started_at, first_at, ended_at, prompt_tokens, completion_tokens, cost,"
+    " response_model) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"
 )
 
 
 @dataclass(slots=True)
 class ReplyTimes:
-    """Moments of a request to a model, in milliseconds."""
+    """Moments of a request to a model, in milliseconds, and who replied."""
 
     started_at: int
     first_at: int | None = None  # when its first text came
     attempts: int = 1
+    model: str = ""  # that has replied, as its provider names it
 
     def mark_text(self) -> None:
         self.first_at = self.first_at or now_ms()
@@ -59,7 +60,7 @@ def store_reply_step(
     provider, model = served_by
     who = [run_key, kind.value, model, provider, message_id, ""]
     moments = [times.attempts, times.started_at, times.first_at, tx.now]
-    costs = [used.prompt_tokens, used.completion_tokens, used.cost]
+    costs = [used.prompt_tokens, used.completion_tokens, used.cost, times.model or None]
     tx.execute(_INSERT, [*who, outcome, *moments, *costs])
 
 
@@ -72,7 +73,7 @@ def store_call_steps(
         if (call_id := result.tool_call_id) in started:
             outcome = "error" if result.is_error else "done"
             who = [run_key, StepKind.CALL.value, result.name, "", "", call_id, outcome, 1]
-            rows.append([*who, started[call_id], None, tx.now, 0, 0, 0.0])
+            rows.append([*who, started[call_id], None, tx.now, 0, 0, 0.0, None])
     if rows:
         tx.cursor.executemany(_INSERT, rows)
 

@@ -133,6 +133,7 @@ async def test_a_prompt_is_one_trace_from_its_request_to_its_tool(
     assert first["facts"]["gen_ai.operation.name"] == "chat"
     assert first["facts"]["gen_ai.provider.name"]
     assert chat == f"chat {first['facts']['gen_ai.request.model']}"
+    assert first["facts"]["gen_ai.response.model"] == "fake-large"
     assert first["facts"]["gen_ai.usage.input_tokens"] > 0
     assert first["facts"]["gen_ai.usage.output_tokens"] > 0
     assert [span["facts"]["gen_ai.response.finish_reasons"] for span in (first, second)] == [

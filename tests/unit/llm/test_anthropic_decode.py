@@ -240,3 +240,9 @@ def test_hostile_events_end_in_events_or_a_model_error(chunks: list[bytes]) -> N
         return
     assert sum(isinstance(event, Stopped) for event in events) == 1
     assert isinstance(events[-1], Stopped)
+
+
+def test_the_model_that_replied_is_named_at_the_start() -> None:
+    begun = {"type": "message_start", "message": {"model": "claude-x", "usage": {}}}
+    assert decode(begun, reason("end_turn"))[-1].model == "claude-x"
+    assert decode({"type": "message_start", "message": 1}, reason("end_turn"))[-1].model == ""

@@ -97,3 +97,7 @@ def test_nothing_but_a_broken_stream_comes_of_anything(chunk: dict[str, Any]) ->
         decoder.end()
     except BrokenStream:
         pass
+
+
+def test_the_model_that_replied_is_its_version() -> None:
+    assert decode(said(finish="STOP") | {"modelVersion": "gemini-x"})[-1].model == "gemini-x"

@@ -286,3 +286,14 @@ def test_hostile_chunks_end_in_events_or_a_model_error(chunks: list[bytes]) -> N
 def test_what_is_no_object_is_a_broken_stream(data: bytes) -> None:
     with pytest.raises(BrokenStream):
         decoder().feed(data)
+
+
+def test_the_model_that_replied_is_the_one_of_the_first_chunk_that_has_one() -> None:
+    events = decode(
+        {"model": 7, **delta(content="a")},
+        {"model": "gpt-x\0-2026", **delta(content="b")},
+        {"model": "other", **delta("stop")},
+    )
+    assert events[-1].model == "gpt-x\N{REPLACEMENT CHARACTER}-2026"
+    assert decode(delta("stop"))[-1].model == ""
+    assert len(decode({"model": "m" * 500, **delta("stop")})[-1].model) == 200

@@ -133,3 +133,9 @@ def test_nothing_but_a_model_error_comes_of_anything(kind: str, event: dict[str,
         decoder.end()
     except BrokenStream:
         pass
+
+
+def test_the_model_that_replied_is_named_at_the_end() -> None:
+    event = ended()
+    event["response"] = {**event["response"], "model": "gpt-x"}
+    assert decode(event)[-1].model == "gpt-x"
