@@ -72,7 +72,7 @@ class ProcessRegistration:
         self.roots = RootWatch(
             settings.CRUSH_ROOTS if shape.works else (),
             settings.CRUSH_LABELS,
-            is_needed=shape.works and bool(settings.CRUSH_ROOTS or not shape.is_alone),
+            is_needed=not shape.is_alone or (shape.works and bool(settings.CRUSH_ROOTS)),
         )
         self._times = 1
         self._task: asyncio.Task[None] | None = None

@@ -18,6 +18,7 @@ from workspaces.queries.workspaces import require_open
 
 class ConfigView(ApiView):
     rights: ClassVar = {"get": Right.READ}
+    folder_methods: ClassVar = frozenset({"get"})
 
     async def get(self, workspace_id: str) -> HttpResponse:
         await read(require_open, workspace_id)
@@ -26,6 +27,7 @@ class ConfigView(ApiView):
 
 class ProvidersView(ApiView):
     rights: ClassVar = {"get": Right.READ}
+    folder_methods: ClassVar = frozenset({"get"})
 
     async def get(self, workspace_id: str) -> HttpResponse:
         """Returns the providers that can be configured, for a client's picker."""

@@ -98,6 +98,7 @@ class RefreshForm(Form):
 
 class ConfigSetView(ApiView):
     rights: ClassVar = {"post": Right.CONFIGURE}
+    folder_methods: ClassVar = frozenset({"post"})
 
     async def post(self, workspace_id: str) -> HttpResponse:
         fields = await self.fields(SetForm)
@@ -112,6 +113,7 @@ class ConfigSetView(ApiView):
 
 class ConfigRemoveView(ApiView):
     rights: ClassVar = {"post": Right.CONFIGURE}
+    folder_methods: ClassVar = frozenset({"post"})
 
     async def post(self, workspace_id: str) -> HttpResponse:
         fields = await self.fields(RemoveForm)
@@ -126,6 +128,7 @@ class ConfigRemoveView(ApiView):
 
 class ConfigModelView(ApiView):
     rights: ClassVar = {"post": Right.CONFIGURE}
+    folder_methods: ClassVar = frozenset({"post"})
 
     async def post(self, workspace_id: str) -> HttpResponse:
         fields = await self.fields(ModelForm)
@@ -143,6 +146,7 @@ class ConfigModelView(ApiView):
 
 class ConfigCompactView(ApiView):
     rights: ClassVar = {"post": Right.CONFIGURE}
+    folder_methods: ClassVar = frozenset({"post"})
 
     async def post(self, workspace_id: str) -> HttpResponse:
         fields = await self.fields(CompactForm)
@@ -159,6 +163,7 @@ class ConfigCompactView(ApiView):
 
 class RefreshOAuthView(ApiView):
     rights: ClassVar = {"post": Right.CONFIGURE}
+    folder_methods: ClassVar = frozenset({"post"})
 
     async def post(self, workspace_id: str) -> HttpResponse:
         fields = await self.fields(RefreshForm)
@@ -168,6 +173,7 @@ class RefreshOAuthView(ApiView):
 
 class ImportCopilotView(ApiView):
     rights: ClassVar = {"post": Right.CONFIGURE}
+    folder_methods: ClassVar = frozenset({"post"})
 
     async def post(self, workspace_id: str) -> HttpResponse:
         """Always answers without a token, because this server does not support Copilot."""
@@ -177,6 +183,7 @@ class ImportCopilotView(ApiView):
 
 class ProviderKeyView(ApiView):
     rights: ClassVar = {"post": Right.CONFIGURE}
+    folder_methods: ClassVar = frozenset({"post"})
 
     async def post(self, workspace_id: str) -> HttpResponse:
         fields = await self.fields(ProviderKeyForm)

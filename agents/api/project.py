@@ -68,6 +68,7 @@ def _names(folder: Path) -> list[str]:
 
 class NeedsInitView(ApiView):
     rights: ClassVar = {"get": Right.READ}
+    folder_methods: ClassVar = frozenset({"get"})
 
     async def get(self, workspace_id: str) -> HttpResponse:
         workspace = await read(read_open_workspace, workspace_id)
@@ -84,6 +85,7 @@ class NeedsInitView(ApiView):
 
 class MarkInitView(ApiView):
     rights: ClassVar = {"post": Right.PROMPT}
+    folder_methods: ClassVar = frozenset({"post"})
 
     async def post(self, workspace_id: str) -> HttpResponse:
         """Marks the instructions as written or declined: clients do not offer them again."""
@@ -95,6 +97,7 @@ class MarkInitView(ApiView):
 
 class InitPromptView(ApiView):
     rights: ClassVar = {"get": Right.READ}
+    folder_methods: ClassVar = frozenset({"get"})
 
     async def get(self, workspace_id: str) -> HttpResponse:
         """Returns the prompt that writes the instructions."""

@@ -24,6 +24,7 @@ from workspaces.queries.sessions import require_session
 from workspaces.queries.workspaces import read_open_workspace
 
 MOST_COLUMNS = 1_000
+LONGEST_SECONDS = 86_400.0  # of a command elsewhere; it ends with its worker
 
 
 class Columns(serializers.Field[int, Any, int, Any]):
@@ -49,6 +50,8 @@ class ShellForm(Form):
 
 class ShellView(ApiView):
     rights: ClassVar = {"post": Right.SHELL}
+    folder_methods: ClassVar = frozenset({"post"})
+    folder_seconds: ClassVar = LONGEST_SECONDS
 
     async def post(self, workspace_id: str, session_id: str) -> HttpResponse:
         """Runs a command and answers at its end. The command outlives a lost connection."""

@@ -24,6 +24,7 @@ from workspaces.queries.workspaces import require_open
 
 class SkillsView(ApiView):
     rights: ClassVar = {"get": Right.READ}
+    folder_methods: ClassVar = frozenset({"get"})
 
     async def get(self, workspace_id: str) -> HttpResponse:
         await read(require_open, workspace_id)
@@ -48,6 +49,7 @@ class SkillForm(Form):
 
 class ReadSkillView(ApiView):
     rights: ClassVar = {"post": Right.READ}
+    folder_methods: ClassVar = frozenset({"post"})
 
     async def post(self, workspace_id: str) -> HttpResponse:
         """Returns a skill's content. Only ids from the list are valid, so no other file is read."""

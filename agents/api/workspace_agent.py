@@ -26,6 +26,7 @@ from workspaces.queries.workspaces import require_open
 
 class AgentView(ApiView):
     rights: ClassVar = {"get": Right.READ, "post": Right.PROMPT}
+    folder_methods: ClassVar = frozenset({"get"})
 
     async def get(self, workspace_id: str) -> HttpResponse:
         """Returns the agent's state.
@@ -67,6 +68,7 @@ class InitView(ApiView):
 
 class UpdateView(ApiView):
     rights: ClassVar = {"post": Right.CONFIGURE}
+    folder_methods: ClassVar = frozenset({"post"})
 
     async def post(self, workspace_id: str) -> HttpResponse:
         """Makes the next turn load the configuration again."""
@@ -77,6 +79,7 @@ class UpdateView(ApiView):
 
 class DefaultSmallModelView(ApiView):
     rights: ClassVar = {"get": Right.READ}
+    folder_methods: ClassVar = frozenset({"get"})
 
     async def get(self, workspace_id: str) -> HttpResponse:
         """Returns a provider's small model, or its large model if it has no small one."""

@@ -28,6 +28,7 @@ from workspaces.queries.workspaces import (
 
 class WorkspacesView(ApiView):
     rights: ClassVar = {"get": Right.SIGNED_IN, "post": Right.SIGNED_IN}
+    folder_methods: ClassVar = frozenset({"post"})
 
     async def get(self) -> HttpResponse:
         shown = []
@@ -52,6 +53,7 @@ class WorkspacesView(ApiView):
 
 class WorkspaceView(ApiView):
     rights: ClassVar = {"get": Right.READ, "delete": Right.OPEN}
+    folder_methods: ClassVar = frozenset({"get"})
 
     async def get(self, workspace_id: str) -> HttpResponse:
         return json_answer(await _shown(await read(read_open_workspace, workspace_id)))

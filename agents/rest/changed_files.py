@@ -69,6 +69,7 @@ class ChangedFiles(Resource):
     """The files that the tools of a session and its child sessions have changed."""
 
     rights: ClassVar = {"get": Right.READ}
+    folder_methods: ClassVar = frozenset({"get"})
     serializer_class = ChangedFilesPageSerializer
     pagination_class = None  # type: ignore[assignment]  # its cursors are paths
 

@@ -44,6 +44,7 @@ class ConfigurationDetail(Resource):
     """The configuration of a workspace."""
 
     rights: ClassVar = {"get": Right.READ}
+    folder_methods: ClassVar = frozenset({"get"})
     serializer_class = ConfigurationSerializer
 
     def get(self, _: Request, workspace_id: str) -> Response:
@@ -90,6 +91,7 @@ class SkillList(Resource):
     """The skills that may be used in a workspace. It is one page."""
 
     rights: ClassVar = {"get": Right.READ}
+    folder_methods: ClassVar = frozenset({"get"})
     serializer_class = SkillSerializer
     ordering = ("id",)
 
@@ -102,6 +104,7 @@ class SkillContent(Resource):
     """One skill with its instructions."""
 
     rights: ClassVar = {"get": Right.READ}
+    folder_methods: ClassVar = frozenset({"get"})
     serializer_class = SkillContentSerializer
 
     @extend_schema(parameters=[SkillIdQuery])

@@ -130,6 +130,7 @@ class ModelList(ModelBase):
     """The models that a workspace can use, by provider. It is one page."""
 
     rights: ClassVar = {"get": Right.READ}
+    folder_methods: ClassVar = frozenset({"get"})
     serializer_class = ModelSerializer
     ordering = ("provider", "id")
 
@@ -149,6 +150,7 @@ class ModelChoiceList(ModelBase):
     """The chosen models of a workspace."""
 
     rights: ClassVar = {"get": Right.READ}
+    folder_methods: ClassVar = frozenset({"get"})
     serializer_class = ModelChoiceSerializer
     ordering = ("kind",)
 
@@ -160,6 +162,7 @@ class ModelChoiceDetail(ModelBase):
     """A chosen model of a workspace: `large` or `small`."""
 
     rights: ClassVar = {"get": Right.READ, "put": Right.CONFIGURE}
+    folder_methods: ClassVar = frozenset({"get", "put"})
     serializer_class = ModelChoiceSerializer
 
     def get(self, _: Request, workspace_id: str, kind: str) -> Response:
@@ -190,6 +193,7 @@ class ProviderList(ModelBase):
     """The providers of a workspace. It is one page."""
 
     rights: ClassVar = {"get": Right.READ}
+    folder_methods: ClassVar = frozenset({"get"})
     serializer_class = ProviderSerializer
     ordering = ("id",)
 

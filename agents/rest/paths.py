@@ -78,6 +78,7 @@ class WorkspacePaths(Resource):
     """The files and folders of a workspace, for completion."""
 
     rights: ClassVar = {"get": Right.READ}
+    folder_methods: ClassVar = frozenset({"get"})
     serializer_class = PathsSerializer
     pagination_class = None  # type: ignore[assignment]  # only the best are of use
 
@@ -98,6 +99,7 @@ class Folders(Resource):
     """The folders of the server, for opening one of them. Files are never listed."""
 
     rights: ClassVar = {"get": Right.OPEN}
+    folder_methods: ClassVar = frozenset({"get"})
     serializer_class = FoldersSerializer
     pagination_class = None  # type: ignore[assignment]  # only the best are of use
 

@@ -105,6 +105,7 @@ class TrustResource(Resource):
     """What both resources of trust share."""
 
     rights: ClassVar = {"get": Right.READ, "post": Right.TRUST}
+    folder_methods: ClassVar = frozenset({"get", "post"})
     serializer_class = TrustSerializer
 
     def shown(self, folder: str) -> Response:

@@ -89,6 +89,7 @@ class Workspaces(WorkspaceList):
     """The workspaces that you may read, the newest first."""
 
     rights: ClassVar = {"get": Right.SIGNED_IN, "post": Right.SIGNED_IN}
+    folder_methods: ClassVar = frozenset({"post"})
 
     @extend_schema(request=OpeningSerializer, responses={201: OpenedSerializer})
     def post(self, _: Request) -> Response:

@@ -20,6 +20,6 @@ def only_monitoring(server: ServerProcess) -> Application:
         elif scope["path"] in MONITORED:
             await router(scope, receive, send)
         else:
-            await router.api(scope, receive, send)  # type: ignore[arg-type]  # it answers 404
+            await router.api(scope, receive, send)  # it answers 404
 
     return application

@@ -29,6 +29,7 @@ from typing_extensions import override
 
 from agents.api.stream_commands import COMMANDS
 from agents.fleet.child.consumer import ChildSocket
+from crushsite.asgi.forwarding import Forwarding
 from crushsite.asgi.guard import Application, Guard, Receive, Scope, Send
 from crushsite.asgi.identify import METRICS_PATH, Identification
 from crushsite.child.server_turn import entrance_of
@@ -75,9 +76,9 @@ class Router:
         self._native_events = NativeSse.as_asgi(**streams)
         self._native_socket = NativeSocket.as_asgi(**streams, commands=COMMANDS)
         self._child_socket = ChildSocket.as_asgi(entrance=entrance_of(server))
-        self.api = ApiHandler(urlconf)
+        self.api = Forwarding(ApiHandler(urlconf), server, urlconf, prefix="/")
         # Two handlers, because only pages wait until the files that they load are collected.
-        self.rest = LazyDjango()
+        self.rest = Forwarding(LazyDjango(), server, "crushsite.rest_urls", prefix="/api/")
         self.pages = LazyDjango(prepare=collect_for_pages)
         self._identification = Identification(
             servers=server.processes_here,
@@ -90,7 +91,7 @@ class Router:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         kind, path = scope["type"], scope.get("path", "")
         if kind == "http" and path in PROBES:
-            return await self.api(scope, receive, send)  # type: ignore[arg-type]  # asgiref's narrower scope
+            return await self.api(scope, receive, send)
         if kind in {"http", "websocket"} and not await self._identify(scope, receive, send):
             return None
         if kind == "websocket":
@@ -112,7 +113,7 @@ class Router:
             or path in MONITORED
             or _SNAPSHOT.fullmatch(path)
         ):
-            return await self.api(scope, receive, send)  # type: ignore[arg-type]  # asgiref's narrower scope
+            return await self.api(scope, receive, send)
         django = self.rest if path.startswith("/api/") else self.pages
         return await django(scope, receive, send)  # type: ignore[arg-type]  # the same
 

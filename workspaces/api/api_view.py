@@ -34,6 +34,8 @@ class ApiView(APIView):
     http_method_names = ["get", "head", "post", "put", "delete"]
     # Of each method the right that it needs; ``head`` needs what ``get`` does.
     rights: ClassVar[Mapping[str, Right]] = {}
+    # Those that read or write the workspace's folder: performed by a worker that has it.
+    folder_methods: ClassVar[frozenset[str]] = frozenset()
 
     @override
     def __init_subclass__(cls, **options: Any) -> None:

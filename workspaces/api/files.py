@@ -50,6 +50,7 @@ class MarkReadView(ApiView):
     """Marks a file as read in its current state, so that the session may edit it."""
 
     rights: ClassVar = {"post": Right.PROMPT}
+    folder_methods: ClassVar = frozenset({"post"})
 
     async def post(self, workspace_id: str) -> HttpResponse:
         fields = await self.fields(ReadForm)
@@ -61,6 +62,7 @@ class MarkReadView(ApiView):
 
 class LastReadView(ApiView):
     rights: ClassVar = {"get": Right.READ}
+    folder_methods: ClassVar = frozenset({"get"})
 
     async def get(self, workspace_id: str) -> HttpResponse:
         session_id, path = self.query("session_id"), self.query("path", limit=PATH_LIMIT)

@@ -122,6 +122,7 @@ class WorkerOffer(NamedTuple):
     roots: Collection[str]  # names of verified ones
     missing_roots: Collection[str]  # names of those that it is to serve and does not find
     labels: Collection[str]
+    id: str = ""
 
 
 def why_unserved(

@@ -33,10 +33,14 @@ def late_processes(due: int, *, apart_from: str) -> list[LateProcess]:
 
 
 def worker_offers(now: int) -> list[WorkerOffer]:
-    """Returns what the live processes that perform runs have registered."""
-    live = RegisteredProcess.objects.filter(is_lost=False, expires_at__gte=now, most_runs__gt=0)
-    rows = live.order_by("pk").values_list("host", "roots", "missing_roots", "labels")
-    return [WorkerOffer(host, roots, missing or (), own) for host, roots, missing, own in rows]
+    """Returns what the live processes that accept runs have registered."""
+    live = RegisteredProcess.objects.filter(
+        is_lost=False, expires_at__gte=now, most_runs__gt=0, is_draining=False
+    )
+    rows = live.order_by("pk").values_list("host", "roots", "missing_roots", "labels", "pk")
+    return [
+        WorkerOffer(host, roots, missing or (), own, key) for host, roots, missing, own, key in rows
+    ]
 
 
 def stored_roots() -> list[WorkRoot]:

@@ -105,6 +105,8 @@ class CallerThrottle(SimpleRateThrottle):
 class Resource(GenericAPIView[Any]):
     # Of each method the right that it needs; ``head`` needs what ``get`` does.
     rights: ClassVar[Mapping[str, Right]] = {}
+    # Those that read or write the workspace's folder: performed by a worker that has it.
+    folder_methods: ClassVar[frozenset[str]] = frozenset()
     # Whether requests for a closed workspace are answered, too.
     allows_closed: ClassVar[bool] = False
     # The error for a key in the address that no row can have.

@@ -19,6 +19,7 @@ from typing_extensions import override
 from agents.runs.nudges import CHANNEL, GROUP
 from agents.runs.pool import RunPool
 from crushsite import runtime
+from crushsite.asgi.forwarded import ForwardedRequests
 from crushsite.endpoints import EndpointError
 from crushsite.exposure import check_host, names_of, tls_context
 from crushsite.logs import set_up_logging
@@ -68,6 +69,8 @@ async def _work(channels: list[str], host: str) -> None:
     set_process(process)
     with explained_start():
         await process.start()
+    forwarded = ForwardedRequests(process.instance_id)
+    await forwarded.start()
     listening = asyncio.create_task(_listen(process, channels, stop.requested))
     async with _monitored(process, host):
         print(f"Working as {process.instance_id}", flush=True)
@@ -76,6 +79,7 @@ async def _work(channels: list[str], host: str) -> None:
         await process.drain(seconds=settings.CRUSH_DRAIN_SECONDS, hurried=stop.hurried)
         stop.begin_end()
     await cancel_within([listening], seconds=1.0)
+    await forwarded.stop()
     await process.stop()
     set_process(None)
     print("Stopped", flush=True)
