@@ -95,6 +95,10 @@ class Postgres:
         )
         self.start_again()
 
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
     def start_again(self) -> None:
         self._process.start()
         self._process.wait_for_line(_READY)

@@ -42,6 +42,10 @@ class Redis:
         self._process.start()
         self._process.wait_for_line(r".*Ready to accept connections")
 
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
     def end(self) -> None:
         """It can be started again, and remembers nothing."""
         self._process.kill9()

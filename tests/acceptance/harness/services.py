@@ -72,6 +72,10 @@ class Services:
     def release(self, addresses: ServiceAddresses) -> None:
         self.postgres.drop_database(addresses.database_name)
 
+    @property
+    def pids(self) -> list[int]:
+        return [self.postgres.pid, self.redis.pid]
+
     def stop(self) -> None:
         self.redis.stop()
         self.postgres.stop()
