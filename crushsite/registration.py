@@ -27,7 +27,7 @@ from workspaces.actions.processes import (
 from workspaces.log.errors import Refusal, ShuttingDown
 from workspaces.log.timestamps import now_ms
 from workspaces.log.transaction import Transaction
-from workspaces.log.writer import writer
+from workspaces.log.writer import WriteFunction, writer
 from workspaces.models import NEVER_EXPIRES
 from workspaces.release import VERSION
 
@@ -63,6 +63,7 @@ class ProcessRegistration:
         runs: Callable[[], int],
         is_draining: Callable[[], bool],
         on_lost: Callable[[str], Coroutine[Any, Any, None]],
+        write: WriteFunction = writer.write,
     ) -> None:
         """``on_lost`` stops what this process has claimed, and gets the id under which it goes on."""
         self._instance_id = self.id = instance_id
@@ -74,6 +75,7 @@ class ProcessRegistration:
             settings.CRUSH_LABELS,
             is_needed=not shape.is_alone or (shape.works and bool(settings.CRUSH_ROOTS)),
         )
+        self._write = write
         self._times = 1
         self._task: asyncio.Task[None] | None = None
         self._cutting: asyncio.Task[None] | None = None
@@ -102,7 +104,7 @@ class ProcessRegistration:
         self._task.cancel()
         await asyncio.gather(self._task, return_exceptions=True)
         try:
-            await writer.write("", lambda tx: end_registration(tx, self.id))
+            await self._write("", lambda tx: end_registration(tx, self.id))
         except Refusal as refusal:
             logger.warning("the registration of this process could not be ended: %s", refusal)
 
@@ -111,7 +113,7 @@ class ProcessRegistration:
         facts = replace(
             self._facts, roots=self.roots.served_names, missing_roots=self.roots.missing_names
         )
-        await writer.write("", lambda tx: register(tx, self.id, facts, expires_at=until))
+        await self._write("", lambda tx: register(tx, self.id, facts, expires_at=until))
 
     async def _renew_forever(self) -> None:
         while True:
@@ -139,7 +141,7 @@ class ProcessRegistration:
                 missing_roots=self.roots.missing_names,
             )
 
-        await writer.write("", job)
+        await self._write("", job)
 
     async def _begin_again(self) -> None:
         """Registers under another id: under the old one, others take over what was held."""

@@ -33,7 +33,7 @@ from workspaces.log.errors import Refusal, ShuttingDown
 from workspaces.log.reader import read
 from workspaces.log.timestamps import now_ms
 from workspaces.log.transaction import Transaction
-from workspaces.log.writer import writer
+from workspaces.log.writer import WriteFunction, writer
 from workspaces.measuring import Measured, measure
 from workspaces.placement.roots import WorkerScope
 from workspaces.queries.processes import late_processes
@@ -71,14 +71,18 @@ class RunPool:
         setup_of: Callable[[Claimed], Awaitable[RunSetup]] = setup_of,
         find_disconnected: FindDisconnected | None = None,
         scope: Callable[[], WorkerScope | None] = lambda: None,
+        write: WriteFunction = writer.write,
+        start_run: StartRun | None = None,
     ) -> None:
         """``worker``: the registered process. ``setup_of`` returns the setup of a run.
 
-        Without ``find_disconnected`` only the registrations of other workers count.
+        Without ``find_disconnected`` only the registrations of other workers count; without
+        ``start_run`` runs are performed on this machine.
         """
         self.worker = worker
         self._find_disconnected = find_disconnected
         self._scope = scope
+        self._write = write
         self._settings = settings
         self._late_ms = max(0, int((settings.lease_seconds - LATE_SECONDS) * 1000))
         self._unclear: set[int] = set()  # held here or in the database, and not in both
@@ -89,7 +93,7 @@ class RunPool:
         self._loops: list[asyncio.Task[None]] = []
         self._checkpoints = Checkpoints()
         self._outputs = CallOutputs()
-        self._start_run: StartRun = StartHere(
+        self._start_run = start_run or StartHere(
             worker,
             hub=hub,
             checkpoints=self._checkpoints,
@@ -212,7 +216,7 @@ class RunPool:
         if limit <= 0 or self._draining:
             return False
         claims = partial(claim_runs, worker=self.worker, limit=limit, scope=self._scope())
-        claimed = await writer.write("", claims)
+        claimed = await self._write("", claims)
         for run in claimed:
             self._begin(run)
         return len(claimed) == limit
@@ -273,7 +277,7 @@ class RunPool:
             close_session_work(tx, run.workspace_id, run.session_id)
 
         try:
-            await writer.write(held.workspace_id, job)
+            await self._write(held.workspace_id, job)
         except LeaseLost:
             pass
         except Exception:
@@ -342,7 +346,7 @@ class RunPool:
                     if self._may_rescue(run.key):
                         await self._rescue(run.key, run.workspace_id, worker=run.worker)
                 for process_id in await read(released_processes):
-                    await writer.write("", partial(forget_process, process_id=process_id))
+                    await self._write("", partial(forget_process, process_id=process_id))
                 await finish_rollbacks()
                 await finish_left(begun_before=now_ms() - LEFT_AFTER_MS)
             except ShuttingDown:
@@ -363,7 +367,7 @@ class RunPool:
         for process in late:
             if process.expires_at < now or process.id in gone:
                 marks = partial(mark_lost, process_id=process.id, renewed_until=process.expires_at)
-                await writer.write("", marks)
+                await self._write("", marks)
 
     def _may_rescue(self, key: int) -> bool:
         """Whether the run may be rescued: this process does not perform it."""
@@ -375,7 +379,7 @@ class RunPool:
     async def _rescue(
         self, key: int, workspace_id: str, *, worker: str, is_planned: bool = False
     ) -> None:
-        outcome = await writer.write(
+        outcome = await self._write(
             workspace_id, lambda tx: rescue_run(tx, key, worker=worker, is_planned=is_planned)
         )
         if outcome:

@@ -19,7 +19,7 @@ import threading
 import time
 from collections.abc import Hashable
 from concurrent.futures import Future
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from django.db import DatabaseError, Error, connection
 
@@ -65,6 +65,12 @@ LONGEST_PROBE_MS = 320
 # After so many lost connections a job is tried alone, then refused.
 LOSSES_ALONE, LOSSES_LIMIT = 5, 10
 STOPPING_SECONDS = 2.0  # for writes that are blocked when the writer is stopped
+
+
+class WriteFunction(Protocol):
+    """Runs a job in a transaction and returns its value after the commit, as ``Writer.write``."""
+
+    async def __call__(self, workspace_id: str, job: Job[T], /) -> T: ...
 
 
 class Writer:
