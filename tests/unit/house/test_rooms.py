@@ -19,6 +19,7 @@ OTHERS = {
     "fuzzing": "the search for commands that the policy calls read-only, but that write",
     "house": "the layout",
     "mutation": "tests/mutation",
+    "simulation": "tests/simulation",
 }
 # Rooms whose tests lie under another name.
 ELSEWHERE = {

@@ -1,0 +1,1 @@
+"""Simulates many hosts in one process: `python -m tests.simulation --help`."""
