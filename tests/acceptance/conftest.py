@@ -67,13 +67,14 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ScriptedModel]:
 def make_a_server(
     request: pytest.FixtureRequest, tmp_path: Path, shared_services: Callable[[], Services]
 ) -> Iterator[MakeServer]:
-    """`make_a_server(shape, env={...}, workers=1)`: a server, not started, and closed after the test."""
+    """`make_a_server(shape, env={...}, webs=1, workers=1)`: a server, not started, and closed after the test."""
     made: list[Server] = request.node.stash.setdefault(_SERVERS, [])
 
     def make(
         shape: Shape,
         *,
         env: Mapping[str, str] | None = None,
+        webs: int = 1,
         workers: int = 1,
         reroute: Reroute | None = None,
         monitored: bool = False,
@@ -83,6 +84,7 @@ def make_a_server(
             tmp_path / f"server-{len(made) + 1}",
             env=env,
             services=shared_services() if shape is Shape.SCALED else None,
+            webs=webs,
             workers=workers,
             reroute=reroute,
             monitored=monitored,

@@ -1,8 +1,10 @@
 """`python -m tests.bench.rolling`: restarts every process in turn while runs stream and call tools.
 
 Prints how many runs were interrupted, how often a command ran, and the longest pause between two
-words of a run, or until its reply began again, as a client sees it that follows all restarts. With
-`--kill` a worker is killed instead, and the pause until each of its runs goes on is printed.
+words of a run, or until its reply began again, as clients see it that follow all restarts. In the
+scaled shape there are two web processes and two workers, and a client of each web process, whose
+balancer takes the other one while the first is away. With `--kill` a worker is killed instead, and
+the pause until each of its runs goes on is printed.
 """
 
 import argparse
@@ -11,9 +13,10 @@ import json
 import shutil
 import tempfile
 import time
+import uuid
 from collections import Counter, defaultdict
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import AsyncIterator, Callable
+from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -25,6 +28,7 @@ from tests.acceptance.harness.processes import Process
 from tests.acceptance.harness.project import make_project
 from tests.acceptance.harness.services import Services
 from tests.acceptance.harness.shapes import Server, Shape, make_server
+from tests.doubles.tcp_proxy import TcpProxy
 
 WORDS, GAP_MS, STEPS = 1_500, 20, 20
 LIMIT_SECONDS = 5.0
@@ -70,17 +74,18 @@ async def measure(server: Server, project: Path, *, runs: int, kills: bool) -> N
         workspace = seat.workspace
         talking = [await workspace.session() for _ in range(runs)]
         calling = [] if kills else [await workspace.session() for _ in range(runs)]
-        pauses = Pauses(frozenset(talking))
-        async with Client(server.url, retry=HASTY) as client:
-            reading = asyncio.create_task(
-                follow(client, workspace.id, workspace.client_id, project, pauses)
-            )
+        clients = [Pauses(frozenset(talking)) for _ in server.urls]
+        async with balanced(server.urls) as addresses:
+            reading = [
+                asyncio.create_task(follow(address, workspace.id, project, pauses))
+                for address, pauses in zip(addresses, clients, strict=True)
+            ]
             for session in talking:
                 await workspace.prompt(session, f"[[n={WORDS} d={GAP_MS}]]")
             for number, session in enumerate(calling):
                 calls = " ;; ".join(marking(f"{number}.{step}") for step in range(STEPS))
                 await workspace.prompt(session, f"[[calls={calls}]] [[n=3]]")
-            await until(lambda: len(pauses.last) == runs)
+            await until(lambda: all(len(pauses.last) == runs for pauses in clients))
             began = time.monotonic()
             if kills:
                 await asyncio.to_thread(server.processes("worker")[0].kill9)
@@ -88,15 +93,35 @@ async def measure(server: Server, project: Path, *, runs: int, kills: bool) -> N
                 for process in server.processes():
                     await asyncio.to_thread(restart, process)
             took = time.monotonic() - began
-            await until(lambda: len(pauses.outcomes) == len(talking) + len(calling))
-            reading.cancel()
-    report(pauses, project / "marks", took, expected=len(calling) * STEPS)
+            ends = len(talking) + len(calling)
+            await until(lambda: all(len(pauses.outcomes) == ends for pauses in clients))
+            for task in reading:
+                task.cancel()
+            await asyncio.gather(*reading, return_exceptions=True)
+    for number, pauses in enumerate(clients, 1):
+        report(f"client {number}", pauses)
+    report_commands(project / "marks", expected=len(calling) * STEPS)
+    print(f"restarts took        {took:.1f} s", flush=True)
 
 
-async def follow(
-    client: Client, workspace_id: str, client_id: str, path: Path, pauses: Pauses
-) -> None:
-    async with client.stream(workspace_id, client_id=client_id, path=str(path)) as stream:
+@asynccontextmanager
+async def balanced(urls: list[str]) -> AsyncIterator[list[str]]:
+    """An address for each web process, which leads to another one while that is away."""
+    ports = [int(url.rpartition(":")[2]) for url in urls]
+    proxies = [TcpProxy("127.0.0.1", *ports[n:], *ports[:n]) for n in range(len(ports))]
+    try:
+        yield [f"http://127.0.0.1:{proxy.port}" for proxy in proxies]
+    finally:
+        for proxy in proxies:
+            proxy.close()
+
+
+async def follow(url: str, workspace_id: str, path: Path, pauses: Pauses) -> None:
+    client_id = str(uuid.uuid4())
+    async with (
+        Client(url, retry=HASTY) as client,
+        client.stream(workspace_id, client_id=client_id, path=str(path)) as stream,
+    ):
         async for item in stream:
             pauses.take(item)
 
@@ -120,18 +145,20 @@ async def until(holds: Callable[[], bool]) -> None:
             await asyncio.sleep(0.05)
 
 
-def report(pauses: Pauses, marks: Path, took: float, *, expected: int) -> None:
+def report(client: str, pauses: Pauses) -> None:
     longest = sorted(pauses.longest.values())
-    counted = Counter(marks.read_text().split() if marks.exists() else [])
-    twice = sum(count > 1 for count in counted.values())
     flag = "!" if longest[-1] > LIMIT_SECONDS else " "
-    print(f"outcomes             {dict(Counter(pauses.outcomes))}")
-    print(f"commands             {len(counted)} of {expected} ran, {twice} of them twice")
+    print(f"{client:<20} {dict(Counter(pauses.outcomes))}")
     print(
-        f"longest pause        {longest[-1]:.2f} s (median {longest[len(longest) // 2]:.2f})"
+        f"  longest pause      {longest[-1]:.2f} s (median {longest[len(longest) // 2]:.2f})"
         f"  at most {LIMIT_SECONDS:g}{flag}"
     )
-    print(f"restarts took        {took:.1f} s", flush=True)
+
+
+def report_commands(marks: Path, *, expected: int) -> None:
+    counted = Counter(marks.read_text().split() if marks.exists() else [])
+    twice = sum(count > 1 for count in counted.values())
+    print(f"commands             {len(counted)} of {expected} ran, {twice} of them twice")
 
 
 def main() -> None:
@@ -156,6 +183,7 @@ def main() -> None:
             folder / "server",
             env={**PATIENT, "CRUSH_DRAIN": options.drain},
             services=services,
+            webs=2,
             workers=2,
         )
         stack.callback(server.close)

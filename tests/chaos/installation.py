@@ -18,8 +18,12 @@ from tests.doubles.tcp_proxy import TcpProxy
 
 _VARIABLES = {Service.POSTGRES: "DATABASE_URL", Service.REDIS: "REDIS_URL"}
 _LEFT_SECONDS = 60.0
-# What runs when a process stops is cut after this time. The other settings are the defaults.
-_SETTINGS = {"CRUSH_DRAIN": "3"}
+_SETTINGS = {
+    "CRUSH_DRAIN": "3",  # what runs when a process stops is cut after this time
+    # A client returns late when both web processes start at once on a busy machine.
+    "CRUSH_SERVER_CREATE_GRACE": "300",
+    "CRUSH_SERVER_DETACH_GRACE": "300",
+}
 
 
 @dataclass

@@ -28,10 +28,12 @@ class Cut(enum.Enum):
 
 
 class TcpProxy:
-    """Listens on a free loopback port and forwards to `host:port`."""
+    """Listens on a free loopback port and forwards to `host:port`, or as a balancer does: to the
+    first of several ports of the host that takes the connection."""
 
-    def __init__(self, host: str, port: int) -> None:
-        self._target = (host, port)
+    def __init__(self, host: str, *ports: int) -> None:
+        self._host = host
+        self._ports = ports
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._listener.getsockname()[1]
         self._lock = threading.Lock()
@@ -66,7 +68,7 @@ class TcpProxy:
 
     def lead_to(self, port: int) -> None:
         """From now on to another server of the same host, as if the first had been restarted."""
-        self._target = (self._target[0], port)
+        self._ports = (port,)
         self._close_links()
 
     def cut_next_commits(
@@ -142,9 +144,8 @@ class TcpProxy:
                 client.close()
                 self.refused_connections += 1
                 continue
-            try:
-                server = socket.create_connection(self._target, timeout=10)
-            except OSError:
+            server = self._connect()
+            if server is None:
                 client.close()
                 continue
             server.settimeout(None)
@@ -154,6 +155,12 @@ class TcpProxy:
             with self._lock:
                 self._links.add(link)
             link.start()
+
+    def _connect(self) -> socket.socket | None:
+        for port in self._ports:
+            with contextlib.suppress(OSError):
+                return socket.create_connection((self._host, port), timeout=10)
+        return None
 
 
 class _Link:

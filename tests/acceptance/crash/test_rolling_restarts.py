@@ -26,7 +26,7 @@ HASTY = {"CRUSH_DRAIN": "1", "CRUSH_POLL": "0.2"}
 async def test_nothing_is_interrupted_and_no_effect_happens_twice(
     make_a_server: MakeServer, shape: Shape, connect: Connect, project: MakeProject
 ) -> None:
-    server = make_a_server(shape, env={**PATIENT, **HASTY}, workers=2)
+    server = make_a_server(shape, env={**PATIENT, **HASTY}, webs=2, workers=2)
     await asyncio.to_thread(server.start)
     path = project()
     seat = await take_seat(connect(server), path, yolo=True)
