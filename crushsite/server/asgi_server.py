@@ -170,7 +170,9 @@ class AsgiServer:
             protocol.flow = transport.flow
         scope["extensions"] |= {PEER: {"peer": transport.peer}, PUSH: {"push": protocol.push}}
         if self.is_stopping:
-            protocol.application_ended(is_stopping=True)
+            # In the next turn: Daphne has not read the body yet, nor prepared the handshake.
+            refuse = partial(protocol.application_ended, is_stopping=True)
+            asyncio.get_running_loop().call_soon(refuse)
         else:
             work = self.application(scope, inbox.get, partial(self.handle_reply, protocol))
             protocol.task = asyncio.ensure_future(work)

@@ -4,6 +4,7 @@ import asyncio
 
 import aiohttp
 import pytest
+from yarl import URL
 
 from crushsite.server.asgi_server import AsgiServer
 from tests.integration.server.app import App
@@ -65,6 +66,38 @@ async def _refusal(session: aiohttp.ClientSession, server: AsgiServer) -> int:
     with pytest.raises(aiohttp.WSServerHandshakeError) as refused:
         await session.ws_connect(url_of(server, "/undecided"))
     return refused.value.status
+
+
+@pytest.mark.parametrize("upgrade", ["", "Upgrade: websocket\r\nConnection: Upgrade\r\n"])
+async def test_a_request_that_comes_during_the_stop_gets_503_and_leaves_no_trace(
+    start: Start,
+    session: aiohttp.ClientSession,
+    app: App,
+    caplog: pytest.LogCaptureFixture,
+    upgrade: str,
+) -> None:
+    server = await start()
+    url = URL(url_of(server, "/hang"))
+    hanging = asyncio.create_task(session.get(url))
+    await app.is_waiting.wait()
+    head = f"GET /size HTTP/1.1\r\nHost: {url.host}:{url.port}\r\n{upgrade}"
+    if upgrade:
+        head += "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n"
+    reader, writer = await asyncio.open_connection(url.host, url.port)
+    writer.write(head.encode())  # its end is not here yet, so the connection is not idle
+    async with asyncio.timeout(60):
+        while sum(len(transport.protocol.requests) for transport in server.transports) < 2:
+            await asyncio.sleep(0.01)
+    stopping = asyncio.create_task(server.stop(grace_seconds=0.5))
+    await asyncio.sleep(0)
+    writer.write(b"\r\n")
+    status = await reader.readline()
+    assert status.startswith(b"HTTP/1.1 503 ")
+    assert b'{"message":"server is shutting down"}' in await reader.readuntil(b"}")
+    writer.close()
+    await stopping
+    (await hanging).close()
+    assert not [record for record in caplog.records if record.levelno >= 30]
 
 
 async def test_it_accepts_nobody_after_the_stop(
