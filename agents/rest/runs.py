@@ -67,6 +67,11 @@ class RunSerializer(serializers.Serializer[Any]):
     )
     error = serializers.CharField(required=False, help_text="Why it ended without success.")
     prompt = serializers.CharField(help_text="Its text; in lists the first 2,000 characters.")
+    queue_place = serializers.IntegerField(
+        required=False,
+        help_text="Its place, from 1, among the runs of all users that wait for a worker. Only of"
+        " a run that waits for nothing else.",
+    )
     was_queued = serializers.BooleanField(help_text="It was accepted behind other work.")
     author = AuthorSerializer(required=False, help_text="Who sent it.")
     cancelled_by = AuthorSerializer(required=False, help_text="Who cancelled it.")
@@ -205,7 +210,8 @@ class RunBase(Resource):
         return run
 
     def shown(self, workspace_id: str, key: int, *, status: int = 200) -> Response:
-        return Response(run_detail(self.row(workspace_id, key)), status=status)
+        is_new = status == 202
+        return Response(run_detail(self.row(workspace_id, key), is_new=is_new), status=status)
 
 
 class RunDetail(RunBase):

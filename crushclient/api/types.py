@@ -2068,6 +2068,9 @@ class Run(TypedDict):
     parent: NotRequired[int]
     # When it begins if many wait, unless it is `interactive`.
     priority: NotRequired[PriorityEnum]
+    # Its place, from 1, among the runs of all users that wait for a worker. Only of a run that
+    # waits for nothing else.
+    queue_place: NotRequired[int]
     # The run that it ended.
     replaces: NotRequired[int]
     # The run that it repeats.
@@ -2129,6 +2132,9 @@ class RunDetail(TypedDict):
     parent: NotRequired[int]
     # When it begins if many wait, unless it is `interactive`.
     priority: NotRequired[PriorityEnum]
+    # Its place, from 1, among the runs of all users that wait for a worker. Only of a run that
+    # waits for nothing else.
+    queue_place: NotRequired[int]
     # The run that it ended.
     replaces: NotRequired[int]
     # The run that it repeats.

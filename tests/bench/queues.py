@@ -1,20 +1,26 @@
 """`python -m tests.bench.queues`: what long queues cost, in one process without a server.
 
 Cancels and clears the 4,000 queued prompts of a session, while another workspace is written to every
-5 ms: both take at most 2 s, and such a write at most 0.1 s. `--database postgresql` starts one.
+5 ms: both take at most 2 s, and such a write about 0.1 s. Looks up the place of one of 4,000 prompts
+that wait for a worker (at most 50 ms). Then a user's 300 prompts wait for 20 places, with a model that
+replies after 1.5 to 3 s, while another user sends one prompt every few seconds, which begins at most
+1 s later. `--database postgresql` starts one.
 """
 
 import argparse
 import asyncio
 import os
+import random
 import tempfile
 import time
 import uuid
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import ExitStack
 from pathlib import Path
+from statistics import median
+from typing import Any
 
-PROMPTS, AT_ONCE = 4_000, 200
+PROMPTS, AT_ONCE, PLACES = 4_000, 200, 20
 
 
 def main() -> None:
@@ -24,8 +30,9 @@ def main() -> None:
     options = parser.parse_args()
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="crush-queues-")))
+        (folder / "data").mkdir(mode=0o700)
         os.environ |= {
-            "CRUSH_DATA_DIR": str(folder),
+            "CRUSH_DATA_DIR": str(folder / "data"),
             "DJANGO_SETTINGS_MODULE": "crushsite.settings",
         }
         if options.database == "postgresql":
@@ -44,6 +51,8 @@ def main() -> None:
 
         call_command("migrate", verbosity=0)
         _measure_ends(options.prompts)
+        _measure_places(options.prompts)
+        asyncio.run(_measure_turns(folder))
 
 
 def _measure_ends(count: int) -> None:
@@ -108,6 +117,111 @@ async def _time(end: Callable[[], Awaitable[None]], other: "Ground") -> tuple[fl
         writing.cancel()
         await asyncio.to_thread(writer.stop)
     return seconds, max(writes)
+
+
+def _measure_places(count: int, times: int = 9) -> None:
+    from agents.models import Run
+    from agents.runs.claims.claim_order import queue_places
+    from tests.integration.runs.answering import ANN
+    from tests.integration.runs.ground import open_ground
+
+    for number in range(count // AT_ONCE):
+        ground = open_ground(f"/places/{number}")
+        for _ in range(AT_ONCE):
+            ground.accept(session_id=ground.new_session(), actor=ANN)
+    key = Run.objects.latest("pk").pk
+    took, cpu = [], []
+    for _ in range(times):
+        began, used = time.perf_counter(), time.process_time()
+        place = queue_places({key})[key]
+        took.append(time.perf_counter() - began)
+        cpu.append(time.process_time() - used)
+    print(
+        f"the place of prompt {place}: {median(took) * 1000:.0f} ms,"
+        f" {median(cpu) * 1000:.0f} ms of CPU here"
+    )
+    Run.objects.filter(state="accepted").update(state="finished", outcome="cancelled")
+
+
+class _Slow:
+    """A model that replies after some seconds."""
+
+    def __init__(self) -> None:
+        self._chance = random.Random(1)
+
+    async def stream(self, request: Any) -> AsyncIterator[list[Any]]:
+        from agents.llm.contract import Stopped, TextDelta, Usage
+        from workspaces.log.parts import FinishReason
+
+        await asyncio.sleep(self._chance.uniform(1.5, 3))
+        yield [TextDelta("done"), Stopped(FinishReason.END_TURN, Usage(input=100, output=3))]
+
+
+async def _measure_turns(folder: Path) -> None:
+    from agents.config.settings import ModelChoice, ModelInfo, Settings
+    from agents.runs.accept import Prompt, accept
+    from agents.runs.pool import PoolSettings, RunPool
+    from agents.runs.rows import Claimed
+    from agents.runs.setup import Model, RunSetup
+    from agents.tools.registry import available
+    from crushsite.process import ServerProcess
+    from crushsite.registration import ProcessShape
+    from tests.integration.runs.answering import ANN, BOB
+    from workspaces.access import Actor
+    from workspaces.actions.sessions import create_session
+    from workspaces.actions.workspaces import Opening, open_workspace
+    from workspaces.log.reader import read
+    from workspaces.log.writer import writer
+    from workspaces.models import Message
+
+    project = folder / "project"
+    project.mkdir()
+    slow = ModelChoice("slow", "one")
+    settings = Settings({}, slow, slow)
+    model = Model(slow, ModelInfo("one", "One", context_window=0), _Slow())
+
+    async def setup_of(_: Claimed) -> RunSetup:
+        tools = available(frozenset())
+        return RunSetup(model, "You are slow.", tools, settings, {}, str(project), "")
+
+    server = ServerProcess(ProcessShape(works=False, serves=False, is_alone=True))
+    await server.start()
+    pool = RunPool(
+        server.instance_id,
+        hub=server.hub,
+        settings=PoolSettings(max_runs=PLACES),
+        setup_of=setup_of,
+    )
+    pool.start()
+    try:
+        opening = Opening(str(project), "")
+        workspace = await writer.write("", lambda tx: open_workspace(tx, opening))
+
+        async def send(actor: Actor) -> tuple[int, str]:
+            session = await writer.write(
+                workspace.pk, lambda tx: create_session(tx, workspace.pk, title="t")
+            )
+            accepted = await accept(workspace.pk, Prompt(session["id"], "go"), actor=actor)
+            return accepted.key, session["id"]
+
+        for _ in range(300):
+            await send(ANN)
+        waits = []
+        for _ in range(8):
+            await asyncio.sleep(3)
+            began = time.perf_counter()
+            key, _ = await send(BOB)
+            while not await read(lambda key=key: Message.objects.filter(run_key=key).exists()):  # type: ignore[misc]
+                await asyncio.sleep(0.01)
+            waits.append(time.perf_counter() - began)
+        print(
+            f"one prompt behind the 300 of another user: {median(waits):.2f} s"
+            f" (the longest {max(waits):.2f} s)"
+        )
+    finally:
+        await pool.drain(seconds=5)
+        await pool.stop()
+        await server.stop()
 
 
 if __name__ == "__main__":

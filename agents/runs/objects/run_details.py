@@ -9,8 +9,9 @@ from django.db.models import Count, Sum
 from django.db.models.functions import Coalesce
 
 from agents.models import Run, UsageEntry
+from agents.runs.claims.claim_order import queue_places
 from agents.runs.objects.run_objects import PROMPT_SHOWN_CHARS, run_facts
-from agents.states import Priority
+from agents.states import CLAIMABLE, Priority
 from workspaces.log.timestamps import as_seconds
 
 _NOTHING: Mapping[str, Any] = {
@@ -65,19 +66,30 @@ def _seconds(moment: int | None) -> int | None:
 def run_objects(runs: Iterable[Run]) -> list[dict[str, Any]]:
     rows = list(runs)
     used = usage_of([run.pk for run in rows])
-    return [run_object(run, used.get(run.pk)) for run in rows]
+    places = _places(rows)
+    return [run_object(run, used.get(run.pk), **places.get(run.pk, {})) for run in rows]
 
 
-def run_detail(run: Run) -> dict[str, Any]:
-    """Returns a run with its whole prompt, and what it has used together with its child runs."""
+def _places(runs: Iterable[Run]) -> dict[int, dict[str, int]]:
+    waiting = {run.pk for run in runs if run.state in CLAIMABLE}
+    places = queue_places(waiting) if waiting else {}
+    return {key: {"queue_place": place} for key, place in places.items()}
+
+
+def run_detail(run: Run, *, is_new: bool = False) -> dict[str, Any]:
+    """Returns a run with its whole prompt, and what it has used together with its child runs.
+
+    ``is_new``: it has just been accepted, and no worker has looked yet, so it has no place.
+    """
     keys = _with_children(run.pk)
     used = usage_of(keys)
     total = {name: sum(use[name] for use in used.values()) for name in _NOTHING}
     children = list(
         Run.objects.filter(parent_id=run.pk).order_by("pk").values_list("pk", flat=True)
     )
+    place = {} if is_new else _places([run]).get(run.pk, {})
     return run_object(
-        run, used.get(run.pk), prompt=run.prompt, total_usage=total, children=children
+        run, used.get(run.pk), prompt=run.prompt, total_usage=total, children=children, **place
     )
 
 

@@ -12,6 +12,7 @@ from tests.acceptance.commands.prompts import TOUCH, Env, sessions
 from tests.acceptance.conftest import MakeProject
 from tests.acceptance.harness.commands import Typed, command
 from tests.acceptance.harness.environment import ROOT
+from tests.acceptance.harness.model import ScriptedModel
 from tests.acceptance.harness.shapes import Server
 
 
@@ -107,6 +108,33 @@ def test_runs_and_the_queue_are_listed_and_changed(
     assert done.out == "Cancelled 2 prompts.\n", done.err
     states = {run["state"] for run in printed(shared_server.env, "runs", *here)}
     assert states == {"finished"}
+
+
+@pytest.mark.server_env(CRUSH_MAX_RUNS="1")
+async def test_a_prompt_that_waits_for_a_worker_has_its_place(
+    embedded_server: Server, project: MakeProject, model: ScriptedModel
+) -> None:
+    path = project()
+    here = ("--path", str(path))
+    gate = model.new_gate()
+    command(embedded_server.env, "prompt", f"[[n=1 gate={gate}]]", *here)
+    await model.wait_at_gate(gate)
+    command(embedded_server.env, "prompt", "[[n=1 id=second]]", "--scheduled", *here)
+    done = command(embedded_server.env, "prompt", "[[n=1 id=first]]", *here)
+    session = done.out.strip()
+    command(embedded_server.env, "prompt", "[[n=1 id=behind]]", "--session", session, *here)
+
+    places = {
+        run["prompt"]: run.get("queue_place")
+        for run in printed(embedded_server.env, "runs", "--state", "accepted", *here)
+    }
+    assert places == {"[[n=1 id=first]]": 1, "[[n=1 id=second]]": 2, "[[n=1 id=behind]]": None}
+    queue = printed(embedded_server.env, "queue", session, *here)
+    assert [(run["prompt"], run.get("queue_place")) for run in queue] == [
+        ("[[n=1 id=first]]", 1),
+        ("[[n=1 id=behind]]", None),
+    ]
+    model.open_gate(gate)
 
 
 def test_a_session_is_shown(shared_server: Server, project: MakeProject) -> None:

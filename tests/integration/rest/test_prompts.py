@@ -66,6 +66,31 @@ async def test_a_scheduled_prompt_has_its_priority(runs: Runs) -> None:
     assert "priority" not in await runs.prompt(priority="interactive")
 
 
+async def test_a_run_that_waits_for_a_worker_has_its_place(runs: Runs, workspace: Opened) -> None:
+    first = await runs.prompt("first")
+    behind = await runs.prompt("behind", run_id="b")  # waits for the first, not for a worker
+    scheduled = Runs(runs.rest, workspace, await workspace.session())
+    last = await scheduled.prompt("last", priority="scheduled")
+    other = Runs(runs.rest, workspace, await workspace.session())
+    second = await other.prompt("second")
+    assert "queue_place" not in first
+
+    async def place(run: Any) -> int | None:
+        place: int | None = (await runs.ask("GET", f"runs/{run['key']}")).get("queue_place")
+        return place
+
+    assert [await place(run) for run in (first, second, last, behind)] == [1, 2, 3, None]
+    listed = await runs.ask("GET", "runs")
+    assert [run.get("queue_place") for run in listed["items"]] == [2, 3, None, 1]
+
+    await runs.fail(first["key"])
+
+    assert await place(first) is None
+    assert await place(behind) == 1
+    (queued,) = (await runs.ask("GET", f"sessions/{runs.session_id}/queue"))["items"]
+    assert queued["queue_place"] == 1
+
+
 async def test_a_prompt_is_answered_with_its_run(runs: Runs) -> None:
     budget = {"cost": 0.5, "steps": 3}
     run = await runs.prompt("do it", run_id="r", options={"budget": budget})
@@ -86,7 +111,7 @@ async def test_a_prompt_is_answered_with_its_run(runs: Runs) -> None:
         "total_usage": {"requests": 0, "prompt_tokens": 0, "completion_tokens": 0, "cost": 0.0},
         "children": [],
     }
-    assert await runs.ask("GET", f"runs/{run['key']}") == run
+    assert await runs.ask("GET", f"runs/{run['key']}") == run | {"queue_place": 1}
 
 
 async def test_the_idempotency_key_is_the_run_id(runs: Runs) -> None:

@@ -31,6 +31,7 @@ COLUMNS = (
     Column("text", is_flexible=True),
     Column("by", is_optional=True),
     Column("waits"),
+    Column("place", is_number=True, is_optional=True),
 )
 
 
@@ -69,6 +70,8 @@ class Command(ClientCommand):
         try:
             await _change(client, workspace.id, address, options)
             found = await items(client, address)
+            if not found or "queue_place" not in found[0]:
+                found = [*await _first(client, workspace.id, session_id), *found]
         finally:
             await released(client, workspace)
         if options["json"]:
@@ -83,10 +86,18 @@ class Command(ClientCommand):
                     run["prompt"],
                     (run.get("author") or {}).get("name") or NONE,
                     duration(now - run["accepted_at"]),
+                    str(run.get("queue_place", NONE)),
                 ]
                 for run in found
             ]
             self.stdout.write(table(COLUMNS, rows))
+
+
+async def _first(client: Client, workspace_id: str, session_id: str) -> list[dict[str, Any]]:
+    """The prompt that waits for a worker and behind no other one, if there is such a prompt."""
+    query = {"session": session_id, "state": "accepted"}
+    accepted = await items(client, below(workspace_id, "runs"), query)
+    return [run for run in accepted if not run["was_queued"] and "queue_place" in run]
 
 
 async def _change(

@@ -108,6 +108,7 @@ def described(run: Mapping[str, Any]) -> str:
         ("run", run["key"]),
         ("session", run["session_id"]),
         ("state", run.get("outcome") or run["state"]),
+        ("place", run.get("queue_place")),
         ("error", run.get("error")),
         ("author", (run.get("author") or {}).get("name")),
         ("cancelled by", (run.get("cancelled_by") or {}).get("name")),
