@@ -23,6 +23,7 @@ from crushsite.monitoring.findings import Finding, fail, ok, warn
 from crushsite.monitoring.processes import UNSEEN, is_served, processes
 from crushsite.program_name import command_line
 from workspaces.log.timestamps import now_ms
+from workspaces.queries.processes import known_roots, worker_offers
 from workspaces.release import VERSION
 
 OLDEST_POSTGRES = 14  # of Django
@@ -62,6 +63,7 @@ def shared_findings() -> Iterator[Finding]:
         ("connections", _connections),
         (KEY_NAME, key_findings),
         ("processes", _processes),
+        ("roots", root_findings),
         ("stuck runs", _stuck),
     )
     for what, check in checks:
@@ -179,6 +181,23 @@ def _processes() -> Iterator[Finding]:
     if versions:
         others = ", ".join(versions)
         yield warn("versions", f"{others} besides {VERSION}: complete the upgrade")
+
+
+def root_findings() -> Iterator[Finding]:
+    """Yields whether live workers serve each named root."""
+    offers = worker_offers(now_ms())
+    for root in known_roots():
+        name = f"root {root.name}"
+        serving = sum(root.name in offer.roots for offer in offers)
+        hosts = sorted({offer.host for offer in offers if root.name in offer.missing_roots})
+        lost = f"not found on {', '.join(hosts[:SHOWN])}: mount {root.path} there" if hosts else ""
+        if not serving:
+            cure = lost or f"start a worker with CRUSH_ROOTS={root.name}={root.path}"
+            yield warn(name, f"no live worker serves it, so the prompts below it wait; {cure}")
+        elif hosts:
+            yield warn(name, f"{root.path}, served by {serving}, {lost}")
+        else:
+            yield ok(name, f"{root.path}, served by {serving}")
 
 
 def _stuck() -> Iterator[Finding]:
