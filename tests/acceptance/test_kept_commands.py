@@ -1,6 +1,7 @@
 """Background commands across the end of their server: who keeps them, who takes them, what is shown."""
 
 import asyncio
+import json
 import re
 import uuid
 from collections.abc import Callable
@@ -11,6 +12,7 @@ import pytest
 from tests.acceptance.calling import call, eventually
 from tests.acceptance.conversation import Seat, roles_and_finishes, take_seat
 from tests.acceptance.harness.client import Client
+from tests.acceptance.harness.commands import command as harness_command
 from tests.acceptance.harness.shapes import Server, Shape
 from tests.acceptance.marked import GO, STAY, linux_only, marked_seat, processes
 from tests.acceptance.test_jobs import begin, output_of
@@ -45,11 +47,18 @@ async def test_a_job_and_a_users_command_continue_across_a_restart(
     await asyncio.to_thread(server.stop if how == "SIGTERM" else server.kill9)
     (answer,) = await asyncio.gather(running, return_exceptions=True)
     assert isinstance(answer, Exception)
+    done = await asyncio.to_thread(harness_command, server.env, "ps", "--json")
+    shown = [(each["kind"], each["state"]) for each in json.loads(done.out)["commands"]]
+    assert shown == [("job", "kept"), ("user command", "kept")]
     (path / "two").touch()
     await asyncio.to_thread(server.start)
     again = await take_seat(connect(server), path, yolo=True)
     await until_prints(again, session, shell_id, "Status: running\n\none\ntwo")
     await until_stored(again, other, "one\ntwo\n")
+    listed = await again.workspace.client.http.call(
+        "GET", f"/api/workspaces/{again.workspace.id}/jobs"
+    )
+    assert [(job["id"], job["state"]) for job in listed["items"]] == [(shell_id, "running")]
     (path / "three").touch()
     shown = await output_of(again, session, shell_id, wait=True)
     assert shown["content"] == "Status: ended with exit code 7\n\none\ntwo\nthree"

@@ -1,4 +1,4 @@
-"""``manage.py ps``: the processes of the server, its unfinished runs, and those that are stuck.
+"""``manage.py ps``: the processes of the server and its commands, its unfinished and stuck runs.
 
 Reads the database itself, so that it works when no web process answers.
 """
@@ -14,6 +14,7 @@ from django.core.management.base import BaseCommand
 from typing_extensions import override
 
 from agents.figures import runs_by_state, workers
+from agents.jobs.running import BackgroundCommand, background_commands
 from agents.stuck_runs import StuckRun, stuck_runs
 from crushsite.client.listing import NONE, Column, as_json, duration, shown_id, table
 from crushsite.monitoring.processes import ServerPid, is_served, processes
@@ -33,6 +34,15 @@ PROCESSES = (
     Column("labels", is_flexible=True, is_optional=True),
     Column("database", is_flexible=True),
 )
+COMMANDS = (
+    Column("pid", is_number=True),
+    Column("kind"),
+    Column("host"),
+    Column("for"),
+    Column("state"),
+    Column("session"),
+    Column("command", is_flexible=True),
+)
 STUCK = (
     Column("run", is_number=True),
     Column("state"),
@@ -44,7 +54,7 @@ STUCK = (
 
 
 class Command(BaseCommand):
-    help = "Shows the server's processes, its unfinished runs, and the runs that are stuck, with the reason."
+    help = "Shows the server's processes, its background commands and unfinished runs, and the runs that are stuck, with the reason."
     examples = ("ps", "ps --json")
     requires_system_checks = ()
 
@@ -58,10 +68,12 @@ class Command(BaseCommand):
         now = now_ms()
         found = processes(workers(), folder=settings.DATA_DIR)
         states = runs_by_state()
+        commands = background_commands()
         stuck = stuck_runs(now, is_served=is_served(settings.DATA_DIR))
         if options["json"]:
             shown = {
                 "processes": [_process_fields(each, now) for each in found],
+                "commands": [_command_fields(each, now) for each in commands],
                 "runs": states,
                 "stuck": [_stuck_fields(run, now) for run in stuck],
             }
@@ -71,6 +83,9 @@ class Command(BaseCommand):
             self.stdout.write(_process_table(found, now))
         else:
             self.stdout.write("No process of the server runs.")
+        if commands:
+            self.stdout.write("\nBackground commands:")
+            self.stdout.write(table(COMMANDS, [_command_row(each, now) for each in commands]))
         counts = ", ".join(f"{count:,} {state}" for state, count in sorted(states.items()))
         self.stdout.write(f"\nUnfinished runs: {counts or 'none'}")
         if stuck:
@@ -102,6 +117,25 @@ def _process_row(each: ServerPid, now: int) -> list[str]:
         ", ".join(each.labels),
         each.database,
     ]
+
+
+def _command_row(each: BackgroundCommand, now: int) -> list[str]:
+    lasted = duration((now - each.started_at) / 1000)
+    session = shown_id(each.session_id)
+    return [str(each.pid), each.kind, each.host, lasted, each.state, session, each.command]
+
+
+def _command_fields(each: BackgroundCommand, now: int) -> dict[str, Any]:
+    return {
+        "id": each.id,
+        "pid": each.pid,
+        "kind": each.kind,
+        "host": each.host,
+        "seconds": (now - each.started_at) / 1000,
+        "state": each.state,
+        "session_id": each.session_id,
+        "command": each.command,
+    }
 
 
 def _state(each: ServerPid, now: int) -> str:
