@@ -39,6 +39,7 @@ class LspsView(ApiView):
 
 class LspDiagnosticsView(ApiView):
     rights: ClassVar = {"get": Right.READ}
+    folder_methods: ClassVar = frozenset({"get"})
 
     async def get(self, workspace_id: str, name: str) -> HttpResponse:
         if name not in await read(_states, workspace_id):
@@ -56,6 +57,7 @@ class LspStartForm(Form):
 
 class LspStartView(ApiView):
     rights: ClassVar = {"post": Right.CONFIGURE}
+    folder_methods: ClassVar = frozenset({"post"})
 
     async def post(self, workspace_id: str) -> HttpResponse:
         """Starts the servers of this file; events report their progress."""
@@ -67,6 +69,7 @@ class LspStartView(ApiView):
 
 class LspStopView(ApiView):
     rights: ClassVar = {"post": Right.CONFIGURE}
+    folder_methods: ClassVar = frozenset({"post"})
 
     async def post(self, workspace_id: str) -> HttpResponse:
         """Stops all servers; the next touched file starts its own again."""

@@ -48,9 +48,12 @@ from workspaces.queries.workspaces import read_open_workspace, require_open
 
 _ARGUMENT_CHARS = 100_000
 
+LOGIN_SECONDS = 900.0  # a person signs in with a browser
+
 
 class McpStatesView(ApiView):
     rights: ClassVar = {"get": Right.READ}
+    folder_methods: ClassVar = frozenset({"get"})
 
     async def get(self, workspace_id: str) -> HttpResponse:
         """Returns the state of every server, including configured ones that have no row yet."""
@@ -71,6 +74,7 @@ class McpRefreshView(ApiView):
     """Reads a list of the server again, and answers when it is read. An event reports changes."""
 
     rights: ClassVar = {"post": Right.CONFIGURE}
+    folder_methods: ClassVar = frozenset({"post"})
 
     change: McpChange = McpChange.TOOLS
 
@@ -86,6 +90,7 @@ class McpRefreshView(ApiView):
 
 class McpPromptsView(ApiView):
     rights: ClassVar = {"get": Right.READ}
+    folder_methods: ClassVar = frozenset({"get"})
 
     async def get(self, workspace_id: str) -> HttpResponse:
         servers = await mcp_host().settled(workspace_id)
@@ -107,6 +112,7 @@ class McpGetPromptForm(Form):
 
 class McpGetPromptView(ApiView):
     rights: ClassVar = {"post": Right.PROMPT}
+    folder_methods: ClassVar = frozenset({"post"})
 
     async def post(self, workspace_id: str) -> HttpResponse:
         fields = await self.fields(McpGetPromptForm)
@@ -125,6 +131,7 @@ class McpReadResourceForm(Form):
 
 class McpReadResourceView(ApiView):
     rights: ClassVar = {"post": Right.PROMPT}
+    folder_methods: ClassVar = frozenset({"post"})
 
     async def post(self, workspace_id: str) -> HttpResponse:
         fields = await self.fields(McpReadResourceForm)
@@ -201,6 +208,7 @@ def _content(content: ResourceContent) -> dict[str, str]:
 
 class McpPendingAuthView(ApiView):
     rights: ClassVar = {"get": Right.READ}
+    folder_methods: ClassVar = frozenset({"get"})
 
     async def get(self, workspace_id: str) -> HttpResponse:
         """Returns the servers that wait for a login, with their masked addresses."""
@@ -227,6 +235,8 @@ class McpAuthUrlView(ApiView):
 
 class McpAuthView(ApiView):
     rights: ClassVar = {"post": Right.CONFIGURE}
+    folder_methods: ClassVar = frozenset({"post"})
+    folder_seconds: ClassVar = LOGIN_SECONDS
 
     async def post(self, workspace_id: str) -> HttpResponse:
         """Starts a login and answers when it succeeds or times out. It outlives the request."""
@@ -265,6 +275,7 @@ _OUTPUT_BYTES = 2_000
 
 class McpDockerEnableView(ApiView):
     rights: ClassVar = {"post": Right.CONFIGURE}
+    folder_methods: ClassVar = frozenset({"post"})
 
     async def post(self, workspace_id: str) -> HttpResponse:
         workspace = await read(read_open_workspace, workspace_id)
@@ -281,6 +292,7 @@ class McpDockerEnableView(ApiView):
 
 class McpDockerDisableView(ApiView):
     rights: ClassVar = {"post": Right.CONFIGURE}
+    folder_methods: ClassVar = frozenset({"post"})
 
     async def post(self, workspace_id: str) -> HttpResponse:
         """Removes the gateway from the stored configuration, if it is there."""

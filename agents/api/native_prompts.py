@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import binascii
+import os
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -159,6 +161,8 @@ async def check_options(caller: Caller, workspace_id: str, options: RunOptions) 
 
 async def _check_model(workspace_id: str, options: RunOptions) -> None:
     config = await configs().config_of(workspace_id)
+    if not await asyncio.to_thread(os.path.isdir, config.path):
+        return  # the folder is not here: the worker of the run finds out
     choice = chosen_model(config.settings, options.model)
     try:
         info = model_for(config.settings, choice, {}).info

@@ -83,6 +83,7 @@ class Diagnosis(Resource):
     """What works in a folder. It is a POST, because a request to a model costs money."""
 
     rights: ClassVar = {"post": Right.READ}
+    folder_methods: ClassVar = frozenset({"post"})
     serializer_class = DiagnosisSerializer
 
     @extend_schema(request=DiagnosisRequestSerializer, responses={200: DiagnosisSerializer})

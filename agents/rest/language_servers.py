@@ -70,6 +70,7 @@ class LanguageServerDiagnostics(Resource):
     """The diagnostics of one language server. Only the process that hosts it has them."""
 
     rights: ClassVar = {"get": Right.READ}
+    folder_methods: ClassVar = frozenset({"get"})
     serializer_class = DiagnosticsSerializer
 
     def get(self, _: Request, workspace_id: str, name: str) -> Response:
@@ -82,6 +83,7 @@ class LanguageServerStart(Resource):
     """The start of the language servers of a file."""
 
     rights: ClassVar = {"post": Right.CONFIGURE}
+    folder_methods: ClassVar = frozenset({"post"})
     serializer_class = LanguageServerStartSerializer
 
     @extend_schema(responses={204: None})
@@ -96,6 +98,7 @@ class LanguageServerStop(Resource):
     """The end of all language servers of a workspace."""
 
     rights: ClassVar = {"post": Right.CONFIGURE}
+    folder_methods: ClassVar = frozenset({"post"})
 
     @extend_schema(request=None, responses={204: None})
     def post(self, _: Request, workspace_id: str) -> Response:

@@ -135,6 +135,7 @@ class McpServerList(Resource):
     """The MCP servers of a workspace, by name, with those that are configured and not started."""
 
     rights: ClassVar = {"get": Right.READ}
+    folder_methods: ClassVar = frozenset({"get"})
     serializer_class = McpServerSerializer
     ordering = ("name",)
 
@@ -146,6 +147,7 @@ class McpServerDetail(Resource):
     """One MCP server with what it offers."""
 
     rights: ClassVar = {"get": Right.READ}
+    folder_methods: ClassVar = frozenset({"get"})
     serializer_class = McpServerDetailSerializer
 
     def get(self, _: Request, workspace_id: str, name: str) -> Response:
@@ -159,6 +161,7 @@ class McpServerRefresh(Resource):
     """The reading of a server's lists, which also retries a server that failed."""
 
     rights: ClassVar = {"post": Right.CONFIGURE}
+    folder_methods: ClassVar = frozenset({"post"})
     serializer_class = McpRefreshSerializer
 
     @extend_schema(responses={204: None})
@@ -173,6 +176,7 @@ class McpServerPrompt(Resource):
     """The text of a prompt that a server offers."""
 
     rights: ClassVar = {"post": Right.PROMPT}
+    folder_methods: ClassVar = frozenset({"post"})
     serializer_class = McpPromptRequestSerializer
 
     @extend_schema(responses={200: McpPromptTextSerializer})
@@ -192,6 +196,7 @@ class McpServerResource(Resource):
     """The content of a resource that a server offers."""
 
     rights: ClassVar = {"post": Right.PROMPT}
+    folder_methods: ClassVar = frozenset({"post"})
     serializer_class = McpResourceRequestSerializer
 
     @extend_schema(responses={200: McpContentsSerializer})
@@ -211,6 +216,7 @@ class McpServerLogin(Resource):
     """The login to a server, through the person's browser."""
 
     rights: ClassVar = {"post": Right.CONFIGURE}
+    folder_methods: ClassVar = frozenset({"post"})
 
     @extend_schema(request=None, responses={202: McpLoginSerializer})
     def post(self, _: Request, workspace_id: str, name: str) -> Response:

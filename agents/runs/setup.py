@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
 import time
 from collections.abc import Awaitable, Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 from django.conf import settings as server_settings
@@ -149,7 +149,7 @@ async def setup_of(claimed: Claimed, *, adapt: Adapt | None = None) -> RunSetup:
     Raises ``agents.llm.errors.ModelError`` if no model is available, and ``FolderMissing``.
     """
     workspace_id, path = claimed.workspace_id, claimed.path
-    if not await asyncio.to_thread(Path(path).is_dir):
+    if not await asyncio.to_thread(os.path.isdir, path):
         raise FolderMissing(path)
     config = await configs().newest_config_of(workspace_id)
     given = await configs().env_of(workspace_id)

@@ -81,8 +81,12 @@ async def test_it_serves_workspaces_of_several_workers(
             found = await client.http.call("GET", paths, params={"q": name})
             assert [each["path"] for each in found["items"]] == [f"{name}.txt"]
             session = await workspace.session()
-            await workspace.prompt(session, "[[n=3]]", name)
+            prompt = {"text": "[[n=3]]", "run_id": name, "options": {"model": "fake/fake-small"}}
+            prompts = f"/api/workspaces/{workspace.id}/sessions/{session}/prompts"
+            await client.http.call("POST", prompts, prompt, expect=202)
             await stream.run_complete(session, run_id=name)
+            (_, reply) = await workspace.messages(session)
+            assert reply["model"] == "fake-small"
             shown = await workspace.shell(session, f"cat {name}.txt; echo; pwd")
             assert shown["output"].split() == [name, str(tmp_path / name / "shop")]
             assert shown["exit_code"] == 0

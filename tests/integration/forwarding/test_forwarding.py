@@ -137,6 +137,43 @@ async def test_a_worker_writes_what_a_request_changes(web: Web) -> None:
     assert web.seen == [f"{below}/sessions"]
 
 
+V1 = [
+    ("GET", "lsps/none/diagnostics", None),
+    ("POST", "lsps/start", {"path": "prices.txt"}),
+    ("POST", "lsps/stop", {}),
+    ("GET", "mcp/states", None),
+    ("GET", "mcp/prompts", None),
+    ("GET", "mcp/pending-auth", None),
+    ("POST", "mcp/refresh-tools", {"name": "none"}),
+    ("GET", "skills", None),
+    ("GET", "agent", None),
+    ("GET", "project/needs-init", None),
+]
+REST = [
+    ("GET", "language-servers/none/diagnostics", None),
+    ("POST", "language-servers/start", {"path": "prices.txt"}),
+    ("GET", "mcp-servers", None),
+    ("POST", "mcp-servers/none/refresh", {"what": "tools"}),
+    ("GET", "configuration", None),
+    ("GET", "models", None),
+    ("GET", "skills", None),
+    ("GET", "trust", None),
+]
+
+
+async def test_a_worker_performs_what_concerns_the_folders_programs(web: Web) -> None:
+    await web.add_worker("code")
+    workspace_id = await opened(web)
+    calls = [(web.v1, "v1", call) for call in V1] + [(web.rest, "api", call) for call in REST]
+    for api, prefix, (method, address, body) in calls:
+        answer = await api.call(method, f"/{prefix}/workspaces/{workspace_id}/{address}", body)
+        assert answer.status < 500, address
+        assert b"not found" not in answer.body or answer.status == 404
+    body = {"path": str(web.root / "shop"), "asks_model": False}
+    assert (await web.rest.call("POST", "/api/diagnosis", body)).json["version"]
+    assert web.seen == []
+
+
 async def test_without_a_worker_a_request_is_refused_and_may_be_repeated(web: Web) -> None:
     await web.add_worker("data")
     path = str(web.root)
