@@ -27,6 +27,7 @@ test. Several commands may stand in one pair of brackets:
     [[key=NAME]]              with times: only the first K requests with this key fail
     [[gate=name]]             hold before the first word until POST /gate/name/open
     [[hold=K]]                with a gate: hold there after K words instead
+    [[aside=name]]            hold requests without tools about this conversation at that gate
 
 ``GET /gate/name`` says how many wait there. ``GET /served`` lists the requests,
 ``GET /served/N`` shows the body and headers of one of the last 200, ``DELETE

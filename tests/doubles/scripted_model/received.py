@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tests.doubles.scripted_model.script import TITLE, Call, Json, Script, parse_script
 
@@ -49,7 +49,10 @@ class ReceivedRequest:
         return not self.body.get("tools")
 
     def script(self) -> Script:
-        return TITLE if self.title else parse_script(self.last)
+        if not self.title:
+            return parse_script(self.last)
+        texts = (text_of(message.get("content")) for message in self.body.get("messages", []))
+        return replace(TITLE, gate=parse_script("\n".join(texts)).aside)
 
     def calls_now(self, script: Script) -> tuple[Call, ...]:
         if script.rounds == -1 or self.results < script.rounds * len(script.calls):

@@ -32,6 +32,7 @@ class Script:
     finish: str = ""
     gate: str = ""
     hold: int | None = None
+    aside: str = ""
     times: int | None = None
     key: str = ""
     status: int = 0
@@ -83,6 +84,7 @@ def parse_script(text: str) -> Script:
         finish=options.get("finish", ""),
         gate=options.get("gate", ""),
         hold=number("hold") if "hold" in options else None,
+        aside=options.get("aside", ""),
         times=number("times") if "times" in options else None,
         key=options.get("key", ""),
         status=number("status"),
