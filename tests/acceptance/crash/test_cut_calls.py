@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from tests.acceptance.calling import bash, eventually, permission_request, results
+from tests.acceptance.calling import bash, eventually, permission_request, results, until
 from tests.acceptance.conversation import Seat, take_seat
-from tests.acceptance.crash.ground import Connect, MakeProject, stored_outputs, wait_for_ends
+from tests.acceptance.crash.ground import Connect, MakeProject, log_of, stored_outputs
 from tests.acceptance.folding import Fold
 from tests.acceptance.harness.shapes import Server
 
@@ -27,13 +27,13 @@ def marks(path: Path) -> list[str]:
 
 
 async def cut(
-    server: Server, connect: Connect, path: Path, *, yolo: bool = False
+    server: Server, connect: Connect, path: Path, *, yolo: bool = False, asks: bool = True
 ) -> tuple[Seat, str]:
     """The seat after a crash in the middle of the command, and the session."""
     seat = await take_seat(connect(server), path, yolo=yolo)
     session = await seat.workspace.session()
     await seat.workspace.prompt(session, bash(COMMAND), "cut")
-    if not yolo:
+    if asks and not yolo:
         request = await permission_request(seat, session)
         assert await seat.workspace.grant(request) is True
     await eventually(lambda: "half-way" in "".join(stored_outputs(server)), "its output is stored")
@@ -44,7 +44,13 @@ async def ended(
     server: Server, connect: Connect, seat: Seat, session: str
 ) -> tuple[dict[str, Any], Fold]:
     """The result of the cut call and the whole log, after the end of its run."""
-    fold = await wait_for_ends(connect(server), seat.workspace, 1)
+
+    async def is_over() -> bool:
+        return not (await seat.workspace.get_session(session))["is_busy"]
+
+    await until(is_over, "the end of the run")
+    fold = await log_of(connect(server), seat.workspace)
+    fold.check_runs()
     (result,) = results(await seat.workspace.messages(session))
     return result, fold
 
@@ -80,6 +86,22 @@ async def test_a_person_decides_whether_a_cut_call_runs_again(
         assert len(marks(path)) == 1
     assert fold.kinds["permission.requested"] == fold.kinds["permission.resolved"] == 2
     assert [run["outcome"] for run in fold.ends] == ["completed"]
+
+
+async def test_a_hook_that_allows_every_call_allows_no_second_run(
+    gated_server: Server, connect: Connect, project: MakeProject
+) -> None:
+    hook = {"command": """echo '{"decision": "allow"}'""", "matcher": "^bash$"}
+    path = project(permissions={"cut_calls": {"*": "ask"}}, hooks={"PreToolUse": [hook]})
+    seat, session = await cut(gated_server, connect, path, asks=False)
+    request = await permission_request(seat, session)
+    assert (request["tool_name"], request["action"]) == ("bash", "repeat")
+    assert request["params"]["command"] == COMMAND
+    assert len(marks(path)) == 1
+    assert await seat.workspace.grant(request) is True
+    result, _ = await ended(gated_server, connect, seat, session)
+    assert result["content"].strip() == "half-way"
+    assert len(marks(path)) == 2
 
 
 async def test_in_a_workspace_that_requests_nothing_the_model_decides(

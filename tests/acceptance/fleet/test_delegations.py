@@ -167,8 +167,10 @@ async def test_a_killed_sub_agent_is_an_error_and_its_finished_siblings_result_i
     assert "tick" in lost["content"]
 
 
+@pytest.mark.server_env(CRUSH_DRAIN="1")
+@pytest.mark.parametrize("how", ["SIGKILL", "SIGTERM"])
 async def test_no_sub_agent_outlives_its_server(
-    embedded_server: Server, connect: Connect, fleet: Callable[..., Path]
+    embedded_server: Server, connect: Connect, fleet: Callable[..., Path], how: str
 ) -> None:
     path = fleet("orphan")
     seat = await take_seat(connect(embedded_server), path)
@@ -178,7 +180,8 @@ async def test_no_sub_agent_outlives_its_server(
     born = await asyncio.to_thread(processes_below, embedded_server)
     assert born
 
-    await asyncio.to_thread(embedded_server.kill9)
+    end = embedded_server.kill9 if how == "SIGKILL" else embedded_server.stop
+    await asyncio.to_thread(end)
     await eventually(lambda: not any(lives(process) for process in born), "they have ended")
 
     await asyncio.to_thread(embedded_server.restart)
