@@ -10,8 +10,12 @@ import { t } from "../core/strings.js";
 import { attempt } from "../core/toasts.js";
 import "../core/menu.js";
 
+const FIRST_LOOK_MS = 1000;
+const LOOK_MS = 2000;
+const ORDINALS = new Intl.PluralRules("en", { type: "ordinal" });
+
 class Queue extends PageElement {
-  static properties = { feed: { attribute: false }, _edited: { state: true }, _dragged: { state: true } };
+  static properties = { feed: { attribute: false }, _edited: { state: true }, _dragged: { state: true }, _place: { state: true } };
 
   constructor() {
     super();
@@ -20,6 +24,11 @@ class Queue extends PageElement {
     /** The prompt that is being edited, with its text. @type {{key: number, text: string} | null} */
     this._edited = null;
     this._dragged = 0;
+    /** The prompt that waits for a worker, and its place among those of all users. */
+    this._next = 0;
+    this._place = 0;
+    /** @type {ReturnType<typeof setTimeout> | undefined} */
+    this._timer = undefined;
     /** What had the focus before an update. @type {HTMLElement | null} */
     this._focused = null;
   }
@@ -27,13 +36,35 @@ class Queue extends PageElement {
   connectedCallback() {
     super.connectedCallback();
     this._leave = this.feed?.subscribe((changes) => {
-      if (changes.has("all") || changes.has("runs")) this.requestUpdate();
+      if (!changes.has("all") && !changes.has("runs")) return;
+      this._watch(this.feed?.state?.next?.key ?? 0);
+      this.requestUpdate();
     });
+    this._watch(this.feed?.state?.next?.key ?? 0);
   }
 
   disconnectedCallback() {
     super.disconnectedCallback();
     this._leave?.();
+    this._watch(0);
+  }
+
+  /** Looks for the place of this prompt as long as it waits for a worker. @param {number} key */
+  _watch(key) {
+    if (key === this._next) return;
+    this._next = key;
+    this._place = 0;
+    clearTimeout(this._timer);
+    if (key) this._timer = setTimeout(() => void this._look(key), FIRST_LOOK_MS);
+  }
+
+  /** @param {number} key */
+  async _look(key) {
+    // After an error the next look tries again.
+    const run = await get(at`workspaces/${this.feed?.workspaceId ?? ""}/runs/${key}`).catch(() => null);
+    if (key !== this._next) return;
+    this._place = run?.queue_place ?? 0;
+    this._timer = setTimeout(() => void this._look(key), LOOK_MS);
   }
 
   willUpdate() {
@@ -111,7 +142,17 @@ class Queue extends PageElement {
 
   render() {
     const waiting = this._waiting;
-    if (waiting.length === 0) return nothing;
+    return html`${this._placed()}${waiting.length > 0 ? this._list(waiting) : nothing}`;
+  }
+
+  _placed() {
+    if (this._place === 0) return nothing;
+    const key = /** @type {"queue.place_other"} */ (`queue.place_${ORDINALS.select(this._place)}`);
+    return html`<p class="queue-place quiet small" role="status">${t(key, { n: this._place })}</p>`;
+  }
+
+  /** @param {Run[]} waiting */
+  _list(waiting) {
     return html`<section class="queue" aria-label=${t("queue.title", { n: waiting.length })}>
       <h2 class="label">${t("queue.title", { n: waiting.length })}</h2>
       <ol class="queue-list">

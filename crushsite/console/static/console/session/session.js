@@ -117,7 +117,7 @@ class SessionPage extends PageElement {
 
   /** @param {SessionFeed} feed @param {SessionState} state */
   _queue(feed, state) {
-    this._hasQueue ||= state.queue.length > 0;
+    this._hasQueue ||= state.queue.length > 0 || state.next !== undefined;
     return this._hasQueue && queueOf(this) ? html`<c-queue .feed=${feed}></c-queue>` : nothing;
   }
 

@@ -80,11 +80,20 @@ export class SessionState {
     return [...this.runs.values()].find((run) => AT_WORK.has(run.state ?? ""));
   }
 
+  /** The accepted prompts, in order. @returns {Run[]} */
+  get _accepted() {
+    const waiting = [...this.runs.values()].filter((run) => run.state === "accepted");
+    return waiting.sort((one, other) => one.accept_number - other.accept_number);
+  }
+
   /** The accepted prompts that wait for an earlier run, in order. @returns {Run[]} */
   get queue() {
-    const waiting = [...this.runs.values()].filter((run) => run.state === "accepted");
-    waiting.sort((one, other) => one.accept_number - other.accept_number);
-    return this.current ? waiting : waiting.slice(1);
+    return this.current ? this._accepted : this._accepted.slice(1);
+  }
+
+  /** The prompt that waits for no other run, but for a worker. @returns {Run | undefined} */
+  get next() {
+    return this.current ? undefined : this._accepted[0];
   }
 
   /** Messages by id, and topics by name, that have changed since the last call. @returns {Set<string>} */

@@ -1,5 +1,9 @@
 export const QUEUE = {
   "queue.title": "{n} {n|prompt waits|prompts wait}",
+  "queue.place_one": "Waits for a worker: {n}st in the queue",
+  "queue.place_two": "Waits for a worker: {n}nd in the queue",
+  "queue.place_few": "Waits for a worker: {n}rd in the queue",
+  "queue.place_other": "Waits for a worker: {n}th in the queue",
   "queue.grip": "Move: {text}",
   "queue.grip_hint": "Arrow keys move this prompt",
   "queue.moved": "Moved to place {place} of {n}.",
