@@ -36,7 +36,13 @@ _WAITING = (
     " AND NOT EXISTS (SELECT 1 FROM workspaces_rewind w WHERE w.session_id = r.session_id"
     f" AND w.state IN {in_sql(UNFINISHED_REWINDS)})"
 )
-HAS_LIMITS = "EXISTS (SELECT 1 FROM people_share WHERE max_running IS NOT NULL)"
+# The weights and limits of users and workspaces. A sub-agent's process has no table of users.
+_SHARES = (
+    "people_share"
+    if "people" in settings.INSTALLED_APPS
+    else "(SELECT '' AS user_id, '' AS workspace_id, 1 AS weight, NULL AS max_running WHERE 1 = 0)"
+)
+HAS_LIMITS = f"EXISTS (SELECT 1 FROM {_SHARES} s WHERE s.max_running IS NOT NULL)"
 _USER = "COALESCE(r.author ->> 'user_id', '')"
 _RUNNING = (
     f"SELECT {_USER} AS user_id, r.workspace_id, COUNT(*) AS runs FROM agents_run r"
@@ -55,10 +61,10 @@ _IN_TURNS = (
     " ORDER BY n.is_later, n.is_new, n.id)) * 1.0 / COALESCE(s.weight, 1) AS turn"
     " FROM waiting n LEFT JOIN running g"
     " ON g.user_id = n.user_id AND g.workspace_id = n.workspace_id"
-    " LEFT JOIN people_share s ON s.workspace_id = n.workspace_id)"
+    f" LEFT JOIN {_SHARES} s ON s.workspace_id = n.workspace_id)"
     " SELECT t.id, t.user_id, t.workspace_id FROM turns t"
     " LEFT JOIN users u ON u.user_id = t.user_id"
-    " LEFT JOIN people_share s ON CAST(s.user_id AS TEXT) = t.user_id"
+    f" LEFT JOIN {_SHARES} s ON CAST(s.user_id AS TEXT) = t.user_id"
     " ORDER BY t.is_later, (COALESCE(u.runs, 0) + ROW_NUMBER() OVER (PARTITION BY t.user_id"
     " ORDER BY t.is_later, t.turn, t.id)) * 1.0 / COALESCE(s.weight, 1), t.id"
 )
@@ -128,7 +134,7 @@ class _Limits:
     def read(cls, tx: Transaction) -> _Limits:
         limits = cls()
         for user_id, workspace_id, most in tx.fetch(
-            "SELECT user_id, workspace_id, max_running FROM people_share"
+            f"SELECT user_id, workspace_id, max_running FROM {_SHARES} s"
             " WHERE max_running IS NOT NULL",
             [],
         ):
