@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import random
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -47,6 +48,7 @@ COMPARE_SECONDS = 1.0
 # A process is late after three renewals that should have come. If it has left the database as
 # well, its runs do not wait for the end of its registration.
 LATE_SECONDS = 3.5
+AT_ONCE = 20  # lost runs, chosen at random: all workers look for them
 IDLE_ROUNDS = 5  # a worker without runs compares this rarely
 STOPPING_SECONDS = 10.0  # of the tools of runs that are cut
 
@@ -342,9 +344,8 @@ class RunPool:
         while not self._draining:
             try:
                 await self._end_late_registrations()
-                for run in await read(lost_runs, now_ms()):
-                    if self._may_rescue(run.key):
-                        await self._rescue(run.key, run.workspace_id, worker=run.worker)
+                while await self._rescue_some():
+                    pass
                 for process_id in await read(released_processes):
                     await self._write("", partial(forget_process, process_id=process_id))
                 await finish_rollbacks()
@@ -355,30 +356,32 @@ class RunPool:
                 logger.exception("looking for lost runs failed; the next round tries again")
             await asyncio.sleep(self._settings.poll_seconds)
 
+    async def _rescue_some(self) -> bool:
+        """Rescues some lost runs, others than other workers; returns whether it has rescued any."""
+        lost = [run for run in await read(lost_runs, now_ms()) if run.key not in self._runs]
+        some = random.sample(lost, 0 if self._are_renewals_lost() else min(len(lost), AT_ONCE))
+        rescues = (self._rescue(run.key, run.workspace_id, worker=run.worker) for run in some)
+        return any(await asyncio.gather(*rescues))
+
     async def _end_late_registrations(self) -> None:
         """Ends registrations that have expired, or are late while their process is disconnected."""
         now = now_ms()
         late = await read(lambda: late_processes(now + self._late_ms, apart_from=self.worker))
         if not late or self._are_renewals_lost():
             return
-        gone: Collection[str] = ()
-        if self._find_disconnected is not None:
-            gone = await read(self._find_disconnected, {process.id for process in late})
+        find = self._find_disconnected or frozenset().intersection
+        gone = await read(find, {process.id for process in late})
         for process in late:
             if process.expires_at < now or process.id in gone:
                 marks = partial(mark_lost, process_id=process.id, renewed_until=process.expires_at)
                 await self._write("", marks)
-
-    def _may_rescue(self, key: int) -> bool:
-        """Whether the run may be rescued: this process does not perform it."""
-        return key not in self._runs and not self._are_renewals_lost()
 
     def _are_renewals_lost(self) -> bool:
         return were_renewals_lost(min(self._settings.lease_seconds, RENEWED_AFTER_OUTAGE_SECONDS))
 
     async def _rescue(
         self, key: int, workspace_id: str, *, worker: str, is_planned: bool = False
-    ) -> None:
+    ) -> bool:
         outcome = await self._write(
             workspace_id, lambda tx: rescue_run(tx, key, worker=worker, is_planned=is_planned)
         )
@@ -386,6 +389,7 @@ class RunPool:
             measure(Measured.RESCUE)
             logger.info("a run whose worker stopped: %s", outcome, extra={"run": key})
             self._wake.set()
+        return bool(outcome)
 
 
 def _is_meant(claimed: Claimed, message: Mapping[str, Any]) -> bool:

@@ -110,9 +110,12 @@ def lost_runs(now: int) -> list[LostRun]:
     """
     runs = "SELECT r.id, r.workspace_id, r.worker FROM agents_run r"
     with statements() as cursor:
+        # In the order of its index: PostgreSQL takes most rows for expired ones, because finished
+        # runs have a lease of 0, and would read all running runs (docs/scaling.md).
         cursor.execute(
-            f"{runs} WHERE r.state = '{RunState.RUNNING}'"
+            f"SELECT id, workspace_id, worker FROM ({runs} WHERE r.state = '{RunState.RUNNING}'"
             f" AND r.lease_expires_at < {NEVER_EXPIRES} AND r.lease_expires_at < %s"
+            f" ORDER BY r.lease_expires_at LIMIT 500) AS expired"
             f" UNION {runs} JOIN workspaces_registeredprocess p ON p.id = r.worker"
             f" WHERE r.state = '{RunState.RUNNING}' AND p.is_lost = %s ORDER BY 1 LIMIT 500",
             [now, True],

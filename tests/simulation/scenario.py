@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import os
+import random
 import time
 from collections import Counter
 from collections.abc import Callable, Collection
@@ -79,6 +80,7 @@ class Report:
 def simulate(plan: Plan, *, report: Callable[[str], None] = lambda _: None) -> Report:
     """Runs a simulation on the empty database that Django is connected to."""
     began = time.monotonic()
+    random.seed(plan.seed)  # back-offs and rescues draw from it
     loop = SimulatedLoop()
     loop.set_exception_handler(lambda _loop, _context: None)
     # Django refuses statements in a thread with a running loop: here they are meant to hold it up.
