@@ -78,7 +78,7 @@ def _calls(run: PlannedRun) -> list[tuple[str, Json]]:
             return []
         case RunSort.EFFECTS:
             return [
-                _bash(f"echo r{run.number}.{step} >> {EFFECTS}; sleep {run.seconds / 4:.2f}")
+                _bash(f"echo r{run.number}.{step} >> {EFFECTS}; sleep {run.seconds / 2:.2f}")
                 for step in range(run.steps)
             ]
         case RunSort.SLOW_EFFECT:

@@ -42,7 +42,10 @@ class Service(enum.StrEnum):
 _DECK: tuple[tuple[FaultKind, tuple[str, ...], Service | None], ...] = (
     (FaultKind.KILL, WORKERS, None),
     (FaultKind.KILL, WORKERS, None),
+    (FaultKind.KILL, WORKERS, None),
+    (FaultKind.KILL, WORKERS, None),
     (FaultKind.KILL, WEBS, None),
+    (FaultKind.RESTART, WORKERS, None),
     (FaultKind.RESTART, WORKERS, None),
     (FaultKind.RESTART, WEBS, None),
     (FaultKind.FREEZE, WORKERS, None),
