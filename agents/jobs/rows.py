@@ -66,7 +66,7 @@ def forget_old_jobs(tx: Transaction, workspace_id: str, *, kept: int) -> list[st
 
 def end_job(tx: Transaction, job_id: str, *, exit_code: int) -> None:
     """Writes a command's end. The state becomes ``ended`` unless it was killed before."""
-    changed = tx.execute(
+    changed = tx.change(
         "UPDATE agents_job SET exit_code = %s, ended_at = COALESCE(ended_at, %s),"
         f" state = CASE WHEN state = '{JobState.RUNNING}' THEN '{JobState.ENDED}' ELSE state END"
         f" WHERE id = %s AND state IN {in_sql(UNENDED_JOB)} AND exit_code IS NULL",
@@ -91,7 +91,7 @@ def _announce(tx: Transaction, job_id: str) -> None:
 
 def kill_job(tx: Transaction, job_id: str) -> bool:
     """Marks a job as killed, for its host to end it; returns whether it was still running."""
-    changed = tx.execute(
+    changed = tx.change(
         f"UPDATE agents_job SET state = '{JobState.KILLED}', ended_at = %s"
         f" WHERE id = %s AND state = '{JobState.RUNNING}'",
         [tx.now, job_id],
@@ -111,7 +111,7 @@ def kill_users_commands(tx: Transaction, session_id: str) -> None:
 
 def lose_job(tx: Transaction, job_id: str) -> bool:
     """Ends a job whose server died; returns ``False`` if its end was written before."""
-    changed = tx.execute(
+    changed = tx.change(
         "UPDATE agents_job SET ended_at = COALESCE(ended_at, %s),"
         f" exit_code = CASE WHEN state = '{JobState.KILLED}' THEN 137 END,"
         f" state = CASE WHEN state = '{JobState.KILLED}' THEN state ELSE '{JobState.LOST}' END"
@@ -136,7 +136,7 @@ def running_elsewhere(instance: str) -> list[JobRow]:
 
 def take_job(tx: Transaction, job: JobRow, *, instance: str) -> bool:
     """Gives a dead server's job to this server; returns whether no other was faster."""
-    changed = tx.execute(
+    changed = tx.change(
         "UPDATE agents_job SET instance = %s WHERE id = %s AND instance = %s AND exit_code IS NULL"
         f" AND state IN {in_sql(UNENDED_JOB)}",
         [instance, job.id, job.instance],

@@ -65,7 +65,7 @@ def save_checkpoints(tx: Transaction, checkpoints: Sequence[Checkpoint]) -> None
 
     A checkpoint changes nothing if its lease is lost, or its reply is finished or was restarted.
     """
-    tx.cursor.executemany(
+    tx.execute_many(
         "UPDATE workspaces_message SET parts = %s, updated_at = %s WHERE id = %s"
         " AND stream_number = %s"
         f" AND {FENCE_IS_NEWEST}",

@@ -366,7 +366,7 @@ def store_call_outputs(tx: Transaction, runs: Iterable[tuple[int, int, Mapping[s
 
     Changes nothing for a run that another worker holds.
     """
-    tx.cursor.executemany(
+    tx.execute_many(
         "UPDATE agents_run SET call_outputs = %s"
         f" WHERE id = %s AND fence = %s AND state = '{RunState.RUNNING}'",
         [(orjson.dumps(dict(outputs)).decode(), key, fence) for key, fence, outputs in runs],

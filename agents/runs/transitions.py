@@ -55,7 +55,7 @@ def claim_runs(
         return []
     # The registration cannot be lost before this transaction is committed.
     lock = " FOR SHARE" if connection.features.has_select_for_update else ""
-    claimed = tx.execute(
+    claimed = tx.change(
         f"UPDATE agents_run SET state = '{RunState.RUNNING}', worker = %s, fence = fence + 1,"
         f" lease_expires_at = %s WHERE id IN ({placeholders(len(keys))})"
         " AND EXISTS (SELECT 1 FROM workspaces_registeredprocess p WHERE p.id = %s"
@@ -172,7 +172,7 @@ def mark_finished(
 
 def mark_cancelled(tx: Transaction, ended: Mapping[int, str]) -> None:
     """Finishes cancelled runs that no worker has begun; ``ended``: their messages, by key."""
-    tx.cursor.executemany(
+    tx.execute_many(
         f"UPDATE agents_run SET state = '{RunState.FINISHED}', outcome = '{RunOutcome.CANCELLED}',"
         " message_id = %s, finished_at = %s, lease_expires_at = 0 WHERE id = %s",
         [(message_id, tx.now, key) for key, message_id in ended.items()],
@@ -215,8 +215,8 @@ def store_accept_numbers(tx: Transaction, numbers: Mapping[int, int]) -> None:
     """Exchanges the accept numbers of accepted runs of one session, given by key."""
     # No two runs may have the same number, not even between two statements.
     negative = "UPDATE agents_run SET accept_number = -accept_number WHERE id = %s"
-    tx.cursor.executemany(negative, [(key,) for key in numbers])
-    tx.cursor.executemany(
+    tx.execute_many(negative, [(key,) for key in numbers])
+    tx.execute_many(
         "UPDATE agents_run SET accept_number = %s WHERE id = %s",
         [(number, key) for key, number in numbers.items()],
     )

@@ -56,7 +56,7 @@ def fork_session(
         message_count=len(new_ids),
         **columns,
     )
-    tx.cursor.executemany(_COPY, [(new, session["id"], old) for old, new in new_ids.items()])
+    tx.execute_many(_COPY, [(new, session["id"], old) for old, new in new_ids.items()])
     copy_texts(tx, workspace_id, session["id"], new_ids)
     _copy_reads(source, session["id"], until=_end_of(copied))
     fork = {

@@ -224,7 +224,7 @@ class NewMessages:
     def store(self) -> None:
         if not self._rows:
             return
-        self._tx.cursor.executemany(INSERT_MESSAGE, self._rows)
+        self._tx.execute_many(INSERT_MESSAGE, self._rows)
         index_messages(self._tx, self._workspace_id, self._session_id, self._wires)
         _count(self._tx, self._session_id, len(self._rows))
 

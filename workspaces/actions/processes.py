@@ -84,7 +84,7 @@ def mark_lost(tx: Transaction, process_id: str, *, renewed_until: int) -> bool:
     another transaction has locked is left for the next time.
     """
     lock = " FOR UPDATE SKIP LOCKED" if connection.features.has_select_for_update else ""
-    changed = tx.execute(
+    changed = tx.change(
         f"UPDATE {_TABLE} SET is_lost = %s WHERE id IN (SELECT id FROM {_TABLE}"
         f" WHERE id = %s AND is_lost = %s AND expires_at <= %s{lock})",
         [True, process_id, False, renewed_until],

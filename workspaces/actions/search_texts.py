@@ -91,7 +91,7 @@ def index_messages(
     texts = ((message_id, text_of(wire)) for message_id, wire in wires.items())
     rows = [_values(workspace_id, session_id, key, text) for key, text in texts if text]
     if rows:
-        tx.cursor.executemany(_INSERT[connection.vendor], rows)
+        tx.execute_many(_INSERT[connection.vendor], rows)
 
 
 def copy_texts(
@@ -100,7 +100,7 @@ def copy_texts(
     """Copies the texts of messages to a session; ``new_ids``: the copy of each message."""
     scope = scope_of(workspace_id, session_id)
     scopes = [scope] if connection.vendor == "sqlite" else [scope, scope]
-    tx.cursor.executemany(
+    tx.execute_many(
         _COPY[connection.vendor],
         [(new, session_id, *scopes, old) for old, new in new_ids.items()],
     )
@@ -168,5 +168,5 @@ def _fill_session(tx: Transaction, fill: SearchFill, limit: int) -> int:
             values.append([fill.next_id, *_values(row.workspace_id, row.session_id, row.pk, text)])
             fill.next_id += 1
     if values:
-        tx.cursor.executemany(_FILL[connection.vendor], values)
+        tx.execute_many(_FILL[connection.vendor], values)
     return len(rows)

@@ -19,7 +19,7 @@ from workspaces.backoff import Backoff
 from workspaces.log.deadlines import REQUEST_SECONDS
 from workspaces.log.errors import OutcomeUnknown
 from workspaces.log.failures import DatabaseFailure, failure_of
-from workspaces.log.statements import Statements, statements
+from workspaces.log.statements import Statements, send_waiting, sending_soon, statements
 from workspaces.log.transaction import (
     Counters,
     RecordedEvent,
@@ -76,7 +76,7 @@ def commit(
     """
     counters = Counters(connection.vendor)
     ends_at = math.inf
-    with transaction.atomic(), statements() as cursor:
+    with transaction.atomic(), statements() as cursor, sending_soon(cursor):
         if lock_timeout_ms is not None and counters.is_postgresql:
             cursor.execute("SELECT set_config('lock_timeout', %s, true)", [f"{lock_timeout_ms}ms"])
         for position, (workspace_id, job) in enumerate(jobs):
@@ -90,8 +90,11 @@ def commit(
                 ends_at = time.monotonic() + HOLD_SECONDS
             attempt.values.append(job(step))
             attempt.recorded += step.recorded
-        attempt.position = len(jobs)
+            if position < len(jobs) - 1:  # an error must be that of the job that made it
+                send_waiting(cursor)
         store_events(cursor, attempt.recorded)
+        send_waiting(cursor)
+        attempt.position = len(jobs)
         _identify(attempt, counters, cursor)
         attempt.is_commit_sent = True
 

@@ -8,14 +8,14 @@ loops and subscribers: the writer publishes the events after the commit.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import orjson
 
 from workspaces.log.errors import WorkspaceUnknown
-from workspaces.log.statements import Statements
+from workspaces.log.statements import Statements, execute_soon
 from workspaces.log.timestamps import now_ms
 
 
@@ -109,7 +109,16 @@ class Transaction:
         )
         return number
 
-    def execute(self, sql: str, params: Sequence[Any]) -> int:
+    def execute(self, sql: str, params: Sequence[Any]) -> None:
+        """Runs a statement, perhaps together with the next one: an error may come only then."""
+        execute_soon(self.cursor, sql, params)
+
+    def execute_many(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
+        """Runs a statement for each row, perhaps together with the next statement."""
+        for row in rows:
+            execute_soon(self.cursor, sql, row)
+
+    def change(self, sql: str, params: Sequence[Any]) -> int:
         """Runs a statement and returns the number of affected rows."""
         self.cursor.execute(sql, params)
         return int(self.cursor.rowcount)
@@ -123,23 +132,18 @@ def store_events(cursor: Statements, recorded: Sequence[RecordedEvent]) -> None:
     """Writes a batch's events and counters, just before its commit."""
     if not recorded:
         return
-    cursor.executemany(
-        "INSERT INTO workspaces_event (workspace_id, number, kind, session_id, payload, created_at)"
-        " VALUES (%s, %s, %s, %s, %s, %s)",
-        [
-            (
-                e.workspace_id,
-                e.number,
-                e.kind,
-                e.session_id,
-                (e.payload_json if e.stored_json is None else e.stored_json).decode(),
-                e.created_at,
-            )
-            for e in recorded
-        ],
-    )
+    for e in recorded:
+        stored = e.payload_json if e.stored_json is None else e.stored_json
+        execute_soon(
+            cursor,
+            "INSERT INTO workspaces_event (workspace_id, number, kind, session_id, payload,"
+            " created_at) VALUES (%s, %s, %s, %s, %s, %s)",
+            [e.workspace_id, e.number, e.kind, e.session_id, stored.decode(), e.created_at],
+        )
     newest = {event.workspace_id: event.number for event in recorded}
-    cursor.executemany(
-        "UPDATE workspaces_workspace SET last_event = %s WHERE id = %s",
-        [(number, workspace_id) for workspace_id, number in newest.items()],
-    )
+    for workspace_id, number in newest.items():
+        execute_soon(
+            cursor,
+            "UPDATE workspaces_workspace SET last_event = %s WHERE id = %s",
+            [number, workspace_id],
+        )

@@ -75,7 +75,7 @@ def set_trust(
 
 def revoke_trust(tx: Transaction, *, path: str) -> int:
     """Deletes every answer for a folder; returns their number."""
-    return tx.execute(
+    return tx.change(
         "DELETE FROM workspaces_trustrequest WHERE path = %s AND state <> 'pending'", [path]
     )
 

@@ -75,7 +75,7 @@ def store_call_steps(
             who = [run_key, StepKind.CALL.value, result.name, "", "", call_id, outcome, 1]
             rows.append([*who, started[call_id], None, tx.now, 0, 0, 0.0, None])
     if rows:
-        tx.cursor.executemany(_INSERT, rows)
+        tx.execute_many(_INSERT, rows)
 
 
 def measure_step(

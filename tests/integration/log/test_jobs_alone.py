@@ -43,7 +43,7 @@ def test_a_payload_that_is_no_json_fails_and_leaves_nothing(workspaces: list[str
 def test_a_job_reads_and_counts_rows(workspaces: list[str]) -> None:
     def look(tx: Transaction) -> tuple[int, int]:
         found = tx.fetch("SELECT id FROM workspaces_workspace WHERE data_dir = %s", ["/data"])
-        return len(found), tx.execute("UPDATE workspaces_workspace SET debug = %s", [True])
+        return len(found), tx.change("UPDATE workspaces_workspace SET debug = %s", [True])
 
     assert run_alone("", look)[0] == (20, 20)
 

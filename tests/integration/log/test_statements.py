@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from django.db import DatabaseError, IntegrityError, connection, transaction
 
-from workspaces.log.commits import run_alone
+from workspaces.log.commits import CommitAttempt, commit, run_alone
 from workspaces.log.statements import statements
 from workspaces.log.transaction import Transaction
 from workspaces.models import Workspace
@@ -82,3 +82,51 @@ def test_it_opens_the_connection(workspaces: list[str]) -> None:
     with statements() as cursor:
         cursor.execute("SELECT count(*) FROM workspaces_workspace")
         assert cursor.fetchone() == (len(workspaces),)
+
+
+def test_later_statements_of_a_job_see_its_earlier_ones(workspaces: list[str]) -> None:
+    def move(tx: Transaction) -> tuple[object, ...]:
+        tx.execute(SET_PATH, ["/by hand", workspaces[0]])
+        found = tx.fetch("SELECT path FROM workspaces_workspace WHERE id = %s", [workspaces[0]])
+        tx.execute_many(SET_PATH, [("/one", workspaces[0]), ("/two", workspaces[1])])
+        by_orm = Workspace.objects.filter(path__in=["/one", "/two"]).count()
+        tx.execute(SET_PATH, ["/last", workspaces[0]])
+        changed = tx.change(SET_PATH, ["/three", workspaces[2]])
+        tx.execute(SET_PATH, ["/four", workspaces[3]])
+        with statements() as other:
+            other.execute("SELECT id FROM workspaces_workspace WHERE path = %s", ["/four"])
+            seen = other.fetchone()
+        return found, by_orm, changed, seen
+
+    results, _ = run_alone("", move)
+    assert results == ([("/by hand",)], 2, 1, (workspaces[3],))
+    assert Workspace.objects.get(pk=workspaces[0]).path == "/last"
+
+
+def test_nothing_is_left_of_a_job_that_fails(workspaces: list[str]) -> None:
+    def fail(tx: Transaction) -> None:
+        tx.execute(SET_PATH, ["/never", workspaces[0]])
+        raise LookupError
+
+    with pytest.raises(LookupError):
+        run_alone("", fail)
+    run_alone("", lambda tx: tx.execute(SET_PATH, ["/after it", workspaces[1]]))
+    assert not Workspace.objects.filter(path="/never").exists()
+    assert Workspace.objects.filter(path="/after it").exists()
+
+
+def test_the_error_of_a_last_statement_is_its_jobs(workspaces: list[str]) -> None:
+    with pytest.raises(IntegrityError):
+        run_alone("", lambda tx: tx.execute(SET_PATH, [None, workspaces[0]]))
+
+
+def test_the_error_of_a_statement_is_not_that_of_the_next_job(workspaces: list[str]) -> None:
+    ran: list[str] = []
+
+    def wrong(tx: Transaction) -> None:
+        tx.execute(SET_PATH, [None, workspaces[0]])
+
+    attempt = CommitAttempt()
+    with pytest.raises(IntegrityError):
+        commit([("", wrong), ("", lambda _: ran.append("next"))], attempt)
+    assert (attempt.position, ran) == (0, [])

@@ -7,10 +7,11 @@ from typing import Any
 
 import orjson
 import pytest
-from django.db import connection
+from django.db import DEFAULT_DB_ALIAS, connection
 from django.db.migrations.executor import MigrationExecutor
 
 from agents.models import Run
+from crushsite.apps import lift_session_limits
 from tests.integration.runs.ground import Ground
 
 BEFORE = ("agents", "0006_run_client")
@@ -40,7 +41,12 @@ def old_runs(ground: Ground) -> Iterator[Any]:
 
 
 def migrate(*targets: tuple[str, str]) -> Any:
-    MigrationExecutor(connection).migrate(list(targets))
+    """Migrates to these states, without the limits of a session, as the command does."""
+    lift_session_limits(using=DEFAULT_DB_ALIAS)
+    try:
+        MigrationExecutor(connection).migrate(list(targets))
+    finally:
+        connection.close()
     return MigrationExecutor(connection).loader.project_state(list(targets)).apps
 
 

@@ -26,6 +26,7 @@ from tests.integration.runs.ground import (
     used,
     write,
 )
+from tests.integration.runs.test_migrations import migrate
 from workspaces.access import Actor, IdentityKind
 from workspaces.log.errors import Overtaken
 from workspaces.log.parts import FinishReason, Text
@@ -189,8 +190,8 @@ def test_totals_of_earlier_requests_become_one_entry_a_session_without_counting_
     )
     Session.objects.filter(pk=child_session).update(total_prompt_tokens=40, cost=0.25)
     leaves = MigrationExecutor(connection).loader.graph.leaf_nodes()
-    MigrationExecutor(connection).migrate([BEFORE])
-    MigrationExecutor(connection).migrate(leaves)
+    migrate(BEFORE)
+    migrate(*leaves)
 
     entries = {entry.session_id: entry for entry in UsageEntry.objects.all()}
     assert unused not in entries
