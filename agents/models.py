@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from enum import IntEnum, StrEnum
-from typing import Any
+from enum import StrEnum
 
 from django.db import models
 from typing_extensions import override
 
+from agents.fleet_models import RemoteWorker
 from agents.mcp_models import McpSecret, McpServer
 from agents.states import (
     CLAIMABLE,
@@ -20,17 +20,13 @@ from agents.states import (
     StepKind,
     Strategy,
     SubAgentState,
+    choices_of,
 )
 from workspaces.log.ids import new_id
 from workspaces.log.timestamps import now_ms
 from workspaces.models import NEVER_EXPIRES, Session, Workspace
 
-__all__ = ["McpSecret", "McpServer"]  # Django finds the rows of an application here
-
-
-def _choices(states: type[StrEnum] | type[IntEnum], **shown: str) -> list[tuple[Any, str]]:
-    """Returns a field's choices: each state as it is stored, and as the admin shows it."""
-    return [(state.value, shown.get(str(state), state.name.capitalize())) for state in states]
+__all__ = ["McpSecret", "McpServer", "RemoteWorker"]  # Django finds the rows of an application here
 
 
 def _values(states: Iterable[StrEnum]) -> list[str]:
@@ -53,7 +49,7 @@ class Run(models.Model):
     kind = models.CharField(max_length=16, choices=RunKind.choices, default=RunKind.PROMPT)
     state = models.CharField(
         max_length=16,
-        choices=_choices(
+        choices=choices_of(
             RunState,
             parked="parked (waits for an answer)",
             ready="ready (answered or handed over, waits for a worker)",
@@ -62,7 +58,7 @@ class Run(models.Model):
     )
     outcome = models.CharField(
         max_length=16,
-        choices=_choices(
+        choices=choices_of(
             RunOutcome,
             interrupted="interrupted (its process died in the middle of a step)",
             folded="folded into the run before it",
@@ -108,7 +104,7 @@ class Run(models.Model):
         max_length=16,
         null=True,
         blank=True,
-        choices=_choices(Strategy),
+        choices=choices_of(Strategy),
         help_text="What its prompt did with a busy session. Empty: enqueue.",
     )
     options = models.JSONField(
@@ -278,7 +274,7 @@ class RunStep(models.Model):
     """A request to a model or a tool call of a run, with its times in milliseconds."""
 
     run_key = models.BigIntegerField(db_index=True)
-    kind = models.CharField(max_length=16, choices=_choices(StepKind))
+    kind = models.CharField(max_length=16, choices=choices_of(StepKind))
     name = models.CharField(max_length=200, help_text="Of the model, or of the tool.")
     provider = models.CharField(max_length=200, blank=True)
     message_id = models.CharField(max_length=36, blank=True)
@@ -309,7 +305,7 @@ class Job(models.Model):
     working_dir = models.CharField(max_length=4096)
     state = models.CharField(
         max_length=16,
-        choices=_choices(JobState, lost="lost (its server died)"),
+        choices=choices_of(JobState, lost="lost (its server died)"),
         default=JobState.RUNNING,
     )
     exit_code = models.IntegerField(null=True, blank=True)
@@ -352,7 +348,7 @@ class LanguageServer(models.Model):
 
     workspace = models.ForeignKey(Workspace, models.CASCADE, related_name="language_servers")
     name = models.CharField(max_length=200)
-    state = models.IntegerField(choices=_choices(LanguageServerState))
+    state = models.IntegerField(choices=choices_of(LanguageServerState))
     error = models.TextField(blank=True)
     diagnostic_count = models.IntegerField(default=0)
     connected_at = models.BigIntegerField(null=True, blank=True)
@@ -380,7 +376,7 @@ class SubAgent(models.Model):
     pid = models.IntegerField(default=0)
     state = models.CharField(
         max_length=16,
-        choices=_choices(SubAgentState, waiting="waiting (for an answer)"),
+        choices=choices_of(SubAgentState, waiting="waiting (for an answer)"),
         default=SubAgentState.STARTING,
     )
     ending = models.CharField(max_length=32, blank=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from enum import IntEnum, StrEnum
+from typing import Any
 
 
 class RunState(StrEnum):
@@ -122,3 +123,8 @@ class Answer(StrEnum):
     ALLOW = "allow"
     ALLOW_SESSION = "allow_session"  # as ``ALLOW`` with the session as its scope
     DENY = "deny"
+
+
+def choices_of(states: type[StrEnum] | type[IntEnum], **shown: str) -> list[tuple[Any, str]]:
+    """Returns a field's choices: each state as it is stored, and as the admin shows it."""
+    return [(state.value, shown.get(str(state), state.name.capitalize())) for state in states]

@@ -12,9 +12,11 @@ from typing import Any
 from django.db.models import Exists, F, Max, OuterRef, Q, QuerySet, Subquery
 
 from agents.models import Run, RunStep
+from agents.runs.prompting.remote_workers import connected_workers
 from agents.states import CLAIMABLE, IN_PROGRESS, RunState
 from permissions.models import BatchState, PermissionRequest, QuestionBatch, RequestState
 from workspaces.models import UNFINISHED_REWINDS, Message, Rewind, Workspace
+from workspaces.placement.remote_place import remote_place
 from workspaces.placement.roots import SEPARATOR, why_unserved
 from workspaces.queries.processes import known_roots, silent_processes, worker_offers
 
@@ -105,9 +107,12 @@ def _unclaimed(now: int) -> Iterator[StuckRun]:
 
 def why_workspaces_wait(now: int) -> Callable[[Workspace], str]:
     """Returns a function that gives the reason why no live worker serves a workspace, if so."""
-    roots, workers = known_roots(), worker_offers(now)
+    roots, workers, remote = known_roots(), worker_offers(now), connected_workers(now)
 
     def unserved(workspace: Workspace) -> str:
+        if (place := remote_place(workspace.path)) is not None:
+            is_there = place.worker in remote
+            return "" if is_there else f"the remote worker {place.worker} is not connected"
         needed = [label for label in workspace.labels.split(SEPARATOR) if label]
         return why_unserved(workspace.path, needed, roots=roots, workers=workers)
 

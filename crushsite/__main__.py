@@ -19,6 +19,10 @@ def main() -> None:
         from crushsite.child.main import main as run_child  # noqa: PLC0415  see above
 
         sys.exit(run_child(sys.argv[2:]))
+    if sys.argv[1:2] == ["remote-worker"]:
+        from crushsite.cli.remote_worker import main as work_remotely  # noqa: PLC0415  the same
+
+        sys.exit(work_remotely(sys.argv[2:]))
     from crushsite.cli.program import run  # noqa: PLC0415  the same
     from crushsite.program_name import CHECKOUT_PROGRAM, PROGRAM  # noqa: PLC0415  a child does without
 

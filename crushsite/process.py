@@ -1,7 +1,7 @@
 """The running server of this process: its hub, its worker, its clients' claims.
 
-Defines the order in which they start and stop. A web process has no worker, a worker
-process no clients; the embedded server has both and is alone on its data.
+Defines the order in which they start and stop. A web process performs only the
+runs of its remote workers, a worker process has no clients; the embedded server is both, and alone on its data.
 """
 
 from __future__ import annotations
@@ -109,6 +109,7 @@ class ServerProcess:
             setup_of=setup_of,
             find_disconnected=None if shape.is_alone else disconnected,
             scope=lambda: self.registration.roots.scope,
+            works_here=shape.works,
         )
         self.registration = ProcessRegistration(
             self.instance_id,
@@ -168,12 +169,12 @@ class ServerProcess:
 
             owner = await writer.write("", lambda _: ensure_owner())
             self.owner = replace(OWNER, name=owner.get_username(), user_id=owner.pk)
+        self.pool.start()  # also in a web process, for its remote workers
         if self.shape.works:
             self.config_watch.start()
             settling = settle_left(is_alone=self.shape.is_alone)
             self._spawn(self._trying("settling language servers", settling))
             self._spawn(skill_watch().watch_forever())
-            self.pool.start()
             self._spawn(self._trying("indexing earlier messages", fill_search()))
             self._spawn(self._settle_overdue())
             self._spawn(self._warm_up())
@@ -209,13 +210,13 @@ class ServerProcess:
         self._wiring.callback(stop_listening_to_measurements, FIGURES.handle)
         # Requests and ended runs: to a collector of traces, if the environment names one.
         TRACES.start(trace_export(kind=self.shape.kind, instance_id=self.instance_id))
+        # Nudges for accepted and cancelled runs: to the pool, without the channel layer.
+        nudges.listen_here(self.pool.receive_nudge)
+        self._wiring.callback(nudges.stop_listening_here, self.pool.receive_nudge)
+        # Cancels: to the pool, whose run may offer its end for the same transaction.
+        take_offers_of(self.pool.offer_end)
+        self._wiring.callback(stop_taking_offers_of, self.pool.offer_end)
         if self.shape.works:
-            # Nudges for accepted and cancelled runs: to the worker, without the channel layer.
-            nudges.listen_here(self.pool.receive_nudge)
-            self._wiring.callback(nudges.stop_listening_here, self.pool.receive_nudge)
-            # Cancels: to the worker, whose run may offer its end for the same transaction.
-            take_offers_of(self.pool.offer_end)
-            self._wiring.callback(stop_taking_offers_of, self.pool.offer_end)
             # A changed configuration that the cache has found: to the watch, which announces it.
             configs().on_unannounced = self.config_watch.wake
             self._wiring.callback(setattr, configs(), "on_unannounced", None)
@@ -250,8 +251,7 @@ class ServerProcess:
             await self.drain(seconds=SHORT_DRAIN_SECONDS)
         self.is_stopping = True
         await cancel_within(self._tasks, seconds=STOPPING_SECONDS)
-        if self.shape.works:
-            await self.pool.stop()
+        await self.pool.stop()
         await self.services.stop()
         await job_host().stop()
         await self.registration.stop()
@@ -284,9 +284,10 @@ class ServerProcess:
 
     def _publish(self, recorded: Sequence[RecordedEvent]) -> None:
         self.hub.publish(recorded)
-        if self.shape.works:
+        if self.shape.works or self.pool.running:
             for event in recorded:
-                self.services.handle_event(event)
+                if self.shape.works:
+                    self.services.handle_event(event)
                 if event.kind == Kind.RUN_FINISHED:
                     self.pool.receive_end(event.payload["run"]["key"])
                 elif event.kind == Kind.PERMISSION_RESOLVED:

@@ -40,7 +40,7 @@ RENEWAL_SECONDS = 1.0
 class ProcessShape:
     """What this process does."""
 
-    works: bool  # runs turns
+    works: bool  # performs runs; without it, only those of its remote workers
     serves: bool  # has clients
     is_alone: bool  # no other process uses this data
     exits_idle: bool = False  # started by a client: ends when no workspace is open

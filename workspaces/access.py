@@ -29,6 +29,7 @@ class Right(StrEnum):
     CONFIGURE = "configure"  # models, keys, MCP and language servers, project files
     SHELL = "shell"  # run commands without a model
     SKIP = "skip"  # stop requesting permissions
+    WORK = "work"  # join the server as a remote worker
     TRUST = "trust"  # let a folder's own configuration act
     ADMINISTER = "administer"  # members, tokens, audit, the server itself
 

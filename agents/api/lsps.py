@@ -97,7 +97,7 @@ def _state(row: LanguageServer) -> dict[str, Any]:
 
 
 def _resolved(workspace_id: str, given: str) -> Path:
-    return resolved(given, folder=read_open_workspace(workspace_id).path)
+    return resolved(given, folder=read_open_workspace(workspace_id).folder)
 
 
 def _answer(found: Mapping[str, tuple[Diagnostic, ...]]) -> HttpResponse:

@@ -280,7 +280,7 @@ class McpDockerEnableView(ApiView):
     async def post(self, workspace_id: str) -> HttpResponse:
         workspace = await read(read_open_workspace, workspace_id)
         env = await configs().env_of(workspace_id) or server_env()
-        await _require_gateway(Path(workspace.path), dict(env))
+        await _require_gateway(Path(workspace.folder), dict(env))
 
         def change(place: StoredPlace) -> None:
             set_value(StoredScope.USER, _KEY, _SERVER, data_dir=place.data_dir)

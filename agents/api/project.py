@@ -20,6 +20,7 @@ from workspaces.access import Right
 from workspaces.api.answers import empty_answer, json_answer
 from workspaces.api.api_view import ApiView
 from workspaces.log.reader import read
+from workspaces.placement.remote_place import remote_place
 from workspaces.queries.workspaces import read_open_workspace, require_open
 
 MARK = "init"
@@ -72,6 +73,8 @@ class NeedsInitView(ApiView):
 
     async def get(self, workspace_id: str) -> HttpResponse:
         workspace = await read(read_open_workspace, workspace_id)
+        if remote_place(workspace.path) is not None:
+            return json_answer({"needs_init": False})
         config = await configs().config_of(workspace_id)
         settings = config.settings
         needed = await asyncio.to_thread(

@@ -65,7 +65,7 @@ class ShellView(ApiView):
                 workspace_id=workspace_id,
                 session_id=session_id,
                 command=fields["command"],
-                folder=Path(workspace.path),
+                folder=Path(workspace.folder),
                 env=await configs().env_of(workspace_id) or server_env(),
                 columns=fields["term_width"] or 0,
                 actor=self.actor,

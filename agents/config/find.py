@@ -36,7 +36,8 @@ class Candidates:
 
 
 def find_candidates(path: str, *, server_env: Mapping[str, str]) -> Candidates:
-    project = tuple(_project_files(path))
+    # A workspace on another machine has no files here, and a path that is not absolute.
+    project = tuple(_project_files(path)) if path.startswith("/") else ()
     own = users_own(server_env)
     shell = f"{os.path.dirname(own)}/{SHELL_NAME}"  # noqa: PTH120  as written
     users = (SYSTEM_FILE, own, shell, stored_for_user(server_env))

@@ -89,7 +89,7 @@ class LanguageServerStart(Resource):
     @extend_schema(responses={204: None})
     def post(self, _: Request, workspace_id: str) -> Response:
         """Starts the servers of this file. Events report their progress."""
-        path = resolved(self.body()["path"], folder=read_open_workspace(workspace_id).path)
+        path = resolved(self.body()["path"], folder=read_open_workspace(workspace_id).folder)
         self.act(_start, workspace_id, path)
         return Response(status=204)
 

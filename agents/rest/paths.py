@@ -89,7 +89,7 @@ class WorkspacePaths(Resource):
         Names that are no valid text or have control characters are left out.
         """
         wanted = self.query(PathQuerySerializer)
-        folder = read_open_workspace(workspace_id).path
+        folder = read_open_workspace(workspace_id).folder
         found, is_complete = path_completion.complete(folder, wanted["q"], limit=wanted["limit"])
         items = [{"path": each.path, "is_folder": each.is_folder} for each in found]
         return Response({"items": items, "is_complete": is_complete})

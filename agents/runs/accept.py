@@ -24,6 +24,7 @@ from agents.runs.prompting.queue import (
     require_room,
     stop_run,
 )
+from agents.runs.prompting.remote_workers import require_possible_there, require_remote_worker
 from agents.runs.rows import (
     NewRun,
     RunRow,
@@ -49,6 +50,7 @@ from workspaces.log.transaction import Transaction
 from workspaces.log.types import Kind
 from workspaces.log.writer import writer
 from workspaces.measuring import Measured, measured
+from workspaces.placement.remote_place import remote_place
 from workspaces.tracing import current_trace, traced, with_trace
 
 
@@ -216,9 +218,8 @@ def accept_run(
 ) -> Accepted:
     """Stores the run, and ends the one that it interrupts.
 
-    Raises ``QueueFull``, ``RunIdTaken``, ``SessionBusy``, ``SessionUnknown``, ``WorkspaceUnknown``
-    and ``ClientRetired``. ``client_id``: the sender; empty for the workspace's only client.
-    ``delegated_by``: the call that waits for the run, which needs no open workspace.
+    Raises ``QueueFull``, ``RunIdTaken``, ``SessionBusy``, ``ClientRetired``, and the errors of
+    ``read_admission`` and ``_require_place``. What a call has delegated needs no open workspace.
     """
     found = read_admission(
         tx,
@@ -233,6 +234,7 @@ def accept_run(
         if found.known.body_digest != digest:
             raise RunIdTaken
         return Accepted(found.known.key, is_new=False)
+    _require_place(tx, found.path, prompt, kind)
     if is_busy:
         _require_possible(tx, prompt, limits)
     client_id = found.client_id if kind is RunKind.PROMPT else client_id
@@ -271,6 +273,15 @@ def accept_run(
     _append_accepted(tx, key, run, last_accept=last_accept + 1)
     _record(tx, actor, key, run)
     return Accepted(key) if replaced is None else _end_replaced(tx, key, replaced, prompt, actor)
+
+
+def _require_place(tx: Transaction, path: str, prompt: Prompt, kind: RunKind) -> None:
+    """Checks a run of a remote workspace. Raises ``WorkerAway``, ``RemoteFolder``, ``BadField``."""
+    if (place := remote_place(path)) is None:
+        return
+    is_prompt, has_files = kind is RunKind.PROMPT, bool(prompt.attachments)
+    require_possible_there(prompt.options, is_prompt=is_prompt, has_files=has_files)
+    require_remote_worker(tx, place)
 
 
 def _end_replaced(

@@ -335,10 +335,12 @@ def rescue_run(tx: Transaction, key: int, *, worker: str, is_planned: bool = Fal
     if run.is_cancelled:
         settle_cancelled(tx, run)
         outcome = RunOutcome.CANCELLED
-    elif run.kind == RunKind.FLEET and _is_assigned(run.key):
+    elif _is_assigned(run.key):
         # Its turn ran in another process, which no worker can reach again.
         settle_failed(tx, run, lost_sub_agent(reported_tools(tx, run)))
-        SubAgent.objects.filter(run_id=run.key).update(ending=Ending.LOST.value)
+        SubAgent.objects.filter(run_id=run.key).update(
+            state=SubAgentState.ENDED, ending=Ending.LOST.value, ended_at=tx.now
+        )
         outcome = RunOutcome.FAILED
     elif (run.lost_workers or 0) + lost >= MOST_LOST_WORKERS:
         settle_interrupted(tx, run, LOST_TOO_OFTEN)

@@ -14,8 +14,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from agents.fleet.parent.joined import RemoteWorkers
 from agents.runs.calls.outputs import CallOutputs
 from agents.runs.cancel import settle_rest
+from agents.runs.claims.claim_order import ClaimedPlaces
 from agents.runs.finish import close_session_work, rescue_run, settle_failed
 from agents.runs.history.rewind import LEFT_AFTER_MS, finish_left
 from agents.runs.history.rollback import finish_rollbacks
@@ -24,7 +26,8 @@ from agents.runs.queries import held_runs, lost_runs, released_processes
 from agents.runs.reply import Checkpoints
 from agents.runs.rows import Claimed
 from agents.runs.setup import RunSetup, setup_of
-from agents.runs.start.start_run import StartedRun, StartHere, StartRun
+from agents.runs.start.remote_run import StartRemote
+from agents.runs.start.start_run import RunMeans, StartedRun, StartHere, StartRun
 from agents.runs.steps import OfferedEnd
 from agents.runs.transitions import claim_runs
 from workspaces.actions.processes import RegistrationLost, forget_process, mark_lost
@@ -75,11 +78,12 @@ class RunPool:
         scope: Callable[[], WorkerScope | None] = lambda: None,
         write: WriteFunction = writer.write,
         start_run: StartRun | None = None,
+        works_here: bool = True,
     ) -> None:
         """``worker``: the registered process. ``setup_of`` returns the setup of a run.
 
         Without ``find_disconnected`` only the registrations of other workers count; without
-        ``start_run`` runs are performed on this machine.
+        ``works_here`` only runs of remote workspaces are performed.
         """
         self.worker = worker
         self._find_disconnected = find_disconnected
@@ -95,25 +99,21 @@ class RunPool:
         self._loops: list[asyncio.Task[None]] = []
         self._checkpoints = Checkpoints()
         self._outputs = CallOutputs()
-        self._start_run = start_run or StartHere(
-            worker,
-            hub=hub,
-            checkpoints=self._checkpoints,
-            outputs=self._outputs,
-            setup_of=setup_of,
-            side=self._begin_side,
-        )
         self._wake = asyncio.Event()
+        self._works_here = works_here
+        self.remote_workers = RemoteWorkers(on_join=self._wake.set)
+        means = RunMeans(worker, hub, self._checkpoints, self._begin_side)
+        here = start_run or StartHere(means, outputs=self._outputs, setup_of=setup_of)
+        self._start_run: StartRun = StartRemote(here, self.remote_workers, means)
         self._draining = False
 
     def start(self) -> None:
         self._checkpoints.start()
         self._outputs.start()
-        self._loops = [
-            asyncio.create_task(self._claim_loop(), name="claims"),
-            asyncio.create_task(self._compare_loop(), name="held runs"),
-            asyncio.create_task(self._rescue_loop(), name="rescue"),
-        ]
+        loops = {"claims": self._claim_loop(), "held runs": self._compare_loop()}
+        if self._works_here:
+            loops["rescue"] = self._rescue_loop()
+        self._loops = [asyncio.create_task(loop, name=name) for name, loop in loops.items()]
 
     @property
     def running(self) -> int:
@@ -215,10 +215,11 @@ class RunPool:
         """Claims runs; returns whether there may be more to claim at once."""
         self._wake.clear()
         limit = min(CLAIM_LIMIT, self._settings.max_runs - len(self._runs))
-        if limit <= 0 or self._draining:
+        here = ClaimedPlaces(self._works_here, self.remote_workers.paths)
+        if limit <= 0 or self._draining or not any(here):
             return False
-        claims = partial(claim_runs, worker=self.worker, limit=limit, scope=self._scope())
-        claimed = await self._write("", claims)
+        job = partial(claim_runs, worker=self.worker, limit=limit, scope=self._scope(), places=here)
+        claimed = await self._write("", job)
         for run in claimed:
             self._begin(run)
         return len(claimed) == limit
@@ -382,9 +383,8 @@ class RunPool:
     async def _rescue(
         self, key: int, workspace_id: str, *, worker: str, is_planned: bool = False
     ) -> bool:
-        outcome = await self._write(
-            workspace_id, lambda tx: rescue_run(tx, key, worker=worker, is_planned=is_planned)
-        )
+        rescue = partial(rescue_run, key=key, worker=worker, is_planned=is_planned)
+        outcome = await self._write(workspace_id, rescue)
         if outcome:
             measure(Measured.RESCUE)
             logger.info("a run whose worker stopped: %s", outcome, extra={"run": key})
@@ -396,5 +396,5 @@ def _is_meant(claimed: Claimed, message: Mapping[str, Any]) -> bool:
     """Whether this nudge cancels the run: by its key, or up to a number of its session."""
     if "keys" in message:
         return claimed.key in message["keys"]
-    is_there = claimed.session_id == message["session_id"]
-    return bool(is_there and claimed.accept_number <= message["up_to"])
+    is_there: bool = claimed.session_id == message["session_id"]
+    return is_there and claimed.accept_number <= message["up_to"]

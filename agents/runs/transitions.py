@@ -12,6 +12,7 @@ from django.db import connection
 
 from agents.runs.claims.claim_order import (
     HAS_LIMITS,
+    ClaimedPlaces,
     Waiting,
     has_limits_of_settings,
     runs_in_turn,
@@ -30,18 +31,23 @@ _SPARE = 10  # another worker may be claiming some of them
 
 
 def claim_runs(
-    tx: Transaction, *, worker: str, limit: int, scope: WorkerScope | None = None
+    tx: Transaction,
+    *,
+    worker: str,
+    limit: int,
+    scope: WorkerScope | None = None,
+    places: ClaimedPlaces = ClaimedPlaces(),  # noqa: B008  immutable
 ) -> list[Claimed]:
     """Claims the next run of each session that has none in progress, at most ``limit`` runs.
 
-    ``scope``: only runs of workspaces that the worker serves.
+    ``scope``: only runs of folders that the worker serves.
 
     If more wait, they get places in the order of ``claim_order``. The runs get new fences, so that
     earlier holders cannot write. They are the worker's own as long as it is registered. Raises
     ``RegistrationLost``.
     """
     suffix = " FOR UPDATE OF r SKIP LOCKED" if connection.features.has_select_for_update else ""
-    waiting = runs_waiting(scope)
+    waiting = runs_waiting(scope, places)
     oldest = tx.fetch(
         f"SELECT r.id, {HAS_LIMITS} {waiting.sql} ORDER BY r.id LIMIT %s{suffix}",
         [*waiting.values, limit],
@@ -82,10 +88,10 @@ def _lock(
     if not ordered:
         return []
     # Rows in the order of turns cannot be locked at once: PostgreSQL refuses it for windows.
-    places = " ".join(f"WHEN {int(key)} THEN {place}" for place, key in enumerate(ordered))
+    positions = " ".join(f"WHEN {int(key)} THEN {place}" for place, key in enumerate(ordered))
     locked = tx.fetch(
         f"SELECT r.id {waiting.sql} AND r.id IN ({placeholders(len(ordered))})"
-        f" ORDER BY CASE r.id {places} END LIMIT %s{suffix}",
+        f" ORDER BY CASE r.id {positions} END LIMIT %s{suffix}",
         [*waiting.values, *ordered, limit],
     )
     return [key for (key,) in locked]

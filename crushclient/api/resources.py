@@ -2653,6 +2653,7 @@ class TokensApi(OperationGroup):
                 "shell",
                 "skip",
                 "trust",
+                "work",
             ]
         ]
         | NotGiven

@@ -69,6 +69,7 @@ CanEnum: TypeAlias = Literal[
     "configure",
     "shell",
     "skip",
+    "work",
     "trust",
     "administer",
 ]
@@ -1348,6 +1349,7 @@ class NewToken(TypedDict):
                 "shell",
                 "skip",
                 "trust",
+                "work",
             ]
         ]
         | None
@@ -1384,6 +1386,7 @@ class NewTokenBodyRequest(TypedDict):
                 "shell",
                 "skip",
                 "trust",
+                "work",
             ]
         ]
         | None
@@ -2408,6 +2411,7 @@ class Token(TypedDict):
                 "shell",
                 "skip",
                 "trust",
+                "work",
             ]
         ]
         | None

@@ -32,6 +32,7 @@ from agents.fleet.child.consumer import ChildSocket
 from crushsite.asgi.forwarding import Forwarding
 from crushsite.asgi.guard import Application, Guard, Receive, Scope, Send
 from crushsite.asgi.identify import METRICS_PATH, Identification
+from crushsite.asgi.worker_socket import PATH, WorkerSocket
 from crushsite.child.server_turn import entrance_of
 from crushsite.monitoring.traces import Respond, traced_request
 from crushsite.process import ServerProcess
@@ -60,7 +61,6 @@ _NATIVE_SOCKET = re.compile(rf"/api/workspaces/{_ID}/stream/?")
 # Their answers are the same for everyone: no credential is looked up, which may need the database.
 PROBES = frozenset({"/healthz", "/readyz"})
 MONITORED = PROBES | {METRICS_PATH}
-CHILD_PATHS = frozenset({"/fleet/child", "/fleet/child/"})
 
 
 class Router:
@@ -75,7 +75,9 @@ class Router:
         self._v1_events = V1Events.as_asgi(**streams, replay=pending_frames)
         self._native_events = NativeSse.as_asgi(**streams)
         self._native_socket = NativeSocket.as_asgi(**streams, commands=COMMANDS)
-        self._child_socket = ChildSocket.as_asgi(entrance=entrance_of(server))
+        child = cast("Application", ChildSocket.as_asgi(entrance=entrance_of(server)))
+        workers: Application = WorkerSocket(server)
+        self._fleet = {"/fleet/child": child, "/fleet/child/": child, PATH: workers}
         self.api = Forwarding(ApiHandler(urlconf), server, urlconf, prefix="/")
         # Two handlers, because only pages wait until the files that they load are collected.
         self.rest = Forwarding(LazyDjango(), server, "crushsite.rest_urls", prefix="/api/")
@@ -95,8 +97,8 @@ class Router:
         if kind in {"http", "websocket"} and not await self._identify(scope, receive, send):
             return None
         if kind == "websocket":
-            if path in CHILD_PATHS:
-                return await self._child_socket(cast("Any", scope), receive, send)
+            if (fleet := self._fleet.get(path)) is not None:
+                return await fleet(scope, receive, send)
             if match := _NATIVE_SOCKET.fullmatch(path):
                 return await self._native_socket(cast("Any", _with_id(scope, match)), receive, send)
             return await send({"type": "websocket.close", "code": 4404})

@@ -64,10 +64,12 @@ class ChildServer:
         )
         set_process(self._server)
         await self._server.start()
-        workspace_id = await _open_workspace(self._spec)
-        self._turns = TurnExecutor(
-            _ChildTurnHost(self._server, self._setup, workspace_id, rules_of(self._spec))
-        )
+        self._turns = await self.turns_in(self._spec)
+
+    async def turns_in(self, spec: ProvisionSpec) -> TurnExecutor:
+        """Opens the document's folder, for its turns. Raises ``ExecutorFailed`` if there is none."""
+        workspace_id = await _open_workspace(spec)
+        return TurnExecutor(_ChildTurnHost(self._server, self._setup, workspace_id, rules_of(spec)))
 
     async def run(self, context: RunContext) -> Terminal:
         if self._turns is None:

@@ -18,6 +18,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,6 +29,7 @@ from agents.fleet.provisioning.spec import ProvisionSpec
 from agents.fleet.wire.frames import Terminal
 
 if TYPE_CHECKING:
+    from agents.fleet.child.turn import TurnExecutor
     from crushsite.child.child_server import ChildServer
 
 # Another program's name for its own kind of turn, and our name.
@@ -114,6 +116,15 @@ class OwnTurn:
         if self._server is None:
             raise ExecutorFailed("The child has not been started.")
         return await self._server.run(context)
+
+    async def turns_in(self, folder: Path) -> TurnExecutor:
+        """Returns the executor of another folder. Call it after ``start``.
+
+        Raises ``ExecutorFailed``.
+        """
+        if self._server is None:
+            raise ExecutorFailed("The child has not been started.")
+        return await self._server.turns_in(replace(self._spec, workspace=str(folder)))
 
     async def stop(self) -> None:
         if self._server is not None:

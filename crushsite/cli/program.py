@@ -47,7 +47,7 @@ GROUPS: Mapping[str, Sequence[str]] = {
         *("serve", "prompt", "attach", "sessions", "show", "runs", "approvals", "answer", "queue"),
         *("cancel", "usage", "models", "export", "import", "fleet", "trust", "config", "doctor"),
     ),
-    "servers elsewhere": ("login", "logout", "servers", "bridge"),
+    "servers elsewhere": ("login", "logout", "servers", "bridge", "remote-worker"),
     "people and programs": (
         "login-link",
         "user",

@@ -14,6 +14,7 @@ from crushsite.cli.servers import chosen_login
 from crushsite.cli.terminal import visible
 from crushsite.client.listing import items
 from crushsite.program_name import command_line
+from workspaces.placement.remote_place import remote_place
 
 if TYPE_CHECKING:
     from crushclient import Client, OpenWorkspace
@@ -27,7 +28,8 @@ Row = Mapping[str, Any]
 
 def folder_of(text: str, options: Mapping[str, Any]) -> str:
     """The folder as the server names it. One elsewhere has other folders than this machine."""
-    if chosen_login(options) is not None and text.startswith("/"):
+    is_elsewhere = chosen_login(options) is not None and text.startswith("/")
+    if is_elsewhere or remote_place(text) is not None:
         return text
     return os.path.realpath(Path(text).expanduser())
 

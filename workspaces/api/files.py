@@ -74,12 +74,12 @@ class LastReadView(ApiView):
 
 
 def _last_read(workspace_id: str, session_id: str, path: str) -> int | None:
-    folder = read_open_workspace(workspace_id).path
+    folder = read_open_workspace(workspace_id).folder
     return read_last_read(workspace_id, session_id, str(resolved(path, folder=folder)))
 
 
 def _look(workspace_id: str, given: str) -> tuple[str, int, int]:
-    path = resolved(given, folder=read_open_workspace(workspace_id).path)
+    path = resolved(given, folder=read_open_workspace(workspace_id).folder)
     try:
         found = path.stat()
     except (OSError, ValueError):

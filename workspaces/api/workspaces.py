@@ -25,6 +25,7 @@ from workspaces.log.secrets import box
 from workspaces.log.transaction import Transaction
 from workspaces.log.writer import writer
 from workspaces.models import PermissionMode
+from workspaces.placement.remote_place import remote_place
 from workspaces.queries.workspaces import find_workspace, require_open
 
 T = TypeVar("T")
@@ -82,8 +83,11 @@ def permission_mode_of(written: str) -> PermissionMode:
 
 
 def _opening(fields: dict[str, Any], env: dict[str, str]) -> Opening:
-    path = resolved_folder(fields["path"])
-    data_dir = fields["data_dir"]
+    path, data_dir = fields["path"], fields["data_dir"]
+    if (place := remote_place(path)) is None:
+        path = resolved_folder(path)
+    else:
+        data_dir = str(settings.DATA_DIR / "remote" / place.worker / place.root)
     return Opening(
         path=path,
         # Empty: the one in the configuration files, else a folder in the path.

@@ -8,6 +8,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from workspaces.placement.remote_place import remote_place
+
 NAME = re.compile(r"^[a-z0-9][a-z0-9._-]{0,62}\Z")
 SEPARATOR = ","
 
@@ -95,6 +97,8 @@ class WorkerScope:
     satisfied: tuple[str, ...] = ()
 
     def serves(self, path: str, needed: Collection[str] = ()) -> bool:
+        if remote_place(path) is not None:  # below no root: its worker's connection decides
+            return True
         if not self.labels.issuperset(needed):
             return False
         if self.has_roots:

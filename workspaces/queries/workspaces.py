@@ -7,12 +7,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 
-from workspaces.log.errors import WorkspaceUnknown
+from workspaces.log.errors import Refusal, WorkspaceUnknown
 from workspaces.log.statements import statements
 from workspaces.models import PermissionMode, Workspace
+from workspaces.placement.remote_place import remote_place
 
 # Statements: almost every request reads its workspace first, which by the ORM takes 194 µs instead
 # of 11 (docs/where-we-leave-django.md).
+
+
+class RemoteFolder(Refusal):
+    """The folder of this workspace is on another machine, where only prompts can use it."""
+
+    code = "remote_folder"
+    status = 409
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +30,13 @@ class OpenWorkspace:
     data_dir: str
     permission_mode: str
     last_event: int
+
+    @property
+    def folder(self) -> str:
+        """The folder on this machine. Raises ``RemoteFolder`` if it is on another one."""
+        if remote_place(self.path) is not None:
+            raise RemoteFolder
+        return self.path
 
     @property
     def skip_permissions(self) -> bool:

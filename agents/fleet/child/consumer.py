@@ -62,7 +62,7 @@ class ChildSocket(AsyncWebsocketConsumer):
     def __init__(self, *, entrance: Entrance) -> None:
         super().__init__()
         self._entrance = entrance
-        self._sender: _SocketSender | None = None
+        self._sender: SocketSender | None = None
         self._conversation: ParentConversation | None = None
 
     @override
@@ -98,7 +98,7 @@ class ChildSocket(AsyncWebsocketConsumer):
             await self._refuse(*(refusal or (404, "There is no such address.")))
             raise StopConsumer
         self._entrance.connections += 1
-        self._sender = _SocketSender(self._send)
+        self._sender = SocketSender(self._send)
         self._conversation = ParentConversation(
             self._sender, executor, self._entrance.counts, drop=self._sender.drop
         )
@@ -124,7 +124,7 @@ class ChildSocket(AsyncWebsocketConsumer):
             await self._send(message)
 
 
-class _SocketSender:
+class SocketSender:
     """Sends texts in order from a task of its own, which waits for a slow peer."""
 
     def __init__(self, send: Send) -> None:

@@ -14,7 +14,7 @@ import logging
 from collections.abc import Callable
 from dataclasses import replace
 
-from agents.fleet.parent.connection import ChildConnection
+from agents.fleet.parent.connection import FrameConnection
 from agents.fleet.parent.errors import (
     ChildConnectionLost,
     ChildUnresponsive,
@@ -64,7 +64,7 @@ class ChildAssignment:
 
     def __init__(
         self,
-        connection: ChildConnection,
+        connection: FrameConnection,
         order: Order,
         *,
         listener: Listener,
@@ -305,7 +305,7 @@ class ForwardedQuestions:
     """
 
     def __init__(
-        self, listener: Listener, connection: ChildConnection, *, on_change: Callable[[int], None]
+        self, listener: Listener, connection: FrameConnection, *, on_change: Callable[[int], None]
     ) -> None:
         self._listener = listener
         self._connection = connection

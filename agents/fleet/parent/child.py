@@ -10,7 +10,7 @@ from pathlib import Path
 
 from agents.fleet import records
 from agents.fleet.parent.assignment import ChildAssignment
-from agents.fleet.parent.connection import ChildConnection
+from agents.fleet.parent.connection import FrameConnection
 from agents.fleet.parent.outcome import ChildOutcome, Ending, Listener, Order, RunLimits
 from agents.fleet.parent.process import ChildProcess
 
@@ -25,7 +25,7 @@ class RunningChild:
     agent_id: str
     role: str
     endpoint: str
-    connection: ChildConnection
+    connection: FrameConnection
     process: ChildProcess | None = None
     fabric: Path | None = None  # the folder of its record, if we remove it
     is_reusable: bool = False

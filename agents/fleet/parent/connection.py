@@ -11,7 +11,7 @@ import asyncio
 import contextlib
 import ssl
 from collections.abc import Awaitable
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 from urllib.parse import urlsplit
 
 from agents.fleet.parent.errors import (
@@ -32,6 +32,25 @@ MOST_MESSAGE_BYTES: Final = 64 * 1024 * 1024  # the limit for reading
 MOST_FRAME_BYTES: Final = 16 * 1024 * 1024  # the limit of a child
 PING_SECONDS: Final = 15.0
 _CLOSE_SECONDS = 1.0
+
+
+class FrameConnection(Protocol):
+    """A connection to a child. Only one task at a time may call ``next_frame``."""
+
+    @property
+    def is_open(self) -> bool: ...
+
+    async def send(self, frame: ParentFrame) -> None:
+        """Sends a frame. Raises ``FleetError``."""
+
+    async def next_frame(self) -> ChildFrame | None:
+        """Returns the next frame, or None after the end. Raises ``BadFrame``, ``FleetError``."""
+
+    async def is_answering(self, *, within_seconds: float) -> bool:
+        """Whether the child is there. Only between runs."""
+
+    async def close(self) -> None:
+        """Closes the connection. Callable twice."""
 
 
 class ChildConnection:
@@ -167,7 +186,7 @@ async def dial(
     session = aiohttp.ClientSession(
         connector=aiohttp.TCPConnector(limit=0, force_close=True),
         timeout=aiohttp.ClientTimeout(total=None),
-        middlewares=(_follow_nothing,),
+        middlewares=(follow_nothing,),
     )
     connected = False
     try:
@@ -227,7 +246,7 @@ def _shown(endpoint: str) -> str:
     return f"{parts.scheme}://{host}{f':{parts.port}' if parts.port else ''}{parts.path}"[:200]
 
 
-async def _follow_nothing(
+async def follow_nothing(
     request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType
 ) -> aiohttp.ClientResponse:
     import aiohttp  # noqa: PLC0415  already loaded by ``dial``

@@ -145,11 +145,14 @@ def _stored_id(request_id: str) -> str:
 class FleetRun:
     """Performs one claimed run of a sub-agent until it ends."""
 
+    provider = "fleet"  # of its reply
+
     def __init__(
         self, claimed: Claimed, *, hub: Hub, checkpoints: Checkpoints, server_mark: str
     ) -> None:
         self.claimed = claimed
         self.held = Lease(claimed.key, claimed.fence, claimed.workspace_id, claimed.session_id)
+        self.role_name = claimed.role
         self._hub = hub
         self._checkpoints = checkpoints
         self._server_mark = server_mark
@@ -186,28 +189,30 @@ class FleetRun:
         workspace_id = self.held.workspace_id
         if not await writer.write(workspace_id, lambda tx: begin_run(tx, self.held)):
             return
-        role_name = self.claimed.role
-        start = Step(start=ReplyStart(role_name, "fleet"))
+        start = Step(start=ReplyStart(self.role_name, self.provider))
         written = await writer.write(workspace_id, lambda tx: write_step(tx, self.held, start))
         if written.is_cancelled:
             await write_end(self.held, None, Ended(Ending.CANCELLED))
             return
         if written.has_ended:
             return
-        await writer.write(workspace_id, lambda tx: begin_sub_agent(tx, self.held, role=role_name))
+        await writer.write(
+            workspace_id, lambda tx: begin_sub_agent(tx, self.held, role=self.role_name)
+        )
         assert written.message is not None  # noqa: S101  a reply was begun in this step
         self._reply = Reply(
             self.held, self._hub, self._checkpoints, written.stream_number, written.message
         )
         try:
-            ended = await self._carry_out(role_name)
+            ended = await self._carry_out()
             await write_end(self.held, self._reply, ended)
         finally:
             self._reply.close()
 
     # -- the assignment
 
-    async def _carry_out(self, role_name: str) -> Ended:
+    async def _carry_out(self) -> Ended:
+        role_name = self.role_name
         settings = (await configs().newest_config_of(self.held.workspace_id)).settings
         role = settings.fleet.get(role_name)
         if role is None or role.is_disabled:
@@ -231,14 +236,15 @@ class FleetRun:
             await _end_all(taking)
         is_usable = False
         try:
-            ended = await self._assign(child, role, self._questions)
+            order, limits = Order(self.claimed.prompt), _limits_of(role)
+            ended = await self._assign(child, order, limits, self._questions)
             is_usable = ended.is_child_usable
             return ended
         finally:
             await host.give_back(child, is_usable=is_usable)
 
     async def _assign(
-        self, child: RunningChild, role: FleetRole, questions: ChildQuestions
+        self, child: RunningChild, order: Order, limits: RunLimits, questions: ChildQuestions
     ) -> Ended:
         await writer.write(
             self.held.workspace_id,
@@ -251,13 +257,9 @@ class FleetRun:
             ),
         )
         assignment = child.assignment(
-            Order(self.claimed.prompt),
+            order,
             listener=Listener(self._receive, questions.request_permission),
-            limits=RunLimits(
-                wall_clock_seconds=role.wall_clock_seconds,
-                idle_seconds=role.idle_seconds,
-                most_steps=role.most_steps,
-            ),
+            limits=limits,
         )
         work = asyncio.create_task(child.run(assignment))
         looking = asyncio.create_task(self._look_around(assignment))
@@ -312,6 +314,14 @@ class FleetRun:
         for text in texts:
             with contextlib.suppress(FleetError):  # the run then ends with its own error
                 await assignment.steer(text)
+
+
+def _limits_of(role: FleetRole) -> RunLimits:
+    return RunLimits(
+        wall_clock_seconds=role.wall_clock_seconds,
+        idle_seconds=role.idle_seconds,
+        most_steps=role.most_steps,
+    )
 
 
 async def _end_all(*tasks: asyncio.Task[Any]) -> None:

@@ -160,7 +160,9 @@ def end_sub_agent(
     written = write_step(tx, held, step)
     if not written.is_cancelled:
         # The run's end has marked the row as ended, without these details.
-        SubAgent.objects.filter(run_id=held.key).update(ending=ending, events=events)
+        SubAgent.objects.filter(run_id=held.key).update(
+            state=SubAgentState.ENDED, ending=ending, events=events, ended_at=tx.now
+        )
     return written
 
 

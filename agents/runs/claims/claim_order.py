@@ -8,7 +8,7 @@ before scheduled ones, until those have waited long enough. What has begun comes
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -16,6 +16,7 @@ from django.conf import settings
 from django.db import connection
 
 from agents.states import CLAIMABLE, IN_PROGRESS, RunState, Strategy, in_sql
+from workspaces.log.rows import placeholders
 from workspaces.log.statements import statements
 from workspaces.log.timestamps import now_ms
 from workspaces.log.transaction import Transaction
@@ -79,14 +80,26 @@ class Waiting(NamedTuple):
     values: list[Any]
 
 
-def runs_waiting(scope: WorkerScope | None = None) -> Waiting:
-    """``scope``: only runs of workspaces that the worker serves."""
-    if scope is None:
-        return Waiting(_WAITING, [])
-    condition, values = scope.condition("w")
+class ClaimedPlaces(NamedTuple):
+    """Whose runs a process claims: those of folders, and of remote workspaces."""
+
+    folders: bool = True
+    remote: Sequence[str] = ()  # the paths of those whose worker is connected to the process
+
+
+def runs_waiting(scope: WorkerScope | None, places: ClaimedPlaces) -> Waiting:
+    """``scope``: only runs of folders that the worker serves."""
+    clauses: list[str] = []
+    values: list[Any] = []
+    if places.folders:
+        condition, values = scope.condition("w") if scope is not None else ("1 = 1", [])
+        clauses.append(f"SUBSTR(w.path, 1, 1) = '/' AND {condition}")
+    if places.remote:
+        clauses.append(f"w.path IN ({placeholders(len(places.remote))})")
+        values = [*values, *places.remote]
     return Waiting(
         f"{_WAITING} AND EXISTS (SELECT 1 FROM workspaces_workspace w"
-        f" WHERE w.id = r.workspace_id AND {condition})",
+        f" WHERE w.id = r.workspace_id AND ({' OR '.join(clauses)}))",
         values,
     )
 

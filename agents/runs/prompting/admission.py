@@ -12,7 +12,7 @@ from workspaces.log.transaction import Transaction
 # round trips to PostgreSQL; why not the ORM: docs/where-we-leave-django.md.
 # The client is the sender, or else the only one with a claim to the workspace.
 _ADMISSION = (
-    "SELECT w.is_open, s.is_deleting, s.is_busy, s.last_accept, c.client_id,"
+    "SELECT w.is_open, w.path, s.is_deleting, s.is_busy, s.last_accept, c.client_id,"
     f" t.client_id IS NOT NULL, {KNOWN.sql}"
     " FROM workspaces_session s JOIN workspaces_workspace w ON w.id = s.workspace_id"
     f" {JOIN_KNOWN}"
@@ -28,6 +28,7 @@ _ADMISSION = (
 class Admission:
     """What is stored about the session and the client of a new prompt."""
 
+    path: str  # of the workspace
     is_busy: bool
     last_accept: int
     known: KnownRun | None  # the run with the same ``run_id``
@@ -51,11 +52,11 @@ def read_admission(
 ) -> Admission:
     """Raises ``SessionUnknown``, and ``WorkspaceUnknown`` if the workspace must be open and is not."""
     rows = tx.fetch(_ADMISSION, [run_id, client_id, client_id, session_id, workspace_id])
-    if not rows or rows[0][1]:
+    if not rows or rows[0][2]:
         raise SessionUnknown
-    is_open, _, is_busy, last_accept, only_client, is_retired, *run = rows[0]
+    is_open, path, _, is_busy, last_accept, only_client, is_retired, *run = rows[0]
     if must_be_open and not is_open:
         raise WorkspaceUnknown
     known = None if run[0] is None else KNOWN.decode(run)
     sender = client_id or only_client or ""
-    return Admission(bool(is_busy), int(last_accept), known, sender, bool(is_retired))
+    return Admission(path, bool(is_busy), int(last_accept), known, sender, bool(is_retired))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from typing import Protocol
 
 from agents.models import RunKind
@@ -57,41 +58,46 @@ class StartRun(Protocol):
         """Returns the run. Its work begins with ``perform``."""
 
 
+@dataclass(frozen=True, slots=True)
+class RunMeans:
+    """What every run of a process uses."""
+
+    server_mark: str
+    hub: Hub
+    checkpoints: Checkpoints
+    side: Side  # begins work that may outlive a run
+
+
 class StartHere:
     """Performs runs in this process, and delegated ones in a sub-agent's process."""
 
     def __init__(
         self,
-        server_mark: str,
+        means: RunMeans,
         *,
-        hub: Hub,
-        checkpoints: Checkpoints,
         outputs: CallOutputs,
         setup_of: Callable[[Claimed], Awaitable[RunSetup]],
-        side: Side,
     ) -> None:
-        """``setup_of`` returns the setup of a run; ``side`` begins work that may outlive it."""
-        self._server_mark = server_mark
-        self._hub = hub
-        self._checkpoints = checkpoints
+        """``setup_of`` returns the setup of a run."""
+        self._means = means
         self._outputs = outputs
         self._setup_of = setup_of
-        self._side = side
 
     def __call__(self, claimed: Claimed) -> StartedRun:
+        means = self._means
         if claimed.kind == RunKind.FLEET:
             return FleetRun(
                 claimed,
-                hub=self._hub,
-                checkpoints=self._checkpoints,
-                server_mark=self._server_mark,
+                hub=means.hub,
+                checkpoints=means.checkpoints,
+                server_mark=means.server_mark,
             )
         return RunTask(
             claimed,
-            hub=self._hub,
-            checkpoints=self._checkpoints,
+            hub=means.hub,
+            checkpoints=means.checkpoints,
             outputs=self._outputs,
-            server_mark=self._server_mark,
+            server_mark=means.server_mark,
             setup_of=self._setup_of,
-            side=self._side,
+            side=means.side,
         )

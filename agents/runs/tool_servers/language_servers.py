@@ -25,6 +25,7 @@ from workspaces.log.reader import read
 from workspaces.log.transaction import Transaction
 from workspaces.log.types import Kind
 from workspaces.log.writer import writer
+from workspaces.placement.remote_place import remote_place
 from workspaces.queries.workspaces import read_open_workspace
 
 _LIVING = (LanguageServerStatus.STARTING, LanguageServerStatus.READY)
@@ -177,6 +178,8 @@ async def _plan(workspace_id: str) -> Planned:
     settings = (await configs().newest_config_of(workspace_id)).settings
     env = await configs().env_of(workspace_id) or server_env()
     root = Path(workspace.path)
+    if remote_place(workspace.path) is not None:  # the remote worker has its own
+        return Planned(root, env, ())
     plans = await asyncio.to_thread(
         plans_of,
         root,

@@ -25,6 +25,7 @@ from workspaces.log.transaction import Transaction
 from workspaces.log.types import Kind
 from workspaces.log.writer import writer
 from workspaces.models import Workspace
+from workspaces.placement.remote_place import remote_place
 from workspaces.queries.workspaces import read_open_workspace
 
 
@@ -174,7 +175,9 @@ class StoredBacking:
         workspace = await read(read_open_workspace, workspace_id)
         settings = (await configs().newest_config_of(workspace_id)).settings
         env = await configs().env_of(workspace_id) or server_env()
-        return McpWorkspace(workspace.path, env, settings.mcp, settings.disabled_tools)
+        is_remote = remote_place(workspace.path) is not None
+        servers = {} if is_remote else settings.mcp  # the remote worker has its own
+        return McpWorkspace(workspace.path, env, servers, settings.disabled_tools)
 
     async def record(self, workspace_id: str, view: McpServerView, change: McpChange) -> None:
         await writer.write(workspace_id, partial(_record, workspace_id, view, change))

@@ -90,9 +90,9 @@ def register_worker(worker: str) -> None:
         write(lambda tx: register(tx, worker, facts, expires_at=tx.now + LEASE_MS))
 
 
-def claim(worker: str = "worker", *, limit: int = 9) -> list[Claimed]:
+def claim(worker: str = "worker", *, limit: int = 9, **more: Any) -> list[Claimed]:
     register_worker(worker)
-    return write(lambda tx: claim_runs(tx, worker=worker, limit=limit))
+    return write(lambda tx: claim_runs(tx, worker=worker, limit=limit, **more))
 
 
 def cancelled_of(worker: str) -> list[tuple[int, int]]:

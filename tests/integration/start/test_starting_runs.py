@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, MutableMapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -14,19 +14,26 @@ import pytest
 import pytest_asyncio
 
 from agents.config.settings import ModelChoice, ModelInfo, Settings
+from agents.fleet.child.consumer import SocketSender
+from agents.fleet.child.conversation import ParentConversation, RunCounts
+from agents.fleet.child.script import ScriptExecutor
+from agents.fleet.parent.joined import JoinedConnection, RemoteWorkers, WorkerHello
 from agents.llm.contract import ModelRequest, Stopped, TextDelta, Usage
 from agents.models import Run, RunKind
 from agents.runs.calls.outputs import CallOutputs
 from agents.runs.cancel import cancel
 from agents.runs.children.host import fleet_host
+from agents.runs.claims.claim_order import ClaimedPlaces
 from agents.runs.lease import LeaseLost
+from agents.runs.prompting.remote_workers import note_worker
 from agents.runs.reply import Checkpoints
 from agents.runs.rows import Claimed
 from agents.runs.setup import Model, RunSetup
-from agents.runs.start.start_run import StartedRun, StartHere
+from agents.runs.start.remote_run import StartRemote
+from agents.runs.start.start_run import RunMeans, StartedRun, StartHere, StartRun
 from agents.services import Services
 from tests.integration.log.writing import in_thread
-from tests.integration.runs.ground import Ground, claim, open_ground, run_of
+from tests.integration.runs.ground import Ground, claim, open_ground, run_of, write
 from workspaces.delivery.hub import Hub
 from workspaces.log.parts import FinishReason
 from workspaces.log.reader import stop_reading
@@ -35,6 +42,8 @@ from workspaces.models import Message
 
 ROLE = {"executor": "script", "description": "Does what its words say."}
 WAIT = "__sleep_ms:600000"
+PLACE = "box:src"
+HELLO = WorkerHello("box", "first", ("src",), 1)
 
 
 @dataclass
@@ -55,12 +64,39 @@ async def obedient_setup(_claimed: Claimed) -> RunSetup:
     return RunSetup(model, "You write.", {}, chosen, {}, "/", "")
 
 
+class JoinedScript:
+    """A remote worker in this process, which does what the words of a prompt say."""
+
+    def __init__(self, workers: RemoteWorkers) -> None:
+        self._connection = JoinedConnection(self._from_server, path=PLACE, hello=HELLO)
+        self._sender = SocketSender(self._from_worker)
+        counts = RunCounts()
+        self._conversation = ParentConversation(
+            self._sender, ScriptExecutor(counts), counts, drop=self._sender.drop
+        )
+        workers.join(self._connection)
+
+    async def _from_server(self, message: MutableMapping[str, Any]) -> None:
+        if message["type"] == "websocket.send":
+            self._conversation.take(message["text"])
+        else:
+            self._conversation.on_disconnect()
+
+    async def _from_worker(self, message: MutableMapping[str, Any]) -> None:
+        await self._connection.receive(message["text"])
+
+    async def close(self) -> None:
+        self._sender.close()
+        self._conversation.on_disconnect()
+        await self._conversation.finish()
+
+
 @dataclass
 class Place:
     """One implementation, with the runs that it performs."""
 
     ground: Ground
-    start_run: StartHere
+    start_run: StartRun
     kind: RunKind
 
     async def start(self, words: str) -> StartedRun:
@@ -69,7 +105,7 @@ class Place:
     def _start(self, words: str) -> StartedRun:
         key = self.ground.accept(words, kind=self.kind)
         Run.objects.filter(pk=key).update(role="theirs")
-        (claimed,) = claim()
+        (claimed,) = claim(places=ClaimedPlaces(remote=[PLACE]))
         return self.start_run(claimed)
 
     async def has_begun_reply(self, run: StartedRun) -> None:
@@ -82,7 +118,7 @@ class Place:
         return await in_thread(run_of, run.claimed.key)
 
 
-@pytest_asyncio.fixture(params=[RunKind.PROMPT, RunKind.FLEET])
+@pytest_asyncio.fixture(params=[RunKind.PROMPT, RunKind.FLEET, PLACE])
 async def place(
     request: pytest.FixtureRequest, database: str, tmp_path: Path
 ) -> AsyncIterator[Place]:
@@ -94,16 +130,17 @@ async def place(
     await hub.start()
     services.start()
     checkpoints.start()
-    ground = await in_thread(open_ground, str(tmp_path))
-    start_run = StartHere(
-        "worker",
-        hub=hub,
-        checkpoints=checkpoints,
-        outputs=outputs,
-        setup_of=obedient_setup,
-        side=asyncio.create_task,
-    )
-    yield Place(ground, start_run, request.param)
+    is_remote = request.param == PLACE
+    ground = await in_thread(open_ground, PLACE if is_remote else str(tmp_path))
+    means = RunMeans("worker", hub, checkpoints, asyncio.create_task)
+    workers = RemoteWorkers(on_join=lambda: None)
+    here = StartHere(means, outputs=outputs, setup_of=obedient_setup)
+    start_run = StartRemote(here, workers, means)
+    remote = JoinedScript(workers)
+    await in_thread(write, partial(note_worker, hello=HELLO, server="worker"))
+    kind = RunKind.PROMPT if is_remote else request.param
+    yield Place(ground, start_run, kind)
+    await remote.close()
     await services.stop()
     await checkpoints.stop()
     await hub.stop()

@@ -39,6 +39,7 @@ from crushsite.program_name import command_line
 from crushsite.server_client import find_running_server
 from crushsite.storage import ensure_data_dir
 from workspaces.log.ids import new_id
+from workspaces.placement.remote_place import remote_place
 
 FORMAT_TEXT, FORMAT_JSON, FORMAT_STREAM = "text", "json", "stream-json"
 STRATEGIES = [strategy.value for strategy in Strategy]
@@ -138,7 +139,8 @@ class Command(BaseCommand):
             raise CommandError("The prompt is empty.")
         login = chosen_login(options)
         path = options["path"]
-        if login is None or not path.startswith("/"):
+        is_elsewhere = login is not None and path.startswith("/")
+        if not is_elsewhere and remote_place(path) is None:
             path = os.path.realpath(Path(path).expanduser())
         set_up_logging("WARNING")
         try:

@@ -8,7 +8,7 @@ import { Form } from "./form.js";
 import { SettingsSection } from "./section.js";
 import "./secret.js";
 
-const SCOPES = ["read", "open", "prompt", "cancel", "answer", "configure", "shell", "skip", "trust", "administer"];
+const SCOPES = ["read", "open", "prompt", "cancel", "answer", "configure", "shell", "skip", "trust", "administer", "work"];
 const DAYS = ["", "1", "7", "30", "90", "365"];
 
 class TokenSettings extends SettingsSection {

@@ -23,6 +23,7 @@ export const SETTINGS = {
   "settings.right.skip": "Skip permission requests",
   "settings.right.trust": "Trust folders",
   "settings.right.administer": "Administer",
+  "settings.right.work": "Join as a remote worker",
 
   "settings.appearance": "Appearance",
   "settings.appearance.help": "For this browser.",
