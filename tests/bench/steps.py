@@ -70,10 +70,9 @@ async def _listing(project: Path, count: int = 10_000, times: int = 5) -> float:
     from workspaces.log.reader import read
     from workspaces.log.transaction import Transaction
     from workspaces.log.writer import writer
-    from workspaces.models import Workspace
-    from workspaces.queries.messages import messages_of_session
+    from workspaces.queries.messages import list_messages
 
-    workspace_id = await read(lambda: Workspace.objects.get(path=str(project)).pk)
+    _, workspace_id = await _session(project)  # opens the workspace again
     session = await writer.write(
         workspace_id, lambda tx: create_session(tx, workspace_id, title="long")
     )
@@ -88,7 +87,7 @@ async def _listing(project: Path, count: int = 10_000, times: int = 5) -> float:
     took: list[float] = []
     for _ in range(times):
         begun = time.perf_counter()
-        json_answer(await read(messages_of_session, session["id"]))
+        json_answer(await read(list_messages, workspace_id, session["id"]))
         took.append((time.perf_counter() - begun) * 1e3)
     return sorted(took)[times // 2]
 
@@ -181,7 +180,7 @@ async def _turn(
         session = await _session(project)
     else:
         await _session(project)  # opens the workspace again
-    pool = RunPool("bench", hub=server.hub, settings=PoolSettings(), setup_of=setup_of)
+    pool = RunPool(server.instance_id, hub=server.hub, settings=PoolSettings(), setup_of=setup_of)
     pool.start()
     try:
         await accept(session[1], Prompt(session[0], "go"))
