@@ -92,7 +92,7 @@ def _unclaimed(now: int) -> Iterator[StuckRun]:
             child_at=_newest(children, "parent_id", "finished_at"),
         )
     )
-    unserved = why_workspaces_wait(now)
+    unserved: Callable[[Workspace], str] | None = None  # it takes three queries
     for run in runs.select_related("workspace").order_by("pk")[:SHOWN]:
         moments = (run.step_at, run.allowed_at, run.answered_at, run.child_at, run.accepted_at)
         since = max(moment for moment in moments if moment is not None)
@@ -101,6 +101,7 @@ def _unclaimed(now: int) -> Iterator[StuckRun]:
         if run.has_rewind:
             reason = "a rewind of its session has not ended"
         else:
+            unserved = unserved or why_workspaces_wait(now)
             reason = unserved(run.workspace) or NO_WORKER
         yield _stuck(run, since, reason)
 

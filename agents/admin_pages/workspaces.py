@@ -13,7 +13,7 @@ from django.contrib import admin, messages
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
-from agents.models import Job, LanguageServer, McpSecret, McpServer, SubAgent
+from agents.models import Job, LanguageServer, McpSecret, McpServer, RemoteWorker, SubAgent
 from agents.runs.teardown import cancel_and_wait, release_all_and_wait, retire
 from agents.states import JobState, LanguageServerState, SubAgentState
 from people.pages.sender import actor_of
@@ -21,6 +21,7 @@ from workspaces.access import Right
 from workspaces.admin.workspaces import ClientClaimPages, WorkspacePages
 from workspaces.admin_pages.columns import (
     first_line,
+    json_text,
     link_to,
     linked,
     long_text,
@@ -167,6 +168,15 @@ class SubAgentAdmin(ReadOnlyAdmin):
         cancel_sessions(
             self, request, list(queryset.values_list("workspace_id", "run__session_id"))
         )
+
+
+@admin.register(RemoteWorker)
+class RemoteWorkerAdmin(ReadOnlyAdmin):
+    list_display = ["name", "capacity", time("seen_at")]
+    search_fields = ["name"]
+    search_help_text = "A part of the name"
+    ordering = ["name"]
+    shown = ["name", "instance", "server", json_text("roots"), "capacity", moment("seen_at")]
 
 
 @admin.register(Job)

@@ -253,7 +253,8 @@ def settle_queued(
     new = messages.NewMessages(tx, workspace_id, session_id)
     ended: dict[int, str] = {}
     for run in runs:
-        if run.key in others or run.parent is not None or run.started_at is not None:
+        is_delegated = run.parent is not None or run.kind == RunKind.FLEET
+        if is_delegated or run.key in others or run.started_at is not None:
             settle_cancelled(tx, run)
             continue
         message_id = ""

@@ -32,7 +32,7 @@ from workspaces.admin_pages.filters import (
 )
 from workspaces.admin_pages.pages import ReadOnlyAdmin
 from workspaces.log.types import Kind
-from workspaces.models.processes import RegisteredProcess
+from workspaces.models.processes import RegisteredProcess, WorkRoot
 from workspaces.models.workspaces import (
     DailyJob,
     Event,
@@ -133,11 +133,10 @@ class RegisteredProcessAdmin(ReadOnlyAdmin):
         in_words("is_draining", "draining", "no"),
         in_words("is_lost", "lost", "registered", "state"),
         time("started_at"),
-        time("expires_at", "renewed until"),
     ]
     list_filter = [chosen_from("kind", ["serve", "web", "worker"])]
-    search_fields = ["id__startswith", "host"]
-    search_help_text = "A part of the host's name, or the beginning of the id"
+    search_fields = ["id", "host"]
+    search_help_text = "A part of the host's name or of the id"
     ordering = ["host", "kind", "pid"]
     shown = [
         "id",
@@ -155,6 +154,15 @@ class RegisteredProcessAdmin(ReadOnlyAdmin):
         moment("registered_at"),
         moment("expires_at", "renewed until"),
     ]
+
+
+@admin.register(WorkRoot)
+class WorkRootAdmin(ReadOnlyAdmin):
+    list_display = ["name", "path", time("created_at")]
+    search_fields = ["name", "path"]
+    search_help_text = "A part of the name or of the path"
+    ordering = ["name"]
+    shown = ["name", "path", moment("created_at")]
 
 
 @admin.register(DailyJob)

@@ -7,7 +7,16 @@ from dataclasses import dataclass
 import pytest
 from django.contrib.auth.models import Group, User
 
-from agents.models import Job, LanguageServer, McpSecret, McpServer, Run, SubAgent, UsageEntry
+from agents.models import (
+    Job,
+    LanguageServer,
+    McpSecret,
+    McpServer,
+    RemoteWorker,
+    Run,
+    SubAgent,
+    UsageEntry,
+)
 from agents.runs.accept import Prompt, accept_prompt
 from notifications.models import Delivery, Notice, NotificationChannel
 from people.models import AuditEntry, BrowserSession, GroupRole, Member, Share, Token
@@ -35,6 +44,7 @@ from workspaces.models import (
     SearchText,
     Session,
     TrustRequest,
+    WorkRoot,
     Workspace,
 )
 
@@ -123,6 +133,10 @@ def add_everything(place: Place) -> Place:
         expires_at=2,
     )
     KnownKey.objects.create(name="secret.key", fingerprint=HOSTILE)
+    WorkRoot.objects.create(name="code", path="/srv/code")
+    RemoteWorker.objects.create(
+        name="box", instance=HOSTILE, server="w1", roots=[HOSTILE], capacity=4, seen_at=1
+    )
     DailyJob.objects.create(name="retention", due_at=1, holder=HOSTILE, result={"kind": HOSTILE})
     Grant.objects.create(
         workspace_id=place.workspace_id,
