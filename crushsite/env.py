@@ -206,6 +206,8 @@ def database(url: str, *, folder: Path) -> dict[str, Any]:
         "CONN_HEALTH_CHECKS": True,
         "CONN_MAX_AGE": None,  # threads that end close theirs (``workspaces.log.reader``)
         "OPTIONS": _postgres_options(_query(parts.query)),
+        # Not psycopg's own option: it would keep the texts of the ORM, which contain the values.
+        "PREPARED_AFTER": _prepared_after(_query(parts.query)),
     }
 
 
@@ -230,24 +232,27 @@ _CONNECTION = {
 }
 
 
+PREPARED_NAME = "prepare_threshold"
 PREPARED_AFTER = 5
 
 
-def _postgres_options(given: Mapping[str, str]) -> dict[str, Any]:
-    """Merges our options with the URL's, which win: a session parameter's last value counts.
-
-    ``prepare_threshold`` is psycopg's: after so many times a statement is prepared.
-    """
+def _postgres_options(given: Mapping[str, str]) -> dict[str, str]:
+    """Merges our options with the URL's, which win: a session parameter's last value counts."""
     session = " ".join(f"-c {name}={value}" for name, value in _SESSION.items())
     options = f"{session} {given.get('options', '')}".strip()
-    threshold = given.get("prepare_threshold", str(PREPARED_AFTER))
+    others = {name: value for name, value in given.items() if name != PREPARED_NAME}
+    return {**_CONNECTION, **others, "options": options}
+
+
+def _prepared_after(given: Mapping[str, str]) -> int | None:
+    """Returns how often a statement by hand is executed before it is prepared; None: never."""
+    threshold = given.get(PREPARED_NAME, str(PREPARED_AFTER))
     if threshold != "none" and not threshold.isdecimal():
         raise ImproperlyConfigured(
-            "prepare_threshold in DATABASE_URL must be a number, or none if a pooler cannot keep"
+            f"{PREPARED_NAME} in DATABASE_URL must be a number, or none if a pooler cannot keep"
             " prepared statements."
         )
-    prepared = None if threshold == "none" else int(threshold)
-    return {**_CONNECTION, **given, "prepare_threshold": prepared, "options": options}
+    return None if threshold == "none" else int(threshold)
 
 
 def _sqlite(path: Path) -> dict[str, Any]:

@@ -28,7 +28,7 @@ from agents.runs.accept import refuse_prompts
 from agents.runs.answer import settle_overdue
 from agents.runs.cancel import stop_taking_offers_of, take_offers_of
 from agents.runs.children.host import fleet_host
-from agents.runs.history.rewind import finish_left
+from agents.runs.history.rewind import finish_left, restore_where
 from agents.runs.pool import PoolSettings, RunPool
 from agents.runs.rows import Claimed
 from agents.runs.setup import RunSetup, setup_of
@@ -203,6 +203,10 @@ class ServerProcess:
             missing_roots=lambda: self.registration.roots.missing_names,
         )
         self._wiring.callback(READINESS.watch_no_more)
+        # The files of rewinds: only where this process has the workspace's folder.
+        roots = self.registration.roots
+        restore_where(lambda path: roots.scope is None or roots.scope.serves(path))
+        self._wiring.callback(restore_where)
         # Its measurements and what it holds: to `/metrics`.
         FIGURES.watch(running=lambda: self.pool.running, readers=self.hub.count_readers)
         self._wiring.callback(FIGURES.watch_no_more)
@@ -373,8 +377,8 @@ def _has_open_workspaces() -> bool:
 
 
 def _start_alone(tx: Transaction) -> None:
+    forget_all_processes(tx)  # waits for claims of others, whose leases then expire, too
     expire_all_leases(tx)
-    forget_all_processes(tx)
     teardown.start_alone(tx)
 
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from django.conf import settings
+from django.db import connection
 
 from crushsite.monitoring.root_watch import RootWatch
 from workspaces.actions.processes import (
@@ -68,7 +69,8 @@ class ProcessRegistration:
         """``on_lost`` stops what this process has claimed, and gets the id under which it goes on."""
         self._instance_id = self.id = instance_id
         self._lease_ms = int(settings.CRUSH_LEASE_SECONDS * 1000)
-        self._is_alone = shape.is_alone
+        # PostgreSQL may be shared, or be served by other processes later.
+        self._is_alone = shape.is_alone and connection.vendor == "sqlite"
         self._runs, self._is_draining, self._on_lost = runs, is_draining, on_lost
         self.roots = RootWatch(
             settings.CRUSH_ROOTS if shape.works else (),
@@ -150,8 +152,15 @@ class ProcessRegistration:
         self.id = f"{self._instance_id}.{self._times}"
         try:
             await self._register()
-            self._cutting = asyncio.create_task(self._on_lost(self.id), name="cutting runs")
+            cutting = self._cut(self._cutting, self.id)
+            self._cutting = asyncio.create_task(cutting, name="cutting runs")
         except ShuttingDown:
             pass
         except Exception:  # the next renewal finds no row, and begins again
             logger.exception("this process could not register again")
+
+    async def _cut(self, earlier: asyncio.Task[None] | None, worker: str) -> None:
+        """Stops what was claimed, after an earlier loss: the newest id must be the last one."""
+        if earlier is not None:
+            await asyncio.wait([earlier])
+        await self._on_lost(worker)

@@ -82,6 +82,7 @@ class RewindList(Resource):
     """The rewinds of a session, the newest first."""
 
     rights: ClassVar = {"get": Right.READ, "post": Right.CANCEL}
+    folder_methods: ClassVar = frozenset({"post"})
     serializer_class = RewindSerializer
     queryset = Rewind.objects.none()
     ordering = ("-created_at", "-id")
@@ -127,6 +128,7 @@ class RewindPreview(Resource):
     """What a rewind would do."""
 
     rights: ClassVar = {"get": Right.READ}
+    folder_methods: ClassVar = frozenset({"get"})
     serializer_class = RewindPreviewSerializer
     pagination_class = None  # type: ignore[assignment]  # one object
 
@@ -144,6 +146,7 @@ class RewindUndo(Resource):
     """The undoing of a rewind."""
 
     rights: ClassVar = {"post": Right.CANCEL}
+    folder_methods: ClassVar = frozenset({"post"})
     serializer_class = RewindSerializer
 
     @extend_schema(request=None, responses=RewindSerializer)

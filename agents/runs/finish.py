@@ -319,16 +319,20 @@ def rescue_run(tx: Transaction, key: int, *, worker: str, is_planned: bool = Fal
     """Lets another worker continue a run whose worker has stopped or lost its registration.
 
     A reply that was cut is requested again. A tool that was cut is not repeated without a person's
-    answer: the model gets its output so far, or the configured rule applies. ``is_planned``: the worker stops regularly and does not count as lost.
+    answer: the model gets its output so far, or the configured rule applies. ``is_planned``: the
+    worker stops regularly and does not count as lost.
     Returns what was done: "ready", "interrupted", "cancelled", "failed", or "" if the run is held
     again.
     """
-    rows = read_runs(
-        tx,
+    where = (
         f"r.id = %s AND r.state = '{RunState.RUNNING}' AND r.worker = %s"
-        " AND (r.lease_expires_at = %s OR r.lease_expires_at < %s)",
-        [key, worker, NEVER_EXPIRES, tx.now],
+        " AND (r.lease_expires_at = %s OR r.lease_expires_at < %s)"
     )
+    values = [key, worker, NEVER_EXPIRES, tx.now]
+    rows = read_runs(tx, where, values)
+    if rows:  # another worker may have rescued it before this one has the lock
+        tx.lock(rows[0].workspace_id)
+        rows = read_runs(tx, where, values)
     if not rows:
         return ""
     run = rows[0]

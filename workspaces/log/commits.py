@@ -114,12 +114,19 @@ def look_up_fate(attempt: CommitAttempt) -> Fate:
     Terminates the old connection's session if it still holds the transaction. Raises database
     errors while the database is unreachable.
     """
+    try:
+        status = _status_of(attempt)
+    except DataError:
+        # After a failover the new server does not have this id: it was not replicated.
+        return Fate.ABORTED
+    # NULL: the id is too old to look up. Its outcome is unknown, and
+    # writing twice would be worse than not writing.
+    return Fate.COMMITTED if status is None else Fate(status)
+
+
+def _status_of(attempt: CommitAttempt) -> str | None:
     with statements() as cursor:
-        try:
-            cursor.execute("SELECT pg_xact_status(%s::xid8)", [attempt.transaction_id])
-        except DataError:
-            # After a failover the new server does not have this id: it was not replicated.
-            return Fate.ABORTED
+        cursor.execute("SELECT pg_xact_status(%s::xid8)", [attempt.transaction_id])
         (status,) = cursor.fetchone()
         if status == "in progress":
             # The server has not noticed yet that the connection is gone.
@@ -129,9 +136,7 @@ def look_up_fate(attempt: CommitAttempt) -> Fate:
                 [attempt.transaction_id],
             )
             cursor.fetchall()
-    # NULL: the id is too old to look up. Its outcome is unknown, and
-    # writing twice would be worse than not writing.
-    return Fate.COMMITTED if status is None else Fate(status)
+    return None if status is None else str(status)
 
 
 def run_alone(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -235,13 +235,27 @@ def begin_undo(
         put_back_messages(tx, row, files=[])
 
 
+def _is_here(_path: str) -> bool:
+    return True
+
+
+_has_folder: Callable[[str], bool] = _is_here
+
+
+def restore_where(has_folder: Callable[[str], bool] = _is_here) -> None:
+    """``has_folder``: whether this process may restore files of the workspace with this path."""
+    global _has_folder
+    _has_folder = has_folder
+
+
 async def finish_rewind(rewind_id: str) -> dict[str, Any]:
     """Restores the files of a stored rewind, or of its undoing, and completes it.
 
     Returns the rewind. Repeatable; does nothing if it is complete. Raises ``RewindUnknown``.
     """
     row = await read(_read, rewind_id)
-    if row.state in UNFINISHED_REWINDS:
+    # Without the folder it is left to a worker that has it.
+    if row.state in UNFINISHED_REWINDS and await read(lambda: _has_folder(row.workspace.path)):
         files = [
             (await _restore(row, entry) if not entry.result else entry).to_json()
             for entry in entries_of(row.plan)
@@ -371,4 +385,5 @@ def _read(rewind_id: str) -> Rewind:
 
 def _left_ones(begun_before: int) -> list[str]:
     rows = Rewind.objects.filter(state__in=UNFINISHED_REWINDS, began_at__lt=begun_before)
-    return list(rows.order_by("began_at").values_list("pk", flat=True))
+    found = rows.order_by("began_at").values_list("pk", "workspace__path")
+    return [key for key, path in found if _has_folder(path)]

@@ -77,6 +77,19 @@ def test_postgresql_plans_a_repeated_statement_once(workspaces: list[str]) -> No
         assert cursor.fetchall() == [("SELECT id FROM workspaces_workspace WHERE path = $1",)]
 
 
+def test_postgresql_keeps_no_text_of_the_orm(workspaces: list[str]) -> None:
+    if connection.vendor == "sqlite":
+        pytest.skip("SQLite keeps its own cache of statements")
+    with statements() as cursor:
+        cursor.execute("SELECT count(*) FROM workspaces_workspace")
+    for _ in range(20):
+        Workspace.objects.filter(pk=workspaces[0]).update(path="/secret value")
+    with statements() as cursor:
+        cursor.execute("SELECT statement FROM pg_prepared_statements")
+        assert not any("secret value" in text for (text,) in cursor.fetchall())
+    assert not [key for key in connection.connection._prepared._counts if b"secret" in key[0]]
+
+
 def test_it_opens_the_connection(workspaces: list[str]) -> None:
     connection.close()
     with statements() as cursor:

@@ -289,3 +289,13 @@ def test_a_registration_is_not_lost_during_a_claim(database: str) -> None:
         assert not write(lambda tx: mark_lost(tx, "elsewhere", renewed_until=10**15))
 
     assert write(lambda tx: mark_lost(tx, "elsewhere", renewed_until=10**15))
+
+
+def test_a_commit_that_the_new_server_after_a_failover_does_not_know_has_failed(
+    database: str,
+) -> None:
+    if database == "sqlite":
+        pytest.skip("SQLite's commits are never in doubt")
+    attempt = CommitAttempt()
+    attempt.transaction_id = str(2**62 + 7)
+    assert look_up_fate(attempt) is Fate.ABORTED

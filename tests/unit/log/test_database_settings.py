@@ -43,8 +43,9 @@ def test_the_urls_own_options_win() -> None:
 def test_statements_are_prepared_unless_the_url_forbids_it(
     query: str, threshold: int | None
 ) -> None:
-    options = options_of(f"postgres://me@db/crush{f'?prepare_threshold={query}' if query else ''}")
-    assert options["prepare_threshold"] == threshold
+    url = f"postgres://me@db/crush{f'?prepare_threshold={query}' if query else ''}"
+    assert database(url, folder=Path("/nowhere"))["PREPARED_AFTER"] == threshold
+    assert "prepare_threshold" not in options_of(url)
 
 
 def test_a_threshold_that_is_no_number_is_refused() -> None:

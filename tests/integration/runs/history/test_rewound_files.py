@@ -14,6 +14,7 @@ from agents.runs.history.rewind import (
     begin_undo,
     finish_left,
     finish_rewind,
+    restore_where,
 )
 from tests.integration.runs.ground import (
     Ground,
@@ -208,6 +209,27 @@ def test_two_processes_that_complete_the_same_rewind_do_it_once(
     assert len(ground.events("session.rewound")) == 1
     assert results(Rewind.objects.get().files) == {"a.txt": "restored"}
     assert session(ground).message_count == 2
+
+
+def test_a_process_without_the_folder_leaves_the_files_to_one_that_has_it(
+    ground: Ground, project: Path
+) -> None:
+    file = project / "a.txt"
+    file.write_text("old\n")
+    first = turn(ground, "one")
+    change(ground, file, "new\n")
+    turn(ground, "two")
+    key = begin_with_files(ground, first[1])
+    restore_where(lambda path: path != str(project))
+    try:
+        asyncio.run(finish_rewind(key))
+        asyncio.run(finish_left(begun_before=now_ms() + 1))
+        assert (file.read_text(), len(ids(ground))) == ("new\n", 4)
+        assert Rewind.objects.get().state == "applying"
+    finally:
+        restore_where()
+    asyncio.run(finish_left(begun_before=now_ms() + 1))
+    assert (file.read_text(), ids(ground)) == ("old\n", first)
 
 
 def test_runs_wait_until_the_files_are_restored(ground: Ground, project: Path) -> None:
