@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from itertools import accumulate
 from pathlib import Path
 from typing import Any, ClassVar
 
+import orjson
 from drf_spectacular.utils import OpenApiResponse, extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
@@ -26,6 +28,7 @@ from workspaces.rest.view import Resource
 
 PAGE, LARGEST_PAGE = 20, 50  # each file may take a moment to compare
 DIFF_CHARS = 200_000
+PAGE_BYTES = 700_000  # a worker may send this answer, and sends at most 1 MiB
 
 
 class ChangedFilesQuerySerializer(serializers.Serializer[Any]):
@@ -99,7 +102,20 @@ class ChangedFiles(Resource):
         else:
             items = [item for path, old, new in page if (item := _compared(path, old, new))]
         following = page[-1][0] if len(changed) > len(page) else None
-        return Response({"items": items, "next": following})
+        shown = _first_of(items)
+        if len(shown) < len(items):
+            following = shown[-1]["path"]
+        return Response({"items": shown, "next": following})
+
+
+def _first_of(items: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Returns the first of the items, which a page may contain together: at least one."""
+    sizes = accumulate(len(orjson.dumps(item)) for item in items)
+    return [
+        item
+        for item, size in zip(items, sizes, strict=True)
+        if item is items[0] or size <= PAGE_BYTES
+    ]
 
 
 def _newest_prompt(session_id: str) -> int:

@@ -92,6 +92,23 @@ async def test_pages_are_in_the_order_of_paths(rest: Api, workspace: Opened) -> 
     assert page["next"] is None
 
 
+async def test_a_page_ends_before_its_diffs_are_too_long_together(
+    rest: Api, workspace: Opened
+) -> None:
+    session_id = await workspace.session()
+    names = [f"/p/{number}" for number in range(5)]
+    for name in names:
+        await change(workspace, session_id, name, None, "x" * 99 + "\n" * 150_000)
+    found: list[str] = []
+    cursor = ""
+    while cursor is not None:
+        page = await files(rest, workspace, session_id, f"?cursor={cursor}")
+        assert len(page["items"]) in {1, 2}
+        found += [each["path"] for each in page["items"]]
+        cursor = page["next"]
+    assert found == names
+
+
 @pytest.mark.parametrize("query", ["?since=ever", "?limit=0", "?limit=51", "?cursor=%00"])
 async def test_a_wrong_query_is_refused(rest: Api, workspace: Opened, query: str) -> None:
     session_id = await workspace.session()
