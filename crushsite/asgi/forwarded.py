@@ -4,33 +4,45 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable, Iterable
 from typing import Any
 from urllib.parse import unquote
 
+from crushsite.asgi.forwarding import refusal_messages
 from crushsite.asgi.routing import ApiHandler, LazyDjango
-from crushsite.forwarding.exchange import RequestReceiver
-from crushsite.forwarding.messages import LONGEST_BODY, ForwardedAnswer, ForwardedRequest
+from crushsite.forwarding.exchange import RequestReceiver, WorkerFailed
+from crushsite.forwarding.messages import (
+    LONGEST_BODY,
+    ForwardedAnswer,
+    ForwardedRequest,
+    Headers,
+)
 from workspaces.access import CALLER, Caller
 from workspaces.client_ids import CONNECTION, ClientConnection
-from workspaces.error_answers import error_body
+from workspaces.log.errors import Refusal
 from workspaces.tasks import cancel_within
 
 logger = logging.getLogger(__name__)
 
 JOIN_SECONDS = 1.0  # between attempts, while the channel layer is away
-FAILED = "The worker that has the folder could not answer. Its log has the reason."
-TOO_LARGE = f"The answer has more than {LONGEST_BODY >> 20} MiB, so the worker cannot send it."
 _RETURNED = frozenset({b"content-type", b"etag", b"date", b"retry-after", b"location", b"link"})
+
+
+class AnswerTooLarge(Refusal):
+    """The answer of the worker that has the folder has more than 1 MiB. Request less at once, if the address can."""
+
+    code = "answer_too_large"
+    status = 500
 
 
 class ForwardedRequests:
     """The receiver of a worker, with the handlers of both interfaces."""
 
-    def __init__(self, worker: str) -> None:
-        self.worker = worker
+    def __init__(self, worker: Callable[[], str]) -> None:
+        """``worker`` returns the id under which this process is registered now."""
         self._v1 = ApiHandler()
         self._rest = LazyDjango()
-        self._receiver = RequestReceiver(worker, self.perform)
+        self._receiver = RequestReceiver(worker, self.perform, _refused)
         self._joining: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
@@ -60,9 +72,9 @@ class ForwardedRequests:
             await handler(_scope(request), _receive(request.body), answer.send)
         except Exception:
             logger.exception("a forwarded request failed")
-            return _failed(request, FAILED)
+            return _refused(request, WorkerFailed())
         if answer.is_too_large:
-            return _failed(request, TOO_LARGE)
+            return _refused(request, AnswerTooLarge())
         return ForwardedAnswer(request.id, answer.status, answer.headers, b"".join(answer.chunks))
 
 
@@ -77,11 +89,7 @@ class _CollectedAnswer:
     async def send(self, message: Any) -> None:
         if message["type"] == "http.response.start":
             self.status = message["status"]
-            self.headers = tuple(
-                (name.decode("latin-1"), value.decode("latin-1"))
-                for name, value in message.get("headers", ())
-                if name.lower() in _RETURNED
-            )
+            self.headers = _returned(message.get("headers", ()))
             return
         chunk = message.get("body", b"")
         self._size += len(chunk)
@@ -126,6 +134,14 @@ def _receive(body: bytes) -> Any:
     return receive
 
 
-def _failed(request: ForwardedRequest, sentence: str) -> ForwardedAnswer:
-    headers = (("content-type", "application/json"),)
-    return ForwardedAnswer(request.id, 500, headers, error_body(sentence))
+def _refused(request: ForwardedRequest, refusal: Refusal) -> ForwardedAnswer:
+    start, body = refusal_messages(refusal, request.path)
+    return ForwardedAnswer(request.id, start["status"], _returned(start["headers"]), body["body"])
+
+
+def _returned(headers: Iterable[tuple[bytes, bytes]]) -> Headers:
+    return tuple(
+        (name.decode("latin-1"), value.decode("latin-1"))
+        for name, value in headers
+        if name.lower() in _RETURNED
+    )

@@ -11,24 +11,32 @@ from typing import Any, NamedTuple
 from urllib.parse import parse_qs
 
 import orjson
+from django.db import Error
 from django.http import Http404
 from django.urls import get_resolver
 
-from crushsite.asgi.guard import Receive, Scope, Send
+from crushsite.asgi.guard import Message, Receive, Scope, Send
 from crushsite.forwarding.choice import chosen_worker
-from crushsite.forwarding.exchange import RequestSender
-from crushsite.forwarding.messages import LONGEST_BODY, ForwardedAnswer, ForwardedRequest
+from crushsite.forwarding.exchange import ExpectedAnswer, RequestSender
+from crushsite.forwarding.messages import (
+    LONGEST_BODY,
+    BadMessage,
+    ForwardedAnswer,
+    ForwardedRequest,
+)
 from crushsite.process import ServerProcess
 from workspaces.access import Caller, Right, caller_of
 from workspaces.client_ids import client_id_of, connection_of
 from workspaces.error_answers import http_error
+from workspaces.log.deadlines import REQUEST_SECONDS, wait_at_most
 from workspaces.log.errors import BadField, OutcomeUnknown, Refusal
+from workspaces.log.failures import failure_of, refusal_of
 from workspaces.log.ids import new_id
 from workspaces.log.reader import read
 from workspaces.log.timestamps import now_ms
 from workspaces.models import Workspace
-from workspaces.placement.roots import SEPARATOR, WorkerOffer
-from workspaces.queries.processes import known_roots, worker_offers
+from workspaces.placement.roots import SEPARATOR, WorkerOffer, WorkerScope
+from workspaces.queries.processes import is_registered, known_roots, worker_offers
 from workspaces.queries.workspaces import find_workspace
 from workspaces.rest.problems import PROBLEM_TYPE, problem
 
@@ -37,11 +45,20 @@ logger = logging.getLogger(__name__)
 READING_SECONDS = 10.0
 WRITING_SECONDS = 30.0
 LOOK_SECONDS = 2.0  # how often it is checked that the worker lives
+MOST_FIELDS = 100  # of a query
 READING = frozenset({"GET", "HEAD"})
 # The others are about the connection, or name the caller, whom the edge has found already.
 _PASSED = frozenset({b"content-type", b"accept", b"if-none-match", b"idempotency-key"})
 SILENT = "The worker that has the folder of this workspace did not answer."
 UNREACHABLE = "The worker that has the folder of this workspace cannot be reached now."
+# What a worker's decoder refuses.
+_UNSENDABLE = {
+    "headers": "Content-Type, Accept, If-None-Match, Idempotency-Key: must be printable ASCII"
+    " characters for this folder",
+    "query": "the query: must have at most 16,384 characters for this folder",
+    "path": "the address: must have at most 16,384 characters for this folder",
+}
+_TOO_LONG = "the request: is too long for the worker that has this folder"
 
 
 class FolderUnserved(Refusal):
@@ -67,12 +84,24 @@ class _FolderElsewhere(NamedTuple):
 class Forwarding:
     """In front of a handler of the API: forwards what is about folders elsewhere."""
 
-    def __init__(self, handler: Any, server: ServerProcess, urlconf: str, *, prefix: str) -> None:
-        """``prefix``: what the addresses in ``urlconf`` begin after."""
+    def __init__(
+        self,
+        handler: Any,
+        server: ServerProcess,
+        urlconf: str,
+        *,
+        prefix: str,
+        accept_seconds: float = READING_SECONDS,
+    ) -> None:
+        """``prefix``: what the addresses in ``urlconf`` begin after.
+
+        ``accept_seconds``: how long a worker may take until it performs a request.
+        """
         self._handler = handler
         self._server = server
         self._prefix = prefix
         self._resolve = lru_cache(500)(get_resolver(urlconf).resolve)
+        self._accept_seconds = accept_seconds
         self._sender = RequestSender()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -80,26 +109,40 @@ class Forwarding:
         target = self._target(scope) if here is not None and here.known else None
         if here is None or target is None or self._server.shape.works:
             return await self._handle(scope, receive, send)
+        incoming = _Incoming(receive)
+        try:
+            with wait_at_most(REQUEST_SECONDS):
+                answer = await self._answer(scope, target, here, incoming)
+        except (Refusal, Error) as error:
+            refusal = error if isinstance(error, Refusal) else refusal_of(failure_of(error))
+            if refusal is None:
+                raise
+            return await _refuse(refusal, scope["path"], send)
+        if answer is None:
+            return await self._handle(scope, incoming.receive, send)
+        return await _send(answer, send)
+
+    async def _answer(
+        self, scope: Scope, target: _FolderView, here: WorkerScope, incoming: _Incoming
+    ) -> ForwardedAnswer | None:
+        """Returns the worker's answer, or ``None`` for what the handler answers, or refuses."""
         if not await caller_of(scope).may(_right(target, scope), target.workspace_id):
-            return await self._handle(scope, receive, send)  # which refuses it
-        body = await _read_body(receive)
+            return None
+        body = await incoming.read()
         if body is None:
             return None
-        try:
-            folder = await _folder(target, scope, body)
-            if folder is None or here.serves(folder.path):
-                return await self._handle(scope, _again(body, receive), send)
-            if not target.workspace_id:
-                known = await read(find_workspace, folder.path)
-                await caller_of(scope).require(Right.OPEN, known)
-            if len(body) > LONGEST_BODY:
-                raise BadField(f"body: must have at most {LONGEST_BODY >> 20} MiB for this folder")
-            answer = await self._forward(scope, folder, body, _seconds(target, scope))
-        except Refusal as refusal:
-            return await _refuse(refusal, scope["path"], send)
+        folder = await _folder(target, scope, body)
+        if folder is None or here.serves(folder.path):
+            return None
+        if not target.workspace_id:
+            known = await read(find_workspace, folder.path)
+            await caller_of(scope).require(Right.OPEN, known)
+        if len(body) > LONGEST_BODY:
+            raise BadField(f"body: must have at most {LONGEST_BODY >> 20} MiB for this folder")
+        answer = await self._forward(scope, folder, body, _seconds(target, scope))
         if not target.workspace_id and answer.status < 300:
             _note_client(scope, body)
-        return await _send(answer, send)
+        return answer
 
     async def finish(self) -> None:
         """Waits until all writing requests are complete."""
@@ -127,12 +170,18 @@ class Forwarding:
         if worker is None:
             raise FolderUnserved
         try:
-            request = await _request(scope, body, await self._sender.channel(), seconds)
-            answer = await self._sender.send(worker.id, request)
+            channel = await self._sender.channel()
+            expected = await self._sender.send(
+                await _request(scope, body, worker=worker.id, channel=channel, seconds=seconds)
+            )
+        except BadMessage as error:
+            raise BadField(_UNSENDABLE.get(str(error), _TOO_LONG)) from None
+        except Refusal:
+            raise
         except (Exception, TimeoutError) as error:
             logger.warning("a request could not be forwarded: %s", error)
             raise FolderUnserved(f"{UNREACHABLE} Try again in a moment.") from error
-        found = await _wait(answer, worker, seconds)
+        found = await self._wait(expected, worker, seconds)
         if found is not None:
             return found
         logger.warning("a worker did not answer a forwarded request: %s", worker.id)
@@ -140,23 +189,23 @@ class Forwarding:
             raise FolderUnserved(f"{SILENT} Try again in a moment.")
         raise OutcomeUnknown(f"{SILENT} Look whether it was done before trying again.")
 
-
-async def _wait(
-    answer: asyncio.Future[ForwardedAnswer], worker: WorkerOffer, seconds: float
-) -> ForwardedAnswer | None:
-    """Waits for the answer, as long as its worker lives."""
-    loop = asyncio.get_running_loop()
-    until = loop.time() + seconds
-    try:
-        while (left := until - loop.time()) > 0:
-            await asyncio.wait({answer}, timeout=min(LOOK_SECONDS, left))
-            if answer.done():
-                return answer.result()
-            if not await read(_is_live, worker.id):
-                break
-    finally:
-        answer.cancel()
-    return None
+    async def _wait(
+        self, expected: ExpectedAnswer, worker: WorkerOffer, seconds: float
+    ) -> ForwardedAnswer | None:
+        """Waits for the answer, as long as its worker lives and has accepted the request."""
+        loop, answer = asyncio.get_running_loop(), expected.answer
+        until, accepted_until = loop.time() + seconds, loop.time() + self._accept_seconds
+        try:
+            while (now := loop.time()) < until:
+                if not expected.is_accepted and now >= accepted_until:
+                    break
+                ends = until if expected.is_accepted else min(until, accepted_until)
+                await asyncio.wait({answer}, timeout=min(LOOK_SECONDS, ends - now))
+                if answer.done() or not await _is_live(worker.id):
+                    break
+            return answer.result() if answer.done() else None
+        finally:
+            answer.cancel()
 
 
 def _worker_of(folder: _FolderElsewhere) -> WorkerOffer | None:
@@ -164,8 +213,11 @@ def _worker_of(folder: _FolderElsewhere) -> WorkerOffer | None:
     return chosen_worker(folder.path, folder.labels, roots=known_roots(), workers=workers)
 
 
-def _is_live(worker: str) -> bool:
-    return any(offer.id == worker for offer in worker_offers(now_ms()))
+async def _is_live(worker: str) -> bool:
+    try:
+        return await read(is_registered, worker, now_ms())
+    except (Refusal, Error):  # the worker may answer without the database
+        return True
 
 
 def _method(scope: Scope) -> str:
@@ -186,28 +238,29 @@ def _right(target: _FolderView, scope: Scope) -> Right:
 async def _folder(target: _FolderView, scope: Scope, body: bytes) -> _FolderElsewhere | None:
     """Returns the folder that a request is about; ``None`` if the handler must refuse it."""
     if target.workspace_id:
-        return await read(_stored_folder, target.workspace_id)
+        is_valid = "\0" not in target.workspace_id
+        return await read(_workspace_folder, pk=target.workspace_id) if is_valid else None
     path = _named_path(scope, body)
-    return (
-        _FolderElsewhere(posixpath.normpath(path))
-        if path.startswith("/") and "\0" not in path
-        else None
-    )
+    if not path.startswith("/") or "\0" in path:
+        return None
+    path = posixpath.normpath(path)
+    return await read(_workspace_folder, path=path) or _FolderElsewhere(path)
 
 
-def _stored_folder(workspace_id: str) -> _FolderElsewhere | None:
-    rows = Workspace.objects.filter(pk=workspace_id).values_list("path", "labels")
-    row = rows.first() if "\0" not in workspace_id else None
-    return (
-        None
-        if row is None
-        else _FolderElsewhere(row[0], tuple(filter(None, row[1].split(SEPARATOR))))
-    )
+def _workspace_folder(**which: str) -> _FolderElsewhere | None:
+    row = Workspace.objects.filter(**which).values_list("path", "labels").first()
+    if row is None:
+        return None
+    return _FolderElsewhere(row[0], tuple(filter(None, row[1].split(SEPARATOR))))
 
 
 def _named_path(scope: Scope, body: bytes) -> str:
     if scope["method"] in READING:
-        query = parse_qs(scope.get("query_string", b"").decode("latin-1"), max_num_fields=100)
+        written = scope.get("query_string", b"").decode("latin-1")
+        try:
+            query = parse_qs(written, max_num_fields=MOST_FIELDS)
+        except ValueError:
+            raise BadField(f"the query: must have at most {MOST_FIELDS} fields") from None
         return str(query.get("path", [""])[0])
     return _field(body, "path")
 
@@ -227,11 +280,14 @@ def _note_client(scope: Scope, body: bytes) -> None:
         connection_of(scope).note(client_id_of(_field(body, "client_id")))
 
 
-async def _request(scope: Scope, body: bytes, channel: str, seconds: float) -> ForwardedRequest:
+async def _request(
+    scope: Scope, body: bytes, *, worker: str, channel: str, seconds: float
+) -> ForwardedRequest:
     caller = caller_of(scope)
     raw = scope.get("raw_path") or scope["path"].encode()
     return ForwardedRequest(
         id=new_id(),
+        worker=worker,
         answer_to=channel,
         expires_at=now_ms() + int(seconds * 1000),
         method=scope["method"],
@@ -257,25 +313,25 @@ async def _is_tool(caller: Caller) -> bool:
         return True
 
 
-async def _read_body(receive: Receive) -> bytes | None:
-    chunks: list[bytes] = []
-    while True:
-        message: Any = await receive()
-        if message["type"] == "http.disconnect":
-            return None
-        chunks.append(message.get("body", b""))
-        if not message.get("more_body", False):
-            return b"".join(chunks)
+class _Incoming:
+    """What a client sends: ``receive`` begins with what was read already."""
 
+    def __init__(self, receive: Receive) -> None:
+        self._receive = receive
+        self._messages: list[Any] = []
 
-def _again(body: bytes, receive: Receive) -> Receive:
-    """Returns a ``receive`` that yields the body, which was read already, once more."""
-    messages: list[Any] = [{"type": "http.request", "body": body, "more_body": False}]
+    async def read(self) -> bytes | None:
+        """Returns the body; ``None`` if the client disconnects before its end."""
+        while True:
+            message = await self._receive()
+            self._messages.append(message)
+            if message["type"] == "http.disconnect":
+                return None
+            if not message.get("more_body", False):
+                return b"".join(each.get("body", b"") for each in self._messages)
 
-    async def again() -> Any:
-        return messages.pop() if messages else await receive()
-
-    return again
+    async def receive(self) -> Any:
+        return self._messages.pop(0) if self._messages else await self._receive()
 
 
 async def _send(answer: ForwardedAnswer, send: Send) -> None:
@@ -286,7 +342,13 @@ async def _send(answer: ForwardedAnswer, send: Send) -> None:
 
 
 async def _refuse(refusal: Refusal, path: str, send: Send) -> None:
-    messages = http_error(refusal.status, refusal.sentence, refusal.headers)
+    for message in refusal_messages(refusal, path):
+        await send(message)
+
+
+def refusal_messages(refusal: Refusal, path: str) -> list[Message]:
+    """Returns the response in the format of the interface to which the address belongs."""
+    messages: list[Message] = [*http_error(refusal.status, refusal.sentence, refusal.headers)]
     if path.startswith("/api/"):
         body = orjson.dumps(problem(refusal.status, refusal.code, refusal.sentence))
         headers = [
@@ -295,5 +357,4 @@ async def _refuse(refusal: Refusal, path: str, send: Send) -> None:
             *refusal.headers,
         ]
         messages[0]["headers"], messages[1]["body"] = headers, body
-    for message in messages:
-        await send(message)
+    return messages

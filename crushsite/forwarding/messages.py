@@ -12,12 +12,14 @@ import orjson
 
 from workspaces.access import Identity, IdentityKind, MemberRole, Right
 
-LONGEST_BODY = 8 << 20  # bytes
+# In bytes. Redis closes the connection of a subscriber that is 32 MB behind.
+LONGEST_BODY = 1 << 20
 LONGEST_TEXT = 16_384
 MOST_HEADERS = 50
 MOST_WORKSPACES = 100_000
 # In base64, with the rest of the message.
 LONGEST_MESSAGE = 2 * LONGEST_BODY
+ACCEPTED = 102  # the status of a message before the answer: the worker performs the request
 
 Headers = tuple[tuple[str, str], ...]
 T = TypeVar("T")
@@ -32,6 +34,7 @@ class ForwardedRequest:
     """An HTTP request, whose caller has the right that its address needs."""
 
     id: str
+    worker: str  # as it is registered: no other one performs the request
     answer_to: str  # the channel of the web process
     expires_at: int  # milliseconds: its sender waits no longer
     method: str
@@ -54,9 +57,11 @@ class ForwardedAnswer:
 
 
 def encode_request(request: ForwardedRequest) -> str:
+    """Raises ``BadMessage`` only for what JSON cannot contain. Decode it to check the rest."""
     who = request.identity
     fields = {
         "id": request.id,
+        "worker": request.worker,
         "answer_to": request.answer_to,
         "expires_at": request.expires_at,
         "method": request.method,
@@ -78,7 +83,7 @@ def encode_request(request: ForwardedRequest) -> str:
             "token_id": who.token_id,
         },
     }
-    return orjson.dumps(fields).decode()
+    return _written(fields)
 
 
 def decode_request(text: str) -> ForwardedRequest:
@@ -86,6 +91,7 @@ def decode_request(text: str) -> ForwardedRequest:
     fields = _object(text)
     return ForwardedRequest(
         id=_text(fields, "id"),
+        worker=_text(fields, "worker"),
         answer_to=_text(fields, "answer_to"),
         expires_at=_typed(fields, "expires_at", int),
         method=_text(fields, "method"),
@@ -101,22 +107,30 @@ def decode_request(text: str) -> ForwardedRequest:
 
 
 def encode_answer(answer: ForwardedAnswer) -> str:
+    """Raises ``BadMessage``, as ``encode_request`` does."""
     fields = {
         "id": answer.id,
         "status": answer.status,
         "headers": answer.headers,
         "body": _packed(answer.body),
     }
-    return orjson.dumps(fields).decode()
+    return _written(fields)
 
 
 def decode_answer(text: str) -> ForwardedAnswer:
     """Raises ``BadMessage``."""
     fields = _object(text)
     status = _typed(fields, "status", int)
-    if not 200 <= status <= 599:
+    if status != ACCEPTED and not 200 <= status <= 599:
         raise BadMessage("status")
     return ForwardedAnswer(_text(fields, "id"), status, _headers(fields), _unpacked(fields))
+
+
+def _written(fields: Mapping[str, Any]) -> str:
+    try:
+        return orjson.dumps(fields).decode()
+    except orjson.JSONEncodeError:
+        raise BadMessage("no JSON") from None
 
 
 def _object(text: str) -> Mapping[str, Any]:

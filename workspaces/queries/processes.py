@@ -43,6 +43,12 @@ def worker_offers(now: int) -> list[WorkerOffer]:
     ]
 
 
+def is_registered(process_id: str, now: int) -> bool:
+    """Whether the process renews its registration. One that drains does."""
+    rows = RegisteredProcess.objects.filter(pk=process_id, is_lost=False, expires_at__gte=now)
+    return rows.exists()
+
+
 def stored_roots() -> list[WorkRoot]:
     return list(WorkRoot.objects.order_by("name"))
 

@@ -33,6 +33,7 @@ ANN = Identity(
 )
 REQUEST = ForwardedRequest(
     id="r",
+    worker="v",
     answer_to="c",
     expires_at=5,
     method="POST",
@@ -75,6 +76,7 @@ def test_what_is_no_message_is_refused(text: str) -> None:
     [
         ("id", 7),
         ("id", "x" * 20_000),
+        ("worker", None),
         ("expires_at", "5"),
         ("expires_at", True),
         ("is_tool", 1),
