@@ -34,8 +34,11 @@ class Pairs(dict[str, Any]):
         super().__init__(pairs)
         self.doubled: frozenset[str] = frozenset()
         if len(self) != len(pairs):
-            names = [name for name, _ in pairs]
-            self.doubled = frozenset(name for name in self if names.count(name) > 1)
+            seen: set[str] = set()
+            doubled: set[str] = set()
+            for name, _ in pairs:  # linear: a frame may have millions of keys
+                (doubled if name in seen else seen).add(name)
+            self.doubled = frozenset(doubled)
 
 
 def parse(text: str) -> Any:

@@ -61,3 +61,9 @@ def test_an_object_knows_its_repeated_keys() -> None:
     read = parse('{"a": 1, "b": 2, "a": 3}')
     assert read == {"a": 3, "b": 2}
     assert read.doubled == {"a"}
+
+
+@pytest.mark.timeout(60)
+def test_a_repeated_key_in_a_large_object_takes_no_time_for_each_pair_of_keys() -> None:
+    keys = ",".join(f'"{number}":0' for number in range(300_000))
+    assert parse(f'{{{keys},"7":1}}').doubled == {"7"}
