@@ -101,7 +101,7 @@ class RunPool:
         self._outputs = CallOutputs()
         self._wake = asyncio.Event()
         self._works_here = works_here
-        self.remote_workers = RemoteWorkers(on_join=self._wake.set)
+        self.remote_workers = RemoteWorkers(on_free=self._wake.set)
         means = RunMeans(worker, hub, self._checkpoints, self._begin_side)
         here = start_run or StartHere(means, outputs=self._outputs, setup_of=setup_of)
         self._start_run: StartRun = StartRemote(here, self.remote_workers, means)
@@ -215,14 +215,14 @@ class RunPool:
         """Claims runs; returns whether there may be more to claim at once."""
         self._wake.clear()
         limit = min(CLAIM_LIMIT, self._settings.max_runs - len(self._runs))
-        here = ClaimedPlaces(self._works_here, self.remote_workers.paths)
+        here = ClaimedPlaces(self._works_here, self.remote_workers.free_places)
         if limit <= 0 or self._draining or not any(here):
             return False
         job = partial(claim_runs, worker=self.worker, limit=limit, scope=self._scope(), places=here)
         claimed = await self._write("", job)
         for run in claimed:
             self._begin(run)
-        return len(claimed) == limit
+        return len(claimed) == limit or any(run.path in here.remote for run in claimed)
 
     def _begin(self, claimed: Claimed) -> None:
         run = self._start_run(claimed)

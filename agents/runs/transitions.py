@@ -17,6 +17,7 @@ from agents.runs.claims.claim_order import (
     has_limits_of_settings,
     runs_in_turn,
     runs_waiting,
+    runs_with_connections,
     runs_within_limits,
 )
 from agents.runs.rows import CLAIMED, QUEUED, Claimed, author_json
@@ -57,6 +58,7 @@ def claim_runs(
         keys = _lock(tx, runs_within_limits(tx, waiting, limit), limit, waiting, suffix)
     elif len(keys) == limit:  # then more may wait
         keys = _next_in_turn(tx, keys, waiting, suffix)
+    keys = runs_with_connections(tx, keys, places.remote)
     if not keys:
         return []
     # The registration cannot be lost before this transaction is committed.

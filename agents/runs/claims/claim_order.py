@@ -8,8 +8,9 @@ before scheduled ones, until those have waited long enough. What has begun comes
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from django.conf import settings
@@ -84,7 +85,8 @@ class ClaimedPlaces(NamedTuple):
     """Whose runs a process claims: those of folders, and of remote workspaces."""
 
     folders: bool = True
-    remote: Sequence[str] = ()  # the paths of those whose worker is connected to the process
+    # The paths of those whose worker is connected to the process, with its free connections.
+    remote: Mapping[str, int] = MappingProxyType({})
 
 
 def runs_waiting(scope: WorkerScope | None, places: ClaimedPlaces) -> Waiting:
@@ -102,6 +104,31 @@ def runs_waiting(scope: WorkerScope | None, places: ClaimedPlaces) -> Waiting:
         f" WHERE w.id = r.workspace_id AND ({' OR '.join(clauses)}))",
         values,
     )
+
+
+def runs_with_connections(tx: Transaction, keys: list[int], remote: Mapping[str, int]) -> list[int]:
+    """Returns those of these runs that need no connection of a remote worker, or have a free one.
+
+    The others wait unclaimed: claimed ones would take the places of other runs.
+    """
+    if not keys or not remote:
+        return keys
+    paths = dict(
+        tx.fetch(
+            "SELECT r.id, w.path FROM agents_run r JOIN workspaces_workspace w"
+            f" ON w.id = r.workspace_id WHERE r.id IN ({placeholders(len(keys))})",
+            keys,
+        )
+    )
+    free = Counter(remote)
+    found: list[int] = []
+    for key in keys:
+        if paths[key] in remote:
+            if not free[paths[key]]:
+                continue
+            free[paths[key]] -= 1
+        found.append(key)
+    return found
 
 
 def runs_in_turn(tx: Transaction, waiting: Waiting, limit: int) -> list[int]:

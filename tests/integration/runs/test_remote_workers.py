@@ -44,10 +44,10 @@ def claimed(places: ClaimedPlaces) -> list[int]:
 def test_only_a_process_with_the_worker_claims_its_runs(ground: Ground, remote: Ground) -> None:
     there = remote.accept("there")
     assert claimed(ClaimedPlaces()) == []
-    assert claimed(ClaimedPlaces(remote=["other:src", "box:docs"])) == []
+    assert claimed(ClaimedPlaces(remote={"other:src": 9, "box:docs": 9})) == []
     here = ground.accept("here")
-    assert claimed(ClaimedPlaces(folders=False, remote=["box:src"])) == [there]
-    assert claimed(ClaimedPlaces(folders=False, remote=["box:src"])) == []
+    assert claimed(ClaimedPlaces(folders=False, remote={"box:src": 9})) == [there]
+    assert claimed(ClaimedPlaces(folders=False, remote={"box:src": 9})) == []
     assert claimed(ClaimedPlaces()) == [here]
 
 
@@ -55,7 +55,7 @@ def test_one_process_claims_the_runs_of_folders_and_of_its_workers(
     ground: Ground, remote: Ground
 ) -> None:
     keys = [ground.accept("here"), remote.accept("there")]
-    assert claimed(ClaimedPlaces(remote=["box:src"])) == keys
+    assert claimed(ClaimedPlaces(remote={"box:src": 1})) == keys
 
 
 def test_with_more_runs_than_places_the_turns_hold_for_remote_workspaces(
@@ -64,7 +64,17 @@ def test_with_more_runs_than_places_the_turns_hold_for_remote_workspaces(
     sessions = [remote.new_session() for _ in range(12)]
     keys = [remote.accept("there", session_id=session) for session in sessions]
     ground.accept("here")
-    assert claimed(ClaimedPlaces(folders=False, remote=["box:src"])) == keys[:9]
+    assert claimed(ClaimedPlaces(folders=False, remote={"box:src": 10})) == keys[:9]
+
+
+def test_a_remote_workspace_takes_no_more_places_than_it_has_free_connections(
+    ground: Ground, remote: Ground
+) -> None:
+    sessions = [remote.new_session() for _ in range(12)]
+    keys = [remote.accept("there", session_id=session) for session in sessions]
+    here = ground.accept("here")
+    assert claimed(ClaimedPlaces(remote={"box:src": 2})) == [*keys[:2], here]
+    assert claimed(ClaimedPlaces(remote={"box:src": 3})) == keys[2:5]
 
 
 def test_a_prompt_needs_its_worker(ground: Ground) -> None:

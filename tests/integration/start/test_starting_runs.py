@@ -105,7 +105,7 @@ class Place:
     def _start(self, words: str) -> StartedRun:
         key = self.ground.accept(words, kind=self.kind)
         Run.objects.filter(pk=key).update(role="theirs")
-        (claimed,) = claim(places=ClaimedPlaces(remote=[PLACE]))
+        (claimed,) = claim(places=ClaimedPlaces(remote={PLACE: 1}))
         return self.start_run(claimed)
 
     async def has_begun_reply(self, run: StartedRun) -> None:
@@ -133,7 +133,7 @@ async def place(
     is_remote = request.param == PLACE
     ground = await in_thread(open_ground, PLACE if is_remote else str(tmp_path))
     means = RunMeans("worker", hub, checkpoints, asyncio.create_task)
-    workers = RemoteWorkers(on_join=lambda: None)
+    workers = RemoteWorkers(on_free=lambda: None)
     here = StartHere(means, outputs=outputs, setup_of=obedient_setup)
     start_run = StartRemote(here, workers, means)
     remote = JoinedScript(workers)
