@@ -120,6 +120,7 @@ def _words(tx: Transaction, message_id: str) -> str:
 
 
 WRITE_MS = 5_000
+ERROR_CHARS = 4_000  # of a sub-agent's error: each call that it leaves open stores it as well
 
 
 def begin_sub_agent(tx: Transaction, held: Lease, *, role: str) -> None:
@@ -242,6 +243,7 @@ def _last_step(reply: Reply | None, ended: Ended) -> Step:
             end = End(RunOutcome.CANCELLED, reason, CANCELLED_NOTE)
         case _:
             reason = FinishReason.ERROR
-            end = End(RunOutcome.FAILED, reason, ended.error, ended.error)
+            error = cut_middle(storable_text(ended.error), ERROR_CHARS)
+            end = End(RunOutcome.FAILED, reason, error, error)
     write = ReplyWrite(reply.message_id, reply.parts(), reason) if reply is not None else None
     return Step(reply=write, end=end)

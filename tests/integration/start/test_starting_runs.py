@@ -162,6 +162,16 @@ async def test_a_started_run_is_the_claimed_one_and_ends_in_its_row(place: Place
     assert not run.is_cancelled
 
 
+@pytest.mark.parametrize("place", [RunKind.FLEET, PLACE], indirect=True)
+async def test_a_long_error_of_another_process_is_cut(place: Place) -> None:
+    run = await place.start(f"__fail:{'no' * 50_000}")
+    await run.perform()
+    row = await place.row(run)
+    assert row.outcome == "failed"
+    assert "characters left out" in row.error
+    assert len(row.error) < 5_000
+
+
 async def test_a_run_that_waits_ends_as_cancelled_after_a_cancel(place: Place) -> None:
     run = await place.start(WAIT)
     performing = asyncio.create_task(run.perform())
