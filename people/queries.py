@@ -1,11 +1,11 @@
-"""Reads the audit and the owner. Synchronous: call it through ``read``, or in a command."""
+"""Reads the audit, the owner and the names of tokens. Synchronous: call it through ``read``, or in a command."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from people.models import AuditEntry, Owner
+from people.models import AuditEntry, Owner, Token
 from workspaces.log.timestamps import as_rfc3339
 
 
@@ -39,3 +39,8 @@ def audit_wire(entry: AuditEntry) -> Mapping[str, Any]:
 def owner_id() -> int | None:
     """Returns the user of the server's own account, once the server has started."""
     return Owner.objects.values_list("user_id", flat=True).first()
+
+
+def name_of_token(token_id: str) -> str:
+    """Returns the name of a token; an empty text if there is no such token."""
+    return Token.objects.filter(pk=token_id).values_list("name", flat=True).first() or ""

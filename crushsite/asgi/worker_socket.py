@@ -22,9 +22,11 @@ from agents.runs.prompting.remote_workers import (
 )
 from crushsite.asgi.guard import Receive, Scope, Send
 from crushsite.process import ServerProcess
-from workspaces.access import Caller, Right, caller_of
+from people.queries import name_of_token
+from workspaces.access import Caller, Identity, Right, caller_of
 from workspaces.error_answers import websocket_error
-from workspaces.log.errors import BadField, Refusal
+from workspaces.log.errors import BadField, Forbidden, Refusal
+from workspaces.log.reader import read
 from workspaces.log.writer import writer
 from workspaces.placement.remote_place import NAME, RemotePlace
 
@@ -83,6 +85,21 @@ def _number(fields: Mapping[str, Sequence[str]], name: str, *, least: int = 1, m
     return int(text)
 
 
+async def _require_name(identity: Identity, name: str) -> None:
+    """Checks that a token is that of the worker: another worker's prompts are not for it.
+
+    Raises ``Forbidden``. The owner, and tokens with all rights, may use any name.
+    """
+    if identity.scopes is None or not identity.token_id:
+        return
+    own = await read(name_of_token, identity.token_id)
+    if own != name:
+        raise Forbidden(
+            f"This token has the name {own!r}, so it cannot join as the remote worker {name!r}."
+            f" Create one with `crush-server token create {name} --scope work`."
+        )
+
+
 class WorkerSocket:
     """An ASGI application, one call for each connection of a worker."""
 
@@ -96,6 +113,7 @@ class WorkerSocket:
         try:
             await caller.require(Right.WORK)
             hello, place = read_hello(scope.get("query_string", b""))
+            await _require_name(caller.identity, hello.name)
             if len(self._workers.connections_of(hello.name)) >= MOST_ROOTS * MOST_CONNECTIONS:
                 raise BadField(f"capacity: at most {MOST_ROOTS * MOST_CONNECTIONS} connections")
             await self._note(hello)

@@ -45,8 +45,8 @@ class JoinRefused(Exception):
 _SENTENCES: Mapping[int, str] = {
     400: "the server does not understand this worker; use the same version on both machines",
     401: "the server does not accept the token: it is wrong, has expired, or was revoked",
-    403: "the token lacks the right `work`; create one with `crush-server token create {name} --scope"
-    " work` on the server",
+    403: "the token lacks the right `work`, or it has another name than this worker ({name!r}); create"
+    " one with `crush-server token create {name} --scope work` on the server",
     404: "the server has no route for remote workers; it is older than this program",
     NAME_TAKEN: "another remote worker of the name {name!r} is connected; give this one another name"
     " with --name",

@@ -25,10 +25,10 @@ class RemoteMachine:
         self._count = 0
         self.processes: list[Process] = []
 
-    def get_token(self, *scopes: str) -> str:
+    def get_token(self, *scopes: str, name: str = "box") -> str:
         """Creates a token on the server, and stores it here."""
         given = [argument for scope in scopes or ("work",) for argument in ("--scope", scope)]
-        done = command(self._server.env, "token", "create", "box", *given)
+        done = command(self._server.env, "token", "create", name, *given)
         assert done.code == 0, done.err
         self.token_file.write_text(done.out)
         return done.out.strip()

@@ -187,6 +187,10 @@ async def test_a_worker_needs_a_token_with_its_right_and_a_name_of_its_own(
     refused = await asyncio.to_thread(machine.run)
     assert refused.code == 4
     assert "lacks the right `work`" in refused.err
+    await asyncio.to_thread(machine.get_token, name="other")
+    refused = await asyncio.to_thread(machine.run)
+    assert refused.code == 4
+    assert "has another name than this worker ('box')" in refused.err
 
     token = await asyncio.to_thread(machine.get_token)
     worker = await asyncio.to_thread(machine.start)
