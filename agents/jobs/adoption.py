@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import os
 
 from django.conf import settings
 
@@ -35,7 +36,7 @@ FOLDER = "commands"
 
 async def start_commands(server_mark: str, *, is_alone: bool, is_temporary: bool) -> None:
     """Prepares this process for commands. ``is_temporary``: those that it starts end with it."""
-    SUPERVISOR.folder = str(settings.DATA_DIR)
+    SUPERVISOR.folder = await asyncio.to_thread(os.path.realpath, settings.DATA_DIR)
     SUPERVISOR.limits = TreeLimits(
         memory_bytes=settings.CRUSH_COMMAND_MEMORY_BYTES,
         processes=settings.CRUSH_COMMAND_PROCESSES,

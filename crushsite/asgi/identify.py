@@ -14,6 +14,7 @@ import os
 from collections.abc import Awaitable, Callable, Collection, Iterable
 from functools import partial
 from http.cookies import CookieError, SimpleCookie
+from pathlib import Path
 from typing import Any
 
 from crushsite.asgi.guard import Scope
@@ -59,6 +60,7 @@ class Identification:
         self,
         *,
         servers: Callable[[], Collection[int]],
+        folder: Path,
         owner: Callable[[], Identity] = lambda: OWNER,
         has_proxy: bool = False,
         proxies: Collection[Network] = (),
@@ -68,11 +70,13 @@ class Identification:
     ) -> None:
         """``servers``: the processes of this server on this machine, whose children are tools.
 
+        ``folder``: the data folder, which names the supervisors of kept commands.
         With ``has_proxy`` no TCP connection makes an owner: anyone may be behind the proxy.
         ``proxies``: those whose ``X-Forwarded-For`` is believed. ``metrics_token``: of the setting,
         known without the database, so that metrics can be read while it is away.
         """
         self._servers = servers
+        self._folder = folder
         self._owner = owner
         self._has_proxy = has_proxy
         self._proxies = tuple(proxies)
@@ -159,7 +163,8 @@ class Identification:
     async def _is_tool(self, peer: Peer) -> bool:
         if peer.is_tool is None:
             # Reads all of /proc, some milliseconds: once for a connection, and not in the loop.
-            peer.is_tool = await asyncio.to_thread(is_tool, peer, self._servers())
+            servers = self._servers()
+            peer.is_tool = await asyncio.to_thread(is_tool, peer, servers, self._folder)
         return peer.is_tool
 
 

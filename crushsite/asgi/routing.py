@@ -84,6 +84,7 @@ class Router:
         self.pages = LazyDjango(prepare=collect_for_pages)
         self._identification = Identification(
             servers=server.processes_here,
+            folder=settings.DATA_DIR,
             owner=lambda: server.owner,
             has_proxy=settings.CRUSH_HAS_PROXY or settings.CRUSH_LOCAL_TOKEN,
             proxies=settings.CRUSH_TRUSTED_PROXIES,
@@ -160,13 +161,8 @@ async def _refuse_socket(answer: HttpResponse, scope: Scope, receive: Receive, s
         await send({"type": "websocket.accept"})
         await send({"type": "websocket.close", "code": 4000 + answer.status_code})
         return
-    await send(
-        {
-            "type": "websocket.http.response.start",
-            "status": answer.status_code,
-            "headers": _headers_of(answer),
-        }
-    )
+    start = {"type": "websocket.http.response.start", "status": answer.status_code}
+    await send({**start, "headers": _headers_of(answer)})
     await send({"type": "websocket.http.response.body", "body": answer.content})
 
 

@@ -2,8 +2,9 @@
 
 Commands, language servers, MCP servers and hooks run as the same user as the server, so a user
 number alone would let a model answer its own permission request. All of them descend from the
-server, also when they become daemons: their supervisor adopts them. What leaves the tree (cron,
-``systemd-run``, ``ssh``) is not found; SECURITY.md names that.
+server, also when they become daemons: their supervisor adopts them. A kept command outlives its
+server, so it descends from the supervisors alone: these name their data folder. What leaves the
+tree (cron, ``systemd-run``, ``ssh``) is not found; SECURITY.md names that.
 
 The functions read ``/proc``, or run ``ps`` without it. They block: call them in a thread.
 """
@@ -21,19 +22,59 @@ from crushsite.asgi.peer import Peer, peer_of_tcp
 _PROC = Path("/proc")
 _ROUNDS = 5  # a tree that grows in each of them counts as a match
 _PS_SECONDS = 5.0
+_SUPERVISOR = b"/agents/tools/shell/supervise.py"
+_LONGEST_LINE = 16 * 1024  # of a supervisor: it contains three paths
 
 
-def is_tool(peer: Peer, servers: Collection[int]) -> bool:
-    """Whether the process at the other end descends from one of these server processes.
+def is_tool(peer: Peer, servers: Collection[int], folder: Path) -> bool:
+    """Whether the process at the other end is a tool of these server processes.
 
-    A process that has ended, or that cannot be examined, counts as a tool.
+    Or of an earlier one on the data folder ``folder``, whose supervisor has kept it. A process that
+    has ended, or that cannot be examined, counts as a tool.
     """
+    if peer.pid == 0:
+        return False  # a process of an outer namespace, which is none of ours
+    roots = {*servers, *supervisors(folder)}
     if peer.pid is not None:
-        # 0: a process of an outer namespace, which is none of ours.
-        return peer.pid != 0 and (
-            not _is_alive(peer.pid) or peer.pid in descendants(servers) - set(servers)
-        )
-    return _holds(peer, servers) or not _is_still_open(peer)
+        # Not without all roots: a tool can look like a supervisor, but not like a server.
+        return not _is_alive(peer.pid) or peer.pid in descendants(roots) - set(servers)
+    return _holds(peer, servers, roots) or not _is_still_open(peer)
+
+
+def supervisors(folder: Path) -> set[int]:
+    """Returns the supervisors of commands of servers on this data folder, also of ended servers.
+
+    Any process can look like one: the result may only take rights away.
+    """
+    found: set[int] = set()
+    if not _PROC.is_dir():
+        return found  # no command is kept there
+    with os.scandir(_PROC) as entries:
+        for entry in entries:
+            if entry.name.isdecimal() and (named := _folder_of_supervisor(entry.path)):
+                try:
+                    is_ours = os.path.samefile(named, folder)  # noqa: PTH121  bytes
+                except OSError:
+                    is_ours = True  # one of them was moved, maybe by a tool
+                if is_ours:
+                    found.add(int(entry.name))
+    return found
+
+
+def _folder_of_supervisor(process: str) -> bytes:
+    """Returns the data folder that a supervisor of this user names; empty for other processes."""
+    try:
+        with open(f"{process}/cmdline", "rb") as file:  # noqa: PTH123  read for every process
+            line = file.read(_LONGEST_LINE)
+        # As ``Supervisor.ensure_started`` starts it: the script, its socket, limits, the folder.
+        _, _, _, script, _, _, folder, *_ = line.split(b"\0")
+        if not script.endswith(_SUPERVISOR):
+            return b""
+        status = Path(process, "status").read_bytes()
+        user = status.partition(b"\nUid:")[2].split(maxsplit=1)[0]
+    except (OSError, ValueError, IndexError):
+        return b""
+    return folder if int(user) == os.getuid() else b""
 
 
 def descendants(roots: Iterable[int]) -> set[int]:
@@ -51,13 +92,13 @@ def descendants(roots: Iterable[int]) -> set[int]:
     return found
 
 
-def _holds(peer: Peer, servers: Collection[int]) -> bool:
+def _holds(peer: Peer, servers: Collection[int], roots: Collection[int]) -> bool:
     """Whether a descendant has the peer's socket open."""
     wanted = f"socket:[{peer.inode}]"
     seen: set[int] = set(servers)
     for _ in range(_ROUNDS):
         # A process may pass its socket to a new child and end, so look again for new ones.
-        new = descendants(servers) - seen
+        new = descendants(roots) - seen
         if not new:
             return False
         if any(_has_open(pid, wanted) for pid in new):

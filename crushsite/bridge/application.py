@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Callable, Collection, Iterable
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -56,10 +57,15 @@ class Bridge:
         remote: RemoteServer,
         streams: EventStreams,
         *,
-        servers: Callable[[], Collection[int]] = tuple,
+        servers: Callable[[], Collection[int]],
+        folder: Path,
     ) -> None:
-        """``servers``: the server processes of this machine. Their tools may not use the bridge."""
+        """``servers``: the processes of the server of this machine, on the data folder ``folder``.
+
+        Their tools may not use the bridge, also not those that have outlived their server.
+        """
         self._servers = servers
+        self._folder = folder
         self._remote = remote
         self._streams = streams
         # The newest answers, by client and target.
@@ -94,10 +100,10 @@ class Bridge:
     async def _is_from_tool(self, scope: Scope) -> bool:
         """Whether a tool of a server here sends it: with the token, it could answer for a person."""
         peer = (scope.get("extensions") or {}).get(PEER, {}).get("peer")
-        if peer is None or not (servers := self._servers()):
+        if peer is None:
             return False
         if peer.is_tool is None:
-            peer.is_tool = await asyncio.to_thread(is_tool, peer, servers)
+            peer.is_tool = await asyncio.to_thread(is_tool, peer, self._servers(), self._folder)
         return bool(peer.is_tool)
 
     async def _pass(self, scope: Scope, outgoing: Outgoing, client_id: str, send: Send) -> None:

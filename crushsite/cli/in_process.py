@@ -42,6 +42,7 @@ from crushsite.cli.session import (
     in_other_folder,
     jobs_held_by,
 )
+from crushsite.cli.stored_people import refuse_tools
 from crushsite.cli.stored_sessions import NotFound, find_stored
 from crushsite.process import ServerProcess, set_process
 from crushsite.registration import ProcessShape
@@ -88,6 +89,7 @@ class InProcess:
 
     async def open(self) -> None:
         if not self._is_started:
+            await asyncio.to_thread(refuse_tools, "act without a server")
             self._is_started = True
             set_process(self._process)
             with explained_start():

@@ -13,7 +13,7 @@ from django.contrib.auth.models import User
 from django.core.management import CommandError
 
 from crushsite.asgi.peer import is_loopback
-from crushsite.asgi.tool_processes import descendants
+from crushsite.asgi.tool_processes import descendants, supervisors
 from crushsite.program_name import command_line
 from crushsite.server_client import named_server
 from crushsite.storage import ensure_database, running_here
@@ -28,13 +28,19 @@ def prepare_database() -> None:
     ensure_owner()
 
 
-def refuse_tools() -> None:
-    """Raises ``CommandError`` in a tool of a running server: only a person may decide who gets in."""
-    named = named_server(settings.DATA_DIR)
-    servers = [*running_here(settings.DATA_DIR), *([named.pid] if named is not None else [])]
-    if servers and os.getpid() in descendants(servers):
+def refuse_tools(deed: str = "change who may use it") -> None:
+    """Raises ``CommandError`` in a tool: only a person may do this.
+
+    Also in a tool of a server that has ended: its supervisor may have kept the tool.
+    """
+    folder = Path(settings.DATA_DIR)
+    if not folder.is_dir():
+        return  # no server has run
+    named = named_server(folder)
+    servers = [*running_here(folder), *([named.pid] if named is not None else [])]
+    if os.getpid() in descendants([*servers, *supervisors(folder)]):
         raise CommandError(
-            "A tool of the server may not change who may use it. Run this in a terminal of your own."
+            f"A tool of the server may not {deed}. Run this in a terminal of your own."
         )
 
 

@@ -160,12 +160,14 @@ async def _server_here(folder: Path, *, works: bool) -> AsyncIterator[RunningSer
     """The server of this process. The caller holds the folder's lock."""
     # A command that finds a server needs none of these.
     from crushsite.cli.in_process import PrivateServer  # noqa: PLC0415
+    from crushsite.cli.stored_people import refuse_tools  # noqa: PLC0415
     from crushsite.logs import set_up_logging  # noqa: PLC0415
     from crushsite.process import ServerProcess, set_process  # noqa: PLC0415
     from crushsite.registration import ProcessShape  # noqa: PLC0415
     from crushsite.storage import ensure_migrated, explained_start  # noqa: PLC0415
 
     set_up_logging("WARNING")
+    await asyncio.to_thread(refuse_tools, "act without a server")
     with progress("Preparing the database"):
         await asyncio.to_thread(ensure_migrated)
     process = ServerProcess(

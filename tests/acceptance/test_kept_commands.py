@@ -3,18 +3,21 @@
 import asyncio
 import json
 import re
+import sys
 import uuid
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.acceptance.calling import call, eventually
+from tests.acceptance.calling import bash, call, eventually, permission_request
 from tests.acceptance.conversation import Seat, roles_and_finishes, take_seat
 from tests.acceptance.harness.client import Client
 from tests.acceptance.harness.commands import command as harness_command
+from tests.acceptance.harness.environment import ROOT
 from tests.acceptance.harness.shapes import Server, Shape
 from tests.acceptance.marked import GO, STAY, linux_only, marked_seat, processes
+from tests.acceptance.serve.test_access import attacks, check, prepared
 from tests.acceptance.test_jobs import begin, output_of
 from tests.acceptance.test_shell import command_of, shell
 
@@ -144,6 +147,90 @@ async def test_without_a_server_for_too_long_a_command_ends(
     shown = await output_of(again, session, shell_id, wait=True)
     assert shown["content"].startswith("Status: ended with exit code 137\n\nbegun\n")
     assert "no server took it over in time" in shown["content"]
+
+
+# Waits for each of two files, and carries out what is in the script of the same name then.
+TWO_ATTACKS = "for n in one two; do until [ -e $n ]; do sleep 0.02; done; sh $n.sh; done"
+
+# Runs commands of the server's program, and writes their exit codes and errors.
+COMMANDS = """
+import json, os, subprocess, sys
+root, result = sys.argv[1:]
+asked = json.load(open("commands.json"))
+found = []
+for arguments in asked["commands"]:
+    line = [sys.executable, "manage.py", *arguments]
+    done = subprocess.run(
+        line, env=asked["env"], cwd=root, stdin=subprocess.DEVNULL, capture_output=True, text=True
+    )
+    found.append([done.returncode, done.stderr])
+with open(result + ".new", "w") as file:
+    json.dump(found, file)
+os.replace(result + ".new", result)
+"""
+
+FOR_PERSONS = [
+    ["token", "create", "mine"],
+    ["user", "add", "mallory", "--no-password"],
+    ["secret-key", "--accept"],
+]
+WITHOUT_A_SERVER = [
+    ["prompt", "--wait", "--yolo", "[[n=1]]"],
+    ["sessions"],
+    ["trust", "--revoke", "/"],
+]
+
+
+@linux_only
+async def test_a_command_does_not_answer_for_a_person_after_a_restart(
+    make_a_server: MakeServer, shape: Shape, connect: Connect, project: MakeProject
+) -> None:
+    server = make_a_server(shape, env={"CRUSH_DRAIN": "0"})
+    await asyncio.to_thread(server.start)
+    path = project(uuid.uuid4().hex)
+    seat = await marked_seat(connect(server), path, yolo=True)
+    await begin(seat, await seat.workspace.session(), TWO_ATTACKS)
+    await asyncio.to_thread(server.stop)
+    (path / "commands.py").write_text(COMMANDS)
+    run_commands = f"{sys.executable} commands.py {ROOT}"
+
+    refused = [*FOR_PERSONS, *(WITHOUT_A_SERVER if shape is Shape.EMBEDDED else [])]
+    (path / "commands.json").write_text(json.dumps({"env": server.env, "commands": refused}))
+    (path / "one.sh").write_text(f"{run_commands} stopped.json")
+    (path / "one").touch()
+    await eventually((path / "stopped.json").exists, "it has tried without a server")
+    check_refused(path / "stopped.json", len(refused))
+
+    await asyncio.to_thread(server.start)
+    again = await take_seat(connect(server), path)
+    await again.workspace.skip_permissions(False)
+    session = await again.workspace.session()
+    await again.workspace.prompt(session, bash("touch made"))
+    request = await permission_request(again, session)
+    base = f"/v1/workspaces/{again.workspace.id}"
+    grant = ("POST", f"{base}/permissions/grant", {"permission": request, "action": "allow"})
+    requests = [grant, *attacks(base, session)]
+    result, attack = prepared(path, requests, server.url.removeprefix("http://"), "daemon")
+    (path / "commands.json").write_text(json.dumps({"env": server.env, "commands": FOR_PERSONS}))
+    (path / "two.sh").write_text(f"{run_commands} running.json; {attack}")
+    (path / "two").touch()
+    await eventually(result.exists, "it has tried with a server")
+    check_refused(path / "running.json", len(FOR_PERSONS))
+    first, *others = json.loads(result.read_text())
+    assert first[0] == 403, first
+    result.write_text(json.dumps(others))
+    check(result)
+    assert not (path / "made").exists()
+    assert await again.workspace.grant(request, "allow")
+    await eventually((path / "made").exists, "the person's answer counts")
+
+
+def check_refused(result: Path, count: int) -> None:
+    found = json.loads(result.read_text())
+    assert len(found) == count
+    for code, error in found:
+        assert code != 0, error
+        assert "A tool of the server may not" in error, error
 
 
 async def until_stored(seat: Seat, session: str, output: str, *, is_over: bool = False) -> None:

@@ -33,6 +33,7 @@ def main() -> None:
 
 
 async def measure() -> None:
+    from django.conf import settings
     from django.contrib.auth import get_user_model
 
     from crushsite.asgi.identify import PEER, Identification
@@ -47,7 +48,7 @@ async def measure() -> None:
     await asyncio.to_thread(ensure_migrated)
     writer.start(publish=None, loop=asyncio.get_running_loop())
     identities = Identities()
-    identification = Identification(servers=list, identities=identities)
+    identification = Identification(servers=list, folder=settings.DATA_DIR, identities=identities)
     user = await writer.write("", lambda _: get_user_model().objects.create_user("ann"))
     token = await writer.write(
         "", lambda tx: create_token(tx, user=user, name="bench", created_by=user).text
@@ -70,7 +71,7 @@ async def measure() -> None:
                 peer_of_socket(ours)
 
             async def look_for_tools() -> None:
-                is_tool(peer, [os.getpid()])  # type: ignore[arg-type]  # it was found above
+                is_tool(peer, [os.getpid()], settings.DATA_DIR)  # type: ignore[arg-type]  # it was found above
 
             show("a connection", await each(look_up))
             show("a request of the owner", await each(lambda: identification.caller_of(scope)))

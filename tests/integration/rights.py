@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY
@@ -83,7 +84,9 @@ class Wrong:
 async def wrong_callers(right: Right, workspace_id: str) -> AsyncIterator[list[Wrong]]:
     """Those who lack the right in the workspace."""
     made = await writer.write("", lambda tx: _Credentials(tx, workspace_id).lacking(right))
-    edge = Identification(servers=tuple, identities=Identities(), guesses=SignInThrottle())
+    edge = Identification(
+        servers=tuple, folder=Path(), identities=Identities(), guesses=SignInThrottle()
+    )
     try:
         yield [
             Wrong(name, await edge.caller_of({"headers": headers, "extensions": {}}), status)

@@ -246,7 +246,7 @@ _SCRIPT = Path(__file__).with_name("supervise.py")
 class Supervisor:
     def __init__(self) -> None:
         self.limits = TreeLimits()  # of each command; read when the process is started
-        self.folder = ""  # the data folder, for people who look at the processes
+        self.folder = ""  # the data folder; by it kept commands are recognised as tools
         self.keeps_commands = False  # it may outlive this process
         self._lock = threading.Lock()
         self._socket: socket.socket | None = None

@@ -7,6 +7,7 @@ from typing import Any
 from django.contrib.auth.management.commands import createsuperuser
 from typing_extensions import override
 
+from crushsite.cli.stored_people import refuse_tools
 from crushsite.storage import ensure_database
 
 
@@ -15,5 +16,6 @@ class Command(createsuperuser.Command):
 
     @override
     def execute(self, *args: Any, **options: Any) -> str | None:
+        refuse_tools()
         ensure_database()
         return super().execute(*args, **options)

@@ -20,7 +20,7 @@ from agents.config.cache import config_of_folder
 from agents.config.edits.trust_requests import revoke_trust, set_trust, shown_trust
 from crushsite.cli.exit_codes import Exit
 from crushsite.cli.servers import ServerLogin, add_server_options, chosen_login
-from crushsite.cli.stored_people import command_actor
+from crushsite.cli.stored_people import command_actor, refuse_tools
 from crushsite.cli.terminal import UserTerminal, aligned, visible, visible_lines
 from crushsite.server_client import (
     RunningServer,
@@ -150,6 +150,7 @@ class FolderTrusts:
             body = {"path": path, "answer": answer, "digest": digest}
             answered: dict[str, Any] = _call(self._server, "POST", body)
             return answered
+        refuse_tools("decide whether a folder is trusted")
         if answer == REVOKE:
             writer.write_and_wait("", partial(revoke_trust, path=path))
         else:

@@ -4,6 +4,7 @@ import asyncio
 import os
 import sys
 from collections.abc import AsyncIterator, Callable
+from pathlib import Path
 from typing import Any
 
 import orjson
@@ -114,7 +115,7 @@ async def remote_server() -> AsyncIterator[EchoServer]:
 @pytest_asyncio.fixture
 async def send(remote_server: EchoServer) -> AsyncIterator[Send]:
     remote = RemoteServer(f"http://127.0.0.1:{remote_server.port}", token="t", patience_seconds=3)
-    bridge = Bridge(remote, EventStreams(remote), servers=lambda: [os.getpid()])
+    bridge = Bridge(remote, EventStreams(remote), servers=lambda: [os.getpid()], folder=Path())
 
     def send(method: str, target: str, **options: Any) -> Exchange:
         return Exchange(bridge, method, target, **options)

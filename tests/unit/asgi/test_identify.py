@@ -2,6 +2,7 @@
 
 import ipaddress
 import os
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,7 +16,7 @@ MINE = os.geteuid()
 
 async def caller(peer: Peer | None, *headers: tuple[bytes, bytes]) -> Any:
     scope = {"type": "http", "headers": list(headers), "extensions": {PEER: {"peer": peer}}}
-    return await Identification(servers=list).caller_of(scope)
+    return await Identification(servers=list, folder=Path()).caller_of(scope)
 
 
 @pytest.mark.parametrize("peer", [Peer(MINE, pid=1), Peer(MINE, inode=1)])
@@ -45,7 +46,7 @@ async def test_browsers_and_proxies_are_never_the_owner(name: bytes) -> None:
 
 
 async def test_a_server_that_names_no_addresses_knows_nobody() -> None:
-    identification = Identification(servers=list)
+    identification = Identification(servers=list, folder=Path())
     for ends in ({}, {"client": None, "server": ("/tmp/socket", None)}, {"client": ("x", 1)}):
         scope: dict[str, Any] = {"type": "http", "headers": [], **ends}
         assert (await identification.caller_of(scope)).identity is ANONYMOUS
@@ -55,7 +56,9 @@ async def address(client: Any, *forwarded: bytes, proxies: str = "") -> str:
     networks = [ipaddress.ip_network(one) for one in proxies.split(",") if one]
     headers = [(b"x-forwarded-for", value) for value in forwarded]
     scope = {"type": "http", "headers": headers, "client": client}
-    return (await Identification(servers=list, proxies=networks).caller_of(scope)).address
+    return (
+        await Identification(servers=list, folder=Path(), proxies=networks).caller_of(scope)
+    ).address
 
 
 async def test_the_address_is_the_clients() -> None:
@@ -84,5 +87,5 @@ async def test_addresses_that_a_client_invents_are_not_believed() -> None:
 async def test_behind_a_proxy_only_a_socket_file_makes_an_owner() -> None:
     for peer, expected in ((Peer(MINE, inode=1), ANONYMOUS), (Peer(MINE, pid=1), OWNER)):
         scope = {"type": "http", "headers": [], "extensions": {PEER: {"peer": peer}}}
-        found = await Identification(servers=list, has_proxy=True).caller_of(scope)
+        found = await Identification(servers=list, folder=Path(), has_proxy=True).caller_of(scope)
         assert found.identity is expected

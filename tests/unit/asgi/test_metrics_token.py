@@ -1,5 +1,6 @@
 """The token of CRUSH_METRICS_TOKEN_FILE opens `/metrics`, needs no database, and opens nothing else."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ TOKEN = "a-token-of-the-operator"
 
 
 async def identity_at(path: str, *headers: tuple[bytes, bytes], token: str = TOKEN) -> Any:
-    edge = Identification(servers=tuple, metrics_token=token)
+    edge = Identification(servers=tuple, folder=Path(), metrics_token=token)
     found = await edge.caller_of({"path": path, "headers": list(headers), "extensions": {}})
     return found.identity
 

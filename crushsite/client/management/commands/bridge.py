@@ -86,7 +86,7 @@ async def _serve(login: ServerLogin, host: str) -> None:
     try:
         await _check(remote)
         application = Guard(
-            Bridge(remote, EventStreams(remote), servers=_servers_here),
+            Bridge(remote, EventStreams(remote), servers=_servers_here, folder=settings.DATA_DIR),
             unix=True,
             max_body_bytes=settings.CRUSH_MAX_BODY_BYTES,
         )
