@@ -176,7 +176,14 @@ class RemoteWorkerAdmin(ReadOnlyAdmin):
     search_fields = ["name"]
     search_help_text = "A part of the name"
     ordering = ["name"]
-    shown = ["name", "instance", "server", json_text("roots"), "capacity", moment("seen_at")]
+    shown = [
+        "name",
+        "instance",
+        json_text("servers"),
+        json_text("roots"),
+        "capacity",
+        moment("seen_at"),
+    ]
 
 
 @admin.register(Job)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import orjson
+
 from agents.fleet.parent.joined import WorkerHello
 from agents.fleet_models import RemoteWorker
 from agents.turn.options import RunOptions
@@ -33,11 +35,13 @@ def note_worker(tx: Transaction, hello: WorkerHello, *, server: str) -> None:
     row = RemoteWorker.objects.select_for_update().filter(name=hello.name).first()
     if row is not None and row.instance != hello.instance and row.seen_at > tx.now - LOST_MS:
         raise WorkerNameTaken
+    others = {} if row is None or row.instance != hello.instance else _connected(tx, row)
     RemoteWorker.objects.update_or_create(
         name=hello.name,
         defaults={
             "instance": hello.instance,
             "server": server,
+            "servers": orjson.dumps(others | {server: tx.now}).decode(),
             "roots": list(hello.roots),
             "capacity": hello.capacity,
             "seen_at": tx.now,
@@ -45,9 +49,27 @@ def note_worker(tx: Transaction, hello: WorkerHello, *, server: str) -> None:
     )
 
 
-def forget_worker(_: Transaction, name: str, *, server: str) -> None:
+def forget_worker(tx: Transaction, name: str, *, server: str) -> None:
     """Removes the row, unless the worker is connected to another process as well."""
-    RemoteWorker.objects.filter(name=name, server=server).delete()
+    row = RemoteWorker.objects.select_for_update().filter(name=name).first()
+    if row is None:
+        return
+    others = _connected(tx, row)
+    others.pop(server, None)
+    if not others:
+        row.delete()
+        return
+    row.server = max(others, key=others.__getitem__)
+    row.seen_at = others[row.server]
+    row.servers = orjson.dumps(others).decode()
+    row.save()
+
+
+def _connected(tx: Transaction, row: RemoteWorker) -> dict[str, int]:
+    """Returns the processes that the worker is connected to, with when they renewed its row."""
+    # An older release writes only ``server`` and ``seen_at``.
+    renewed: dict[str, int] = orjson.loads(row.servers) | {row.server: row.seen_at}
+    return {server: at for server, at in renewed.items() if at > tx.now - LOST_MS}
 
 
 def require_possible_there(options: RunOptions, *, is_prompt: bool, has_files: bool) -> None:

@@ -119,10 +119,21 @@ def test_a_name_belongs_to_one_worker_until_its_row_is_too_old(ground: Ground) -
     assert RemoteWorker.objects.get().instance == "second"
 
 
-def test_a_row_is_removed_by_the_process_that_wrote_it_last(ground: Ground) -> None:
+def test_a_row_is_removed_when_the_worker_has_left_every_process(ground: Ground) -> None:
     join(BOX, "one")
     join(BOX, "two")
+    join(BOX, "one")
     write(lambda tx: forget_worker(tx, "box", server="one"))
     assert connected_workers(now_ms()) == {"box"}
     write(lambda tx: forget_worker(tx, "box", server="two"))
     assert connected_workers(now_ms()) == frozenset()
+    write(lambda tx: forget_worker(tx, "box", server="two"))
+
+
+def test_a_process_that_was_lost_keeps_no_row(ground: Ground) -> None:
+    join(BOX, "lost")
+    long_ago = now_ms() - LOST_MS - 1
+    RemoteWorker.objects.update(seen_at=long_ago, servers=f'{{"lost": {long_ago}}}')
+    join(BOX, "two")
+    write(lambda tx: forget_worker(tx, "box", server="two"))
+    assert not RemoteWorker.objects.exists()
