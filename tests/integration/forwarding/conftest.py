@@ -5,7 +5,6 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
-import pytest
 import pytest_asyncio
 
 from agents.config.cache import configs
@@ -17,22 +16,15 @@ from workspaces.log.reader import read, stop_reading
 from workspaces.log.writer import writer
 
 
-@pytest.fixture
-def accept_seconds() -> float:
-    return 10.0
-
-
 @pytest_asyncio.fixture
-async def web(
-    transactional_db: None, settings: Any, tmp_path: Path, accept_seconds: float
-) -> AsyncIterator[Web]:
+async def web(transactional_db: None, settings: Any, tmp_path: Path) -> AsyncIterator[Web]:
     settings.CHANNEL_LAYERS = JOINED_LAYER
     configs.cache_clear()
     writer.start(publish=None, loop=asyncio.get_running_loop())
     root = tmp_path / "code"
     root.mkdir()
     await read(write, lambda tx: add_root(tx, name="code", path=str(root), marker=""))
-    web = Web(root, accept_seconds=accept_seconds)
+    web = Web(root)
     yield web
     await web.stop()
     await asyncio.to_thread(writer.stop)
