@@ -87,10 +87,12 @@ def simulate(plan: Plan, *, report: Callable[[str], None] = lambda _: None) -> R
     unsafe = mock.patch.dict(os.environ, DJANGO_ALLOW_ASYNC_UNSAFE="1")
     with override_settings(CHANNEL_LAYERS=SIMULATED_LAYER), SimulatedTime(loop), unsafe:
         world = World(loop, plan, report)
+        context = contextvars.copy_context()
         try:
-            loop.run_until_complete(world.live())
+            loop.run_until_complete(loop.create_task(world.live(), context=context))
         finally:
             world.end()
+            loop.run_until_complete(loop.create_task(loop.end_statements(), context=context))
             loop.close()
     return world.result(time.monotonic() - began)
 

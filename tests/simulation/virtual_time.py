@@ -165,6 +165,11 @@ class SimulatedLoop(asyncio.SelectorEventLoop):
 
         return self._statements.run(run)
 
+    async def end_statements(self) -> None:
+        """Closes the connections that the context of this task and the machines have used."""
+        connection.close()
+        self._statements.run(lambda: connection.close())
+
     def _call_of(
         self, callback: Any, args: tuple[Any, ...], context: contextvars.Context | None
     ) -> _Call | None:
