@@ -28,6 +28,7 @@ from tests.simulation.virtual_time import SimulatedLoop, SimulatedTime
 from workspaces.actions.sessions import create_session
 from workspaces.actions.workspaces import Opening, open_workspace
 from workspaces.log.commits import run_alone
+from workspaces.log.outage import outage
 from workspaces.models import ClientClaim, RegisteredProcess, Workspace
 
 LOOK_SECONDS = 0.25
@@ -81,6 +82,7 @@ def simulate(plan: Plan, *, report: Callable[[str], None] = lambda _: None) -> R
     """Runs a simulation on the empty database that Django is connected to."""
     began = time.monotonic()
     random.seed(plan.seed)  # back-offs and rescues draw from it
+    outage.forget()  # its end is a moment of the real clock
     loop = SimulatedLoop()
     loop.set_exception_handler(lambda _loop, _context: None)
     # Django refuses statements in a thread with a running loop: here they are meant to hold it up.

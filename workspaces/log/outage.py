@@ -47,6 +47,11 @@ class Outage:
         level = logging.WARNING if seconds >= LONG_SECONDS else logging.DEBUG
         logger.log(level, "the database can be used again after %.1f s", seconds)
 
+    def forget(self) -> None:
+        """Forgets earlier outages, when another clock begins."""
+        with self._lock:
+            self.since = self._ended_at = None
+
     @property
     def seconds(self) -> float:
         """Returns how long it has lasted; 0 without one."""
