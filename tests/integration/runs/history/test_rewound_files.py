@@ -168,6 +168,16 @@ def test_files_outside_of_the_workspace_and_behind_links_are_left_alone(
 # -- crashes and others at the same time
 
 
+def begin_with_a_change(ground: Ground, project: Path) -> tuple[Path, list[str], str]:
+    """A rewind of the second of two turns, which changed a file: the file, the first turn, its key."""
+    file = project / "a.txt"
+    file.write_text("old\n")
+    first = turn(ground, "one")
+    change(ground, file, "new\n")
+    turn(ground, "two")
+    return file, first, begin_with_files(ground, first[1])
+
+
 def test_a_rewind_whose_process_died_is_completed(ground: Ground, project: Path) -> None:
     restored, waiting = project / "a.txt", project / "b.txt"
     first = turn(ground, "one")
@@ -194,12 +204,7 @@ def test_a_rewind_whose_process_died_is_completed(ground: Ground, project: Path)
 def test_two_processes_that_complete_the_same_rewind_do_it_once(
     ground: Ground, project: Path
 ) -> None:
-    file = project / "a.txt"
-    file.write_text("old\n")
-    first = turn(ground, "one")
-    change(ground, file, "new\n")
-    turn(ground, "two")
-    key = begin_with_files(ground, first[1])
+    _, first, key = begin_with_a_change(ground, project)
 
     async def both() -> None:
         await asyncio.gather(finish_rewind(key), finish_rewind(key))
@@ -214,12 +219,7 @@ def test_two_processes_that_complete_the_same_rewind_do_it_once(
 def test_a_process_without_the_folder_leaves_the_files_to_one_that_has_it(
     ground: Ground, project: Path
 ) -> None:
-    file = project / "a.txt"
-    file.write_text("old\n")
-    first = turn(ground, "one")
-    change(ground, file, "new\n")
-    turn(ground, "two")
-    key = begin_with_files(ground, first[1])
+    file, first, key = begin_with_a_change(ground, project)
     restore_where(lambda path: path != str(project))
     try:
         asyncio.run(finish_rewind(key))
@@ -233,12 +233,7 @@ def test_a_process_without_the_folder_leaves_the_files_to_one_that_has_it(
 
 
 def test_runs_wait_until_the_files_are_restored(ground: Ground, project: Path) -> None:
-    file = project / "a.txt"
-    file.write_text("old\n")
-    first = turn(ground, "one")
-    change(ground, file, "new\n")
-    turn(ground, "two")
-    key = begin_with_files(ground, first[1])
+    _, _, key = begin_with_a_change(ground, project)
     ground.accept("instead")
     other = ground.new_session()
     ground.accept("elsewhere", session_id=other)
