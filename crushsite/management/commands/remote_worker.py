@@ -6,16 +6,15 @@ command is what ``help`` lists and what ``django-admin`` finds.
 
 from __future__ import annotations
 
-import os
 import sys
 from argparse import ArgumentParser
-from pathlib import Path
 from typing import Any
 
 from django.core.management.base import BaseCommand
 from typing_extensions import override
 
 from crushsite.cli.remote_worker import add_arguments
+from crushsite.program_name import restart
 
 
 class Command(BaseCommand):
@@ -28,5 +27,4 @@ class Command(BaseCommand):
 
     @override
     def handle(self, *args: Any, **options: Any) -> None:
-        script = str(Path(__file__).resolve().parents[2] / "__main__.py")
-        os.execv(sys.executable, [sys.executable, script, "remote-worker", *sys.argv[2:]])  # noqa: S606  this very program
+        restart("remote-worker", sys.argv[2:])

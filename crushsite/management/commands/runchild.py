@@ -6,16 +6,15 @@ This command is what ``help`` lists and what ``django-admin`` finds.
 
 from __future__ import annotations
 
-import os
 import sys
 from argparse import ArgumentParser
-from pathlib import Path
 from typing import Any
 
 from django.core.management.base import BaseCommand
 from typing_extensions import override
 
 from crushsite.child.main import add_arguments
+from crushsite.program_name import restart
 
 
 class Command(BaseCommand):
@@ -28,6 +27,4 @@ class Command(BaseCommand):
 
     @override
     def handle(self, *args: Any, **options: Any) -> None:
-        script = str(Path(__file__).resolve().parents[2] / "__main__.py")
-        given = sys.argv[sys.argv.index("runchild") + 1 :]
-        os.execv(sys.executable, [sys.executable, script, "runchild", *given])  # noqa: S606  this very program
+        restart("runchild", sys.argv[sys.argv.index("runchild") + 1 :])
