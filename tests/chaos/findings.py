@@ -1,4 +1,4 @@
-"""What was seen: violations of what the server promises, and figures beside them."""
+"""What was seen: violations of what the server promises, and figures about them."""
 
 import time
 from collections import Counter

@@ -1,4 +1,4 @@
-"""What the simulation has seen, beside the database: who has claimed what, and what waits since when.
+"""What the simulation has seen apart from the database: who has claimed what, and what waits since when.
 
 Each broken promise becomes a sentence in ``broken``.
 """

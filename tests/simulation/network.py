@@ -28,7 +28,7 @@ class Weather:
 
 
 class SimulatedLayer(BaseChannelLayer):
-    """All machines of one simulation share it. It is made anew for each."""
+    """All machines of one simulation share it. Each gets its own."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)

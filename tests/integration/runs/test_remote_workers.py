@@ -27,7 +27,7 @@ BOX = WorkerHello("box", "first", ("src", "docs"), 4)
 
 @pytest.fixture
 def remote(ground: Ground) -> Ground:
-    """A workspace of a connected remote worker, beside one of this machine."""
+    """A workspace of a connected remote worker, and one of this machine."""
     join(BOX)
     return open_ground("box:src")
 
