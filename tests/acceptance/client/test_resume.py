@@ -57,14 +57,17 @@ async def test_words_come_once_through_random_cuts(
     ):
         way.cut_answers_after(chance.randrange(500))
         text = "[[n=1800 d=8 reason=50 id=word-é-😀]]"
-        await workspace.prompt(session, text, "one")
+        await workspace.prompt(session, text, "run 0")
         async for item in stream:
+            ends = len(printer.ends)
             printer.take(item)
             cut_again(way, printer, chance)
-            if printer.ends:
-                break
+            # The machine decides how many cuts one reply can have.
+            if len(printer.ends) > ends:
+                if printer.losses >= 20:
+                    break
+                await workspace.prompt(session, text, f"run {len(printer.ends)}")
     assert printer.numbers[0] == 1
-    assert printer.losses >= 20
     assert printer.replaced == 0
     assert_shown(printer, await workspace.messages(session))
 

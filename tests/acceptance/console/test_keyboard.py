@@ -30,7 +30,9 @@ async def test_a_first_conversation_needs_no_mouse(
     folder = project("garden")
     page = await browser.new_page(viewport={"width": 1280, "height": 900})
     await page.goto(await login_link(embedded_server))
-    await page.keyboard.press("Enter")  # the button to sign in has the focus
+    # The browser gives the button the focus when it has drawn the page, which may be after loading.
+    await expect(page.get_by_role("button", name="Sign in")).to_be_focused()
+    await page.keyboard.press("Enter")
     await expect(page.get_by_text("No folder is open yet")).to_be_visible()
 
     await tab_to(page, "Open a folder")
