@@ -49,15 +49,17 @@ def claim_runs(
     """
     suffix = " FOR UPDATE OF r SKIP LOCKED" if connection.features.has_select_for_update else ""
     waiting = runs_waiting(scope, places)
-    oldest = tx.fetch(
-        f"SELECT r.id, {HAS_LIMITS} {waiting.sql} ORDER BY r.id LIMIT %s{suffix}",
-        [*waiting.values, limit],
-    )
-    keys = [key for key, _ in oldest]
-    if oldest and (oldest[0][1] or has_limits_of_settings()):
+    first = f"SELECT r.id, {HAS_LIMITS} {waiting.sql} ORDER BY r.id LIMIT %s"
+    some = tx.fetch(first, [*waiting.values, 1])
+    if not some:
+        return []
+    if some[0][1] or has_limits_of_settings():
+        # No row of a run may be locked yet: the claim that is waited for may need it.
         keys = _lock(tx, runs_within_limits(tx, waiting, limit), limit, waiting, suffix)
-    elif len(keys) == limit:  # then more may wait
-        keys = _next_in_turn(tx, keys, waiting, suffix)
+    else:
+        keys = [key for key, _ in tx.fetch(f"{first}{suffix}", [*waiting.values, limit])]
+        if len(keys) == limit:  # then more may wait
+            keys = _next_in_turn(tx, keys, waiting, suffix)
     keys = runs_with_connections(tx, keys, places.remote)
     if not keys:
         return []

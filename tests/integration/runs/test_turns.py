@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
-from django.db import IntegrityError, connection
+from django.db import IntegrityError, connection, transaction
 
 from agents.models import Run
 from agents.runs.accept import Prompt
@@ -205,11 +205,17 @@ def test_two_workers_that_claim_at_the_same_time_keep_a_limit(database: str, set
     with claimed_elsewhere(limit=2) as elsewhere:
         thread.start()
         assert is_waiting_for_a_lock()
+        assert unlocked_runs() == 3  # who waits would keep them from the claim that it waits for
     thread.join()
 
     assert len(elsewhere) == 2
     assert len(here) == 1
     assert Run.objects.filter(state="running").count() == 3
+
+
+def unlocked_runs() -> int:
+    with transaction.atomic():
+        return len(Run.objects.select_for_update(skip_locked=True))
 
 
 def is_waiting_for_a_lock() -> bool:
