@@ -10,7 +10,7 @@ import difflib
 import os
 import sys
 import textwrap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, NoReturn
 
@@ -39,6 +39,8 @@ ADOPTED: Mapping[str, str] = {
     "changepassword": "Changes the password of an account for /admin.",
 }
 USAGE_ERROR = 2
+# Commands of Django that change accounts, or anything at all. A tool of the server may not use them.
+FOR_PERSONS = frozenset({"changepassword", "dbshell", "flush", "loaddata", "shell"})
 # Ours, but it replaces a command of Django that only a checkout has.
 CHECKOUT_ONLY = frozenset({"runserver"})
 # In the order in which users need them; our other commands follow under "more".
@@ -101,6 +103,8 @@ class Program(ManagementUtility):
         if app is None or not self._offers(subcommand):
             self._refuse(wanted, apps)
         command = load_command_class(app, subcommand)
+        if subcommand in FOR_PERSONS:
+            command.execute = partial(_execute_for_person, command.execute)  # type: ignore[method-assign]  # of this one
         return _adapted(command, subcommand) if _is_own(subcommand, app) else command
 
     @override
@@ -165,6 +169,15 @@ def _adapted(command: BaseCommand, name: str) -> BaseCommand:
     command.stderr = _Errors(sys.stderr)
     command.stderr.style_func = command.style.ERROR
     return command
+
+
+def _execute_for_person(
+    execute: Callable[..., str | None], *args: Any, **options: Any
+) -> str | None:
+    from crushsite.cli.stored_people import refuse_tools  # noqa: PLC0415  needs Django's models
+
+    refuse_tools()
+    return execute(*args, **options)
 
 
 class _Help(DjangoHelpFormatter):

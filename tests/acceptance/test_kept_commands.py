@@ -172,6 +172,9 @@ os.replace(result + ".new", result)
 FOR_PERSONS = [
     ["token", "create", "mine"],
     ["user", "add", "mallory", "--no-password"],
+    ["createsuperuser", "--noinput", "--username", "mallory", "--email", "m@example.org"],
+    ["changepassword", "mallory"],
+    ["shell", "--command", "1"],
     ["secret-key", "--accept"],
 ]
 WITHOUT_A_SERVER = [
