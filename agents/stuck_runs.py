@@ -1,17 +1,20 @@
 """Runs that do not proceed, with the reason, from what the database has.
 
-A run that waits for people, for its turn in a session or for its child runs is not stuck.
+A run that waits for people, for its turn in a session, for its child runs or because of a limit of
+running runs is not stuck.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from django.db.models import Exists, F, Max, OuterRef, Q, QuerySet, Subquery
 
 from agents.models import Run, RunStep
+from agents.runs.claims.claim_order import runs_at_limits
 from agents.runs.prompting.remote_workers import connected_workers
 from agents.states import CLAIMABLE, IN_PROGRESS, RunState
 from permissions.models import BatchState, PermissionRequest, QuestionBatch, RequestState
@@ -47,7 +50,7 @@ def stuck_runs(now: int, *, is_served: bool = True) -> list[StuckRun]:
     abandoned = _IS_ALL if not is_served else _is_abandoned(now)
     found = [
         *_abandoned(now, abandoned),
-        *_unclaimed(now),
+        *islice(_unclaimed(now), SHOWN),
         *_parked_for_nothing(),
         *_silent(now, abandoned),
     ]
@@ -92,8 +95,9 @@ def _unclaimed(now: int) -> Iterator[StuckRun]:
             child_at=_newest(children, "parent_id", "finished_at"),
         )
     )
+    limited = runs_at_limits()
     unserved: Callable[[Workspace], str] | None = None  # it takes three queries
-    for run in runs.select_related("workspace").order_by("pk")[:SHOWN]:
+    for run in runs.select_related("workspace").order_by("pk").iterator():
         moments = (run.step_at, run.allowed_at, run.answered_at, run.child_at, run.accepted_at)
         since = max(moment for moment in moments if moment is not None)
         if now - since < WAIT_MS:
@@ -102,7 +106,9 @@ def _unclaimed(now: int) -> Iterator[StuckRun]:
             reason = "a rewind of its session has not ended"
         else:
             unserved = unserved or why_workspaces_wait(now)
-            reason = unserved(run.workspace) or NO_WORKER
+            if not (reason := unserved(run.workspace)) and run.pk in limited:
+                continue
+            reason = reason or NO_WORKER
         yield _stuck(run, since, reason)
 
 

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Protocol
 from weakref import WeakKeyDictionary
 
 from channels.layers import InMemoryChannelLayer, get_channel_layer
 
+from agents.runs.rows import Claimed
 from workspaces.log.log_throttle import LogThrottle
 
 logger = logging.getLogger(__name__)
@@ -147,6 +148,14 @@ async def send_cancelled(session_id: str, *, up_to: int) -> None:
     message = _cancelled(session_id, up_to)
     for way in _WAYS:
         await way.wake_now(message)
+
+
+def is_meant(claimed: Claimed, message: Mapping[str, Any]) -> bool:
+    """Whether this nudge cancels the run: by its key, or up to a number of its session."""
+    if "keys" in message:
+        return claimed.key in message["keys"]
+    is_there: bool = claimed.session_id == message["session_id"]
+    return is_there and claimed.accept_number <= message["up_to"]
 
 
 def _cancelled(session_id: str, up_to: int) -> Message:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Collection, Coroutine
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -22,6 +22,7 @@ from agents.runs.finish import close_session_work, rescue_run, settle_failed
 from agents.runs.history.rewind import LEFT_AFTER_MS, finish_left
 from agents.runs.history.rollback import finish_rollbacks
 from agents.runs.lease import Lease, LeaseLost, require_lease
+from agents.runs.nudges import is_meant
 from agents.runs.queries import held_runs, lost_runs, released_processes
 from agents.runs.reply import Checkpoints
 from agents.runs.rows import Claimed
@@ -92,6 +93,7 @@ class RunPool:
         self._settings = settings
         self._late_ms = max(0, int((settings.lease_seconds - LATE_SECONDS) * 1000))
         self._unclear: set[int] = set()  # held here or in the database, and not in both
+        self._unserved: set[int] = set()  # cut because the root of their folder was missing
         self._runs: dict[int, StartedRun] = {}  # by key
         self._tasks: dict[int, asyncio.Task[None]] = {}
         self._ended: set[int] = set()  # runs whose end is stored, and whose task still works
@@ -123,7 +125,7 @@ class RunPool:
         """Handles a nudge, which may be lost, duplicated or late."""
         if message["type"] == "run.cancelled":
             for run in list(self._runs.values()):
-                if _is_meant(run.claimed, message):
+                if is_meant(run.claimed, message):
                     run.cancel()
         else:
             self._wake.set()
@@ -226,6 +228,7 @@ class RunPool:
 
     def _begin(self, claimed: Claimed) -> None:
         run = self._start_run(claimed)
+        self._unserved.discard(claimed.key)
         self._runs[claimed.key] = run
         self._tasks[claimed.key] = asyncio.create_task(
             self._perform(run), name=f"run-{claimed.key}"
@@ -325,7 +328,8 @@ class RunPool:
             run, task = self._runs.get(key), self._tasks.get(key)
             if run is None or task is None:
                 if key in stored and worker == self.worker:
-                    await self._rescue(key, "", worker=worker)
+                    is_planned = key in self._unserved  # the run did not stop its worker
+                    await self._rescue(key, "", worker=worker, is_planned=is_planned)
             elif run.held.fence == here.get(key):
                 measure(Measured.LEASE_LOST)
                 logger.warning("run is held by another worker now", extra={"run": key})
@@ -337,6 +341,7 @@ class RunPool:
         for key, run in self._runs.items():
             if scope is not None and not scope.serves(run.claimed.path):
                 logger.warning("run is cut: the root of its folder is missing", extra={"run": key})
+                self._unserved.add(key)
                 self._tasks[key].cancel()
 
     # -- what others have lost
@@ -390,11 +395,3 @@ class RunPool:
             logger.info("a run whose worker stopped: %s", outcome, extra={"run": key})
             self._wake.set()
         return bool(outcome)
-
-
-def _is_meant(claimed: Claimed, message: Mapping[str, Any]) -> bool:
-    """Whether this nudge cancels the run: by its key, or up to a number of its session."""
-    if "keys" in message:
-        return claimed.key in message["keys"]
-    is_there: bool = claimed.session_id == message["session_id"]
-    return is_there and claimed.accept_number <= message["up_to"]

@@ -23,6 +23,7 @@ from typing_extensions import override
 
 from agents import figures
 from agents.models import Run, SubAgent, UsageEntry
+from agents.runs.claims.claim_order import runs_at_limits
 from agents.states import RunState
 from agents.stuck_runs import StuckRun, stuck_runs
 from people.models import AuditEntry
@@ -107,6 +108,8 @@ def _add_runs(shown: Dashboard, now: int, after: int) -> None:
     states = figures.runs_by_state()
     oldest = figures.oldest_waiting()
     wait = f"the first since {duration(now - oldest)}" if oldest else ""
+    if at_limits := len(runs_at_limits()):
+        wait += f", {at_limits:,} because of a limit"
     waiting = states.get(RunState.ACCEPTED, 0) + states.get(RunState.READY, 0)
     shown.tiles += [
         Tile("Running", f"{states.get(RunState.RUNNING, 0):,}", "runs", _runs(RunState.RUNNING)),

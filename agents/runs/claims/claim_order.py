@@ -8,7 +8,7 @@ before scheduled ones, until those have waited long enough. What has begun comes
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -149,7 +149,7 @@ def runs_within_limits(tx: Transaction, waiting: Waiting, limit: int) -> list[in
     """
     if connection.vendor == "postgresql":
         tx.execute("SELECT pg_advisory_xact_lock(%s)", [_CLAIMS_LOCK])
-    limits = _Limits.read(tx)
+    limits = _Limits.read(tx.fetch)
     found: list[int] = []
     sql = _IN_TURNS.format(waiting=waiting.sql)
     values = [_scheduled_since(tx.now), *waiting.values]
@@ -171,9 +171,9 @@ class _Limits:
     workspaces: Counter[str] = field(default_factory=Counter)
 
     @classmethod
-    def read(cls, tx: Transaction) -> _Limits:
+    def read(cls, fetch: Callable[[str, list[Any]], list[Any]]) -> _Limits:
         limits = cls()
-        for user_id, workspace_id, most in tx.fetch(
+        for user_id, workspace_id, most in fetch(
             f"SELECT user_id, workspace_id, max_running FROM {_SHARES} s"
             " WHERE max_running IS NOT NULL",
             [],
@@ -182,25 +182,42 @@ class _Limits:
                 limits.most_of_workspaces[workspace_id] = most
             else:
                 limits.most_of_users[str(user_id)] = most
-        for user_id, workspace_id, runs in tx.fetch(_RUNNING, []):
+        for user_id, workspace_id, runs in fetch(_RUNNING, []):
             limits.users[user_id] += runs
             limits.workspaces[workspace_id] += runs
         return limits
 
     def take(self, user_id: str, workspace_id: str) -> bool:
         """Counts another run, if it may run."""
+        if self.is_reached(user_id, workspace_id):
+            return False
+        self.users[user_id] += 1
+        self.workspaces[workspace_id] += 1
+        return True
+
+    def is_reached(self, user_id: str, workspace_id: str) -> bool:
         user = self.most_of_users.get(user_id, settings.CRUSH_MAX_RUNNING_PER_USER)
         workspace = self.most_of_workspaces.get(
             workspace_id, settings.CRUSH_MAX_RUNNING_PER_WORKSPACE
         )
         # A limit of 0 in the settings is none; one of a person or a workspace is at least 1.
-        if (user and self.users[user_id] >= user) or (
-            workspace and self.workspaces[workspace_id] >= workspace
-        ):
-            return False
-        self.users[user_id] += 1
-        self.workspaces[workspace_id] += 1
-        return True
+        is_of_user = bool(user) and self.users[user_id] >= user
+        return is_of_user or (bool(workspace) and self.workspaces[workspace_id] >= workspace)
+
+
+def runs_at_limits() -> set[int]:
+    """Returns the waiting runs whose user or workspace has as many running runs as it may."""
+
+    def fetch(sql: str, values: list[Any]) -> list[Any]:
+        with statements() as cursor:
+            cursor.execute(sql, values)
+            return list(cursor.fetchall())
+
+    limits = _Limits.read(fetch)
+    if not (limits.most_of_users or limits.most_of_workspaces or has_limits_of_settings()):
+        return set()
+    waiting = fetch(f"SELECT r.id, {_USER}, r.workspace_id {_WAITING}", [])
+    return {key for key, *whose in waiting if limits.is_reached(*whose)}
 
 
 def queue_places(keys: Collection[int]) -> dict[int, int]:

@@ -1,8 +1,11 @@
 """Which runs count as stuck, and why, on both databases."""
 
+from io import StringIO
 from typing import Any
 
+import orjson
 import pytest
+from django.core.management import call_command
 
 from agents.models import Run
 from agents.stuck_runs import STALLED_MS, WAIT_MS, stuck_runs
@@ -78,6 +81,29 @@ def test_a_run_that_no_worker_claims_is_stuck_and_those_behind_it_are_not(
     reasons = found()
     assert set(reasons) == {first.pk, ready.pk}
     assert all("no worker claims it" in reason for reason in reasons.values())
+
+
+def test_a_run_that_waits_because_of_a_limit_is_not_stuck(
+    workspace: Workspace, settings: Any
+) -> None:
+    settings.CRUSH_MAX_RUNNING_PER_USER = 1
+    ann, bob = {"user_id": "1"}, {"user_id": "2"}
+    running(workspace, author=ann, started_at=now_ms())
+    limited = add_run(workspace, author=ann)
+    other = add_run(workspace, author=bob)
+    remote = Workspace.objects.create(path="away:project", data_dir="")
+    unserved = add_run(remote, author=ann)
+    assert set(found()) == {other.pk, unserved.pk}
+    assert at_limits_in_ps() == 2
+    settings.CRUSH_MAX_RUNNING_PER_USER = 2
+    assert set(found()) == {other.pk, unserved.pk, limited.pk}
+    assert at_limits_in_ps() == 0
+
+
+def at_limits_in_ps() -> int:
+    out = StringIO()
+    call_command("ps", json=True, stdout=out)
+    return int(orjson.loads(out.getvalue())["at_limits"])
 
 
 def test_a_run_that_was_answered_a_moment_ago_is_not_stuck(workspace: Workspace) -> None:

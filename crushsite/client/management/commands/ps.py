@@ -15,6 +15,7 @@ from typing_extensions import override
 
 from agents.figures import runs_by_state, workers
 from agents.jobs.running import BackgroundCommand, background_commands
+from agents.runs.claims.claim_order import runs_at_limits
 from agents.stuck_runs import StuckRun, stuck_runs
 from crushsite.client.listing import NONE, Column, as_json, duration, shown_id, table
 from crushsite.monitoring.processes import ServerPid, is_served, processes
@@ -68,6 +69,7 @@ class Command(BaseCommand):
         now = now_ms()
         found = processes(workers(), folder=settings.DATA_DIR)
         states = runs_by_state()
+        at_limits = len(runs_at_limits())
         commands = background_commands()
         stuck = stuck_runs(now, is_served=is_served(settings.DATA_DIR))
         if options["json"]:
@@ -75,6 +77,7 @@ class Command(BaseCommand):
                 "processes": [_process_fields(each, now) for each in found],
                 "commands": [_command_fields(each, now) for each in commands],
                 "runs": states,
+                "at_limits": at_limits,
                 "stuck": [_stuck_fields(run, now) for run in stuck],
             }
             self.stdout.write(as_json(shown))
@@ -88,6 +91,8 @@ class Command(BaseCommand):
             self.stdout.write(table(COMMANDS, [_command_row(each, now) for each in commands]))
         counts = ", ".join(f"{count:,} {state}" for state, count in sorted(states.items()))
         self.stdout.write(f"\nUnfinished runs: {counts or 'none'}")
+        if at_limits:
+            self.stdout.write(f"Waiting because of a limit of running runs: {at_limits:,}")
         if stuck:
             self.stdout.write("\nStuck:")
             self.stdout.write(table(STUCK, [_stuck_row(run, now) for run in stuck]))
