@@ -55,7 +55,7 @@ def test_every_setting_exists(path: Path) -> None:
 
 def test_every_command_exists() -> None:
     names = {name for _, name, _ in started()}
-    assert names == {"migrate", "web", "runworker"}
+    assert names == {"migrate", "root", "web", "runworker"}
     assert names <= get_commands().keys()
 
 
@@ -72,7 +72,7 @@ def test_a_kind_of_process_has_the_same_port_everywhere() -> None:
 def test_compose_starts_all_processes_and_checks_each_at_its_port() -> None:
     services = compose()["services"]
     assert set(services) == {
-        *("postgres", "redis", "migrate", "nginx"),
+        *("postgres", "redis", "migrate", "root", "nginx"),
         *("web-1", "web-2", "worker"),
     }
     assert services["worker"]["deploy"]["replicas"] == 2
@@ -80,9 +80,29 @@ def test_compose_starts_all_processes_and_checks_each_at_its_port() -> None:
         service = services[name]
         port = service["command"][-1].rpartition(":")[2]
         assert service["healthcheck"]["test"][-1] == f"http://127.0.0.1:{port}/readyz"
-        assert service["depends_on"]["migrate"]["condition"] == "service_completed_successfully"
-    assert services["migrate"]["restart"] == "no"
+        first = "root" if name == "worker" else "migrate"
+        assert service["depends_on"][first]["condition"] == "service_completed_successfully"
+    assert "migrate" in services["root"]["depends_on"]
+    assert services["migrate"]["restart"] == services["root"]["restart"] == "no"
     assert "migrate" not in services["migrate"]["depends_on"]
+
+
+def test_workers_serve_the_folder_that_was_marked_and_web_processes_have_none() -> None:
+    services = compose()["services"]
+    for name in ("root", "worker"):
+        (volume,) = services[name]["volumes"]
+        assert services[name]["environment"]["CRUSH_ROOTS"] == f"work={volume.rpartition(':')[2]}"
+    assert "volumes" not in services["web-1"]
+    assert "CRUSH_ROOTS" not in services["web-1"]["environment"]
+    templates = {name: (TEMPLATES / f"{name}.yaml").read_text() for name in ("web", "worker")}
+    assert "crush.work" not in templates["web"]
+    assert templates["worker"].count('"crush.workEnv"') == 2  # before it starts, and while it runs
+    assert templates["worker"].count('"crush.workMount"') == 2
+    # The database must have its tables first.
+    assert [name for path, name, _ in started() if path.parent.name == "systemd"][:2] == [
+        "migrate",
+        "root",
+    ]
 
 
 def test_nginx_of_compose_leads_to_its_web_processes_and_is_trusted() -> None:

@@ -51,8 +51,16 @@ seccompProfile:
 - name: keys
   mountPath: /run/secrets
   readOnly: true
+{{- end }}
+
+{{- define "crush.workMount" -}}
 - name: work
   mountPath: {{ .Values.work.path }}
+{{- end }}
+
+{{- define "crush.workEnv" -}}
+- name: CRUSH_ROOTS
+  value: {{ printf "%s=%s" .Values.work.root .Values.work.path | quote }}
 {{- end }}
 
 {{- define "crush.volumes" -}}
@@ -67,6 +75,9 @@ seccompProfile:
       - {key: django.key, path: django.key}
       - {key: admin-token, path: admin-token}
       - {key: metrics-token, path: metrics-token}
+{{- end }}
+
+{{- define "crush.workVolume" -}}
 - name: work
   persistentVolumeClaim:
     claimName: {{ include "crush.claim" . }}
