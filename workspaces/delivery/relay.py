@@ -17,6 +17,7 @@ from channels.layers import BaseChannelLayer, InMemoryChannelLayer, get_channel_
 
 from workspaces.backoff import Backoff
 from workspaces.delivery.open_message import coalesced
+from workspaces.delivery.outboxes import FlushThrottle
 from workspaces.delivery.tool_output import ended_by
 from workspaces.log.ids import new_id
 from workspaces.log.log_throttle import LogThrottle
@@ -27,6 +28,9 @@ from workspaces.tasks import cancel_within
 logger = logging.getLogger(__name__)
 
 FLUSH_SECONDS = 0.002
+# Shortest time between two rounds of messages that hold only words: each message wakes this process,
+# Redis and every process with readers. A round with an event does not wait.
+WORDS_SECONDS = 0.01
 MESSAGE_LIMIT = 262_144
 # Timeout of one call to the layer: a hanging Redis must not block the readers.
 LAYER_SECONDS = 1.0
@@ -46,7 +50,9 @@ class Relay:
         on_event: Callable[[RecordedEvent], None],
         on_delta: Callable[[str, Delta], None],
         on_output: Callable[[str, Output], None],
+        words_seconds: float = WORDS_SECONDS,
     ) -> None:
+        self._words_seconds = words_seconds
         self._on_event = on_event
         self._on_delta = on_delta
         self._on_output = on_output
@@ -57,7 +63,7 @@ class Relay:
         self._own: tuple[BaseChannelLayer, str] | None = None  # the layer and our channel there
         self._outbox: dict[str, list[RecordedEvent | Delta | Output]] = {}
         self._outputs: dict[str, dict[tuple[str, str], Output]] = {}  # the newest of each tool
-        self._filled = asyncio.Event()
+        self._due = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
         self._joining: dict[str, asyncio.Task[None]] = {}  # groups whose subscription failed so far
         self._throttle = LogThrottle()
@@ -73,6 +79,7 @@ class Relay:
         async with asyncio.timeout(STARTING_SECONDS):
             channel = await self._layer.new_channel()
         self._own = (self._layer, channel)
+        self._flush = FlushThrottle(asyncio.get_running_loop(), self._due.set)
         self._tasks = [
             asyncio.create_task(self._send_all(self._layer), name="relay-send"),
             asyncio.create_task(self._receive_all(self._layer, channel), name="relay-receive"),
@@ -143,7 +150,10 @@ class Relay:
             logger.warning("the channel layer failed: %s", reason)
 
     def put(self, workspace_id: str, item: RecordedEvent | Delta | Output) -> None:
-        """Queues an item for the other processes; never blocks."""
+        """Queues an item for the other processes; never blocks.
+
+        An event is sent soon. Words and output wait for the previous message to be some time ago.
+        """
         if not self._tasks:
             return
         if isinstance(item, Output):
@@ -153,7 +163,7 @@ class Relay:
             self._outbox.setdefault(workspace_id, []).append(item)
             if isinstance(item, RecordedEvent):
                 self._end_outputs(item)
-        self._filled.set()
+        self._flush.soon(0 if isinstance(item, RecordedEvent) else self._words_seconds)
 
     def _end_outputs(self, event: RecordedEvent) -> None:
         """Drops queued output of tools that this event ends: it must not follow their end."""
@@ -164,9 +174,9 @@ class Relay:
 
     async def _send_all(self, layer: BaseChannelLayer) -> None:
         while True:
-            await self._filled.wait()
+            await self._due.wait()
             await asyncio.sleep(FLUSH_SECONDS)
-            self._filled.clear()
+            self._due.clear()
             outbox, self._outbox = self._outbox, {}
             for workspace_id, newest in self._outputs.items():
                 outbox.setdefault(workspace_id, []).extend(newest.values())

@@ -19,13 +19,14 @@ from workspaces.log.types import Delta, Output
 class Process:
     """A relay, and what it has handed on."""
 
-    def __init__(self) -> None:
+    def __init__(self, **options: Any) -> None:
         self.heard: list[Any] = []
         self.news = asyncio.Event()
         self.relay = Relay(
             on_event=self._hear,
             on_delta=lambda workspace_id, delta: self._hear((workspace_id, delta)),
             on_output=lambda workspace_id, output: self._hear((workspace_id, output)),
+            **options,
         )
 
     def _hear(self, item: Any) -> None:
@@ -82,6 +83,30 @@ async def test_everything_arrives_in_order_and_joined(
         ("w", Output("s", "m", "d", "another")),
     ]
     assert here.heard == []  # nobody hears himself
+
+
+async def test_words_that_follow_soon_wait_for_each_other_but_not_for_an_event(
+    processes: tuple[Process, Process],
+) -> None:
+    another, there = processes
+    patient = Process(words_seconds=3_600)
+    await patient.relay.start()
+
+    patient.relay.put("w", Delta(1, 0, 0, "one", "text"))
+    await there.until(1)  # the first word does not wait
+    patient.relay.put("w", Delta(1, 0, 3, " two", None))
+    another.relay.put("w", event(1))
+    await there.until(2)
+    patient.relay.put("w", Delta(1, 0, 7, " three", None))
+    patient.relay.put("w", event(2))
+
+    assert await there.until(4) == [
+        ("w", Delta(1, 0, 0, "one", "text")),
+        event(1),
+        ("w", Delta(1, 0, 3, " two three", None)),
+        event(2),
+    ]
+    await patient.relay.stop()
 
 
 async def test_what_is_too_large_is_left_to_the_log(processes: tuple[Process, Process]) -> None:
