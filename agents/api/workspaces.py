@@ -19,6 +19,7 @@ from workspaces.client_ids import client_id_of
 from workspaces.delivery.attachments import close_streams
 from workspaces.log.errors import WorkspaceUnknown
 from workspaces.log.reader import read
+from workspaces.placement.elsewhere import folders_elsewhere
 from workspaces.queries.workspaces import (
     OpenWorkspace,
     list_open_workspaces,
@@ -31,16 +32,13 @@ class WorkspacesView(ApiView):
     folder_methods: ClassVar = frozenset({"post"})
 
     async def get(self) -> HttpResponse:
-        shown = []
         sees = self.caller.identity.sees
-        for workspace in await read(list_open_workspaces):
-            if not sees(workspace.id):
-                continue
-            try:
-                shown.append(await _shown(workspace))
-            except WorkspaceUnknown:
-                continue  # closed since the list was read
-        return json_answer(shown)
+        seen = [each for each in await read(list_open_workspaces) if sees(each.id)]
+        folders = folders_elsewhere(getattr(self.request, "scope", {}))
+        far = {each.id: unread_workspace(each) for each in seen if folders.has(each.path)}
+        far |= await folders.read("workspaces", far)
+        shown = [far[each.id] if each.id in far else await _shown_if_open(each) for each in seen]
+        return json_answer([each for each in shown if each is not None])
 
     async def post(self) -> HttpResponse:
         fields = await self.fields(OpeningForm)
@@ -48,7 +46,7 @@ class WorkspacesView(ApiView):
         self.connection.note(client_id_of(fields["client_id"]))
         # The cached configuration may belong to an earlier environment of the workspace.
         configs().forget(workspace_id)
-        return json_answer(await _shown(await read(read_open_workspace, workspace_id)))
+        return json_answer(await shown_workspace(await read(read_open_workspace, workspace_id)))
 
 
 class WorkspaceView(ApiView):
@@ -56,7 +54,7 @@ class WorkspaceView(ApiView):
     folder_methods: ClassVar = frozenset({"get"})
 
     async def get(self, workspace_id: str) -> HttpResponse:
-        return json_answer(await _shown(await read(read_open_workspace, workspace_id)))
+        return json_answer(await shown_workspace(await read(read_open_workspace, workspace_id)))
 
     async def delete(self, workspace_id: str) -> HttpResponse:
         client_id = client_id_of(self.query("client_id"))
@@ -75,16 +73,33 @@ class ClientView(ApiView):
         return empty_answer()
 
 
-async def _shown(workspace: OpenWorkspace) -> dict[str, Any]:
+async def _shown_if_open(workspace: OpenWorkspace) -> dict[str, Any] | None:
+    try:
+        return await shown_workspace(workspace)
+    except WorkspaceUnknown:
+        return None  # closed since the list was read
+
+
+async def shown_workspace(workspace: OpenWorkspace) -> dict[str, Any]:
+    """Returns a workspace as clients see it. Reads its folder. Raises ``WorkspaceUnknown``."""
     config = await configs().config_of(workspace.id)
-    mode = {"permission_mode": workspace.permission_mode, "yolo": True}
-    return (mode if workspace.skip_permissions else {}) | {
+    return unread_workspace(workspace) | {
         "config": config.public,
         "data_dir": config.data_dir,
+        "skills": shown_states((await skill_cache().found_in(workspace.id)).states),
+    }
+
+
+def unread_workspace(workspace: OpenWorkspace) -> dict[str, Any]:
+    """Returns a workspace whose folder cannot be read now."""
+    mode = {"permission_mode": workspace.permission_mode, "yolo": True}
+    return (mode if workspace.skip_permissions else {}) | {
+        "config": None,
+        "data_dir": workspace.data_dir,
         # Clients read this field without a check; its content is secret.
         "env": [],
         "id": workspace.id,
         "path": workspace.path,
-        "skills": shown_states((await skill_cache().found_in(workspace.id)).states),
+        "skills": None,
         "version": VERSION,
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import PurePosixPath
 from typing import Any, ClassVar
 
@@ -12,13 +13,15 @@ from rest_framework.response import Response
 
 from agents.runs.objects.board import board_sessions
 from agents.states import BoardState
-from agents.tools.files.uncommitted import Uncommitted, uncommitted
+from agents.tools.files.uncommitted import git_state, uncommitted
 from workspaces.access import Right
 from workspaces.models import PermissionMode, Workspace
-from workspaces.rest.view import SHOWN_RIGHTS, Resource
+from workspaces.placement.elsewhere import folders_elsewhere
+from workspaces.rest.view import SHOWN_RIGHTS, Resource, scope_of
 
 SESSIONS, MOST_SESSIONS = 10, 50
 GIT_SECONDS = 0.1  # of waiting for folders that were never compared
+WORKER_SECONDS = 0.5  # of waiting for the workers of folders that are new
 
 
 class BoardQuerySerializer(serializers.Serializer[Any]):
@@ -87,7 +90,8 @@ class BoardWorkspaceSerializer(serializers.Serializer[Any]):
     )
     git = BoardGitSerializer(
         allow_null=True,
-        help_text="Some seconds old at most; null without a commit, and until it is computed.",
+        help_text="Some seconds old at most; null without a commit, until it is computed, and while"
+        " no worker that has the folder answers.",
     )
     can = serializers.ListField(
         child=serializers.ChoiceField([right.value for right in SHOWN_RIGHTS]),
@@ -117,7 +121,7 @@ class Board(Resource):
         if wanted["is_open"] is not None:
             found = found.filter(is_open=wanted["is_open"])
         rows: list[Workspace] = self.paginate_queryset(found)  # type: ignore[assignment]  # pages
-        git = uncommitted.get([row.path for row in rows], at_most_seconds=GIT_SECONDS)
+        git = self._git_states(rows)
         sessions = board_sessions({row.pk: row.last_event for row in rows}, wanted["sessions"])
         return self.get_paginated_response(
             [
@@ -127,7 +131,7 @@ class Board(Resource):
                     "name": PurePosixPath(row.path).name or row.path,
                     "is_open": row.is_open,
                     "permission_mode": row.permission_mode,
-                    "git": _git(git[row.path]),
+                    "git": git.get(row.pk),
                     "can": self.rights_in(row.pk),
                     "sessions": sessions[row.pk],
                 }
@@ -135,8 +139,13 @@ class Board(Resource):
             ]
         )
 
-
-def _git(found: Uncommitted | None) -> dict[str, Any] | None:
-    if found is None:
-        return None
-    return {"branch": found.branch, "added": found.added, "removed": found.removed}
+    def _git_states(self, rows: list[Workspace]) -> Mapping[str, Any]:
+        folders = folders_elsewhere(scope_of(self.request))
+        far = [row.pk for row in rows if folders.has(row.path)]
+        here = {row.pk: row.path for row in rows if row.pk not in far}
+        states = uncommitted.get(here.values(), at_most_seconds=GIT_SECONDS)
+        found = {key: git_state(states[path]) for key, path in here.items()}
+        if not far:
+            return found
+        newest = self.act(folders.newest, "git", far, at_most_seconds=WORKER_SECONDS)
+        return {**found, **newest}

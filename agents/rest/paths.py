@@ -14,8 +14,10 @@ from agents.tools.search.completion import complete_folder, path_completion
 from workspaces.access import Right
 from workspaces.api.paths import PATH_LIMIT
 from workspaces.models import Workspace
+from workspaces.placement.elsewhere import folders_elsewhere
+from workspaces.placement.roots import Root
 from workspaces.queries.workspaces import read_open_workspace
-from workspaces.rest.view import Resource
+from workspaces.rest.view import Resource, scope_of
 
 DEFAULT, MOST = 20, 100
 QUERY_LIMIT = 200
@@ -52,7 +54,8 @@ class FolderQuerySerializer(serializers.Serializer[Any]):
         max_length=PATH_LIMIT,
         trim_whitespace=False,
         help_text="The beginning of an absolute path, or of one with `~`. What ends with `/` lists"
-        " the folders in it. Empty: those in the server's home folder.",
+        " the folders in it. Empty: those in the server's home folder. A web process that has"
+        " named roots lists the roots that such a path begins, and for an empty one all of them.",
     )
     limit = serializers.IntegerField(
         min_value=1, max_value=MOST, default=DEFAULT, help_text="How many at most."
@@ -61,7 +64,7 @@ class FolderQuerySerializer(serializers.Serializer[Any]):
 
 class FolderSerializer(serializers.Serializer[Any]):
     path = serializers.CharField(help_text="Absolute.")
-    name = serializers.CharField(help_text="Its last part.")
+    name = serializers.CharField(help_text="Its last part, or the name of the root.")
     workspace_id = serializers.CharField(
         allow_null=True, help_text="The workspace of this folder, open or closed, if it is one."
     )
@@ -107,10 +110,22 @@ class Folders(Resource):
     def get(self, _: Request) -> Response:
         """Those whose path begins as `path`, for administrators of the server."""
         wanted = self.query(FolderQuerySerializer)
-        paths, is_complete = complete_folder(wanted["path"], limit=wanted["limit"])
-        known = dict(Workspace.objects.filter(path__in=paths).values_list("path", "pk"))
+        limit = wanted["limit"]
+        if above := self._roots_below(wanted["path"]):
+            names = {root.path: root.name for root in above[:limit]}
+            is_complete = len(above) <= limit
+        else:
+            paths, is_complete = complete_folder(wanted["path"], limit=limit)
+            names = {path: PurePosixPath(path).name for path in paths}
+        known = dict(Workspace.objects.filter(path__in=names).values_list("path", "pk"))
         items = [
-            {"path": path, "name": PurePosixPath(path).name, "workspace_id": known.get(path)}
-            for path in paths
+            {"path": path, "name": name, "workspace_id": known.get(path)}
+            for path, name in names.items()
         ]
         return Response({"items": items, "is_complete": is_complete})
+
+    def _roots_below(self, written: str) -> list[Root]:
+        """Returns the roots that a path begins, where only workers have their folders."""
+        roots = folders_elsewhere(scope_of(self.request)).roots
+        wanted = written.casefold()
+        return [root for root in roots if root.path.casefold().startswith(wanted)]

@@ -691,7 +691,9 @@ class FoldersApi(OperationGroup):
         Needs the right `open`.
 
         ``path``: The beginning of an absolute path, or of one with `~`. What ends with `/`
-        lists the folders in it. Empty: those in the server's home folder.
+        lists the folders in it. Empty: those in the server's home folder. A web process that
+        has named roots lists the roots that such a path begins, and for an empty one all of
+        them.
         """
         _answer: t.Folders = await self._call(
             "GET", "/api/folders", query={"limit": limit, "path": path}

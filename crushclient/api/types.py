@@ -466,7 +466,8 @@ class BoardWorkspace(TypedDict):
 
     # Your rights in this workspace.
     can: list[CanEnum]
-    # Some seconds old at most; null without a commit, and until it is computed.
+    # Some seconds old at most; null without a commit, until it is computed, and while no worker
+    # that has the folder answers.
     git: BoardGit | None
     # A UUID.
     id: str
@@ -780,7 +781,7 @@ class FileDiagnostics(TypedDict):
 
 
 class Folder(TypedDict):
-    # Its last part.
+    # Its last part, or the name of the root.
     name: str
     # Absolute.
     path: str

@@ -10,6 +10,7 @@ from urllib.parse import unquote
 
 from crushsite.asgi.forwarding import refusal_messages
 from crushsite.asgi.routing import ApiHandler, LazyDjango
+from crushsite.forwarding.elsewhere import PREFIX
 from crushsite.forwarding.exchange import RequestReceiver, WorkerFailed
 from crushsite.forwarding.messages import (
     LONGEST_BODY,
@@ -42,6 +43,7 @@ class ForwardedRequests:
         """``worker`` returns the id under which this process is registered now."""
         self._v1 = ApiHandler()
         self._rest = LazyDjango()
+        self._folders = ApiHandler("crushsite.forwarding.urls")
         self._receiver = RequestReceiver(worker, self.perform, _refused)
         self._joining: asyncio.Task[None] | None = None
 
@@ -55,6 +57,7 @@ class ForwardedRequests:
         await self._receiver.stop()
         await self._v1.finish()
         await self._rest.finish()
+        await self._folders.finish()
 
     async def _join(self) -> None:
         while True:
@@ -66,7 +69,11 @@ class ForwardedRequests:
 
     async def perform(self, request: ForwardedRequest) -> ForwardedAnswer:
         """Never raises."""
-        handler: Any = self._rest if request.path.startswith("/api/") else self._v1
+        handler: Any = self._v1
+        if request.path.startswith("/api/"):
+            handler = self._rest
+        elif request.path.startswith(PREFIX):
+            handler = self._folders
         answer = _CollectedAnswer()
         try:
             await handler(_scope(request), _receive(request.body), answer.send)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import posixpath
 from contextlib import suppress
@@ -17,7 +16,8 @@ from django.urls import get_resolver
 
 from crushsite.asgi.guard import Message, Receive, Scope, Send
 from crushsite.forwarding.choice import chosen_worker
-from crushsite.forwarding.exchange import ExpectedAnswer, RequestSender
+from crushsite.forwarding.elsewhere import FoldersOfWorkers
+from crushsite.forwarding.exchange import RequestSender
 from crushsite.forwarding.messages import (
     LONGEST_BODY,
     BadMessage,
@@ -35,8 +35,9 @@ from workspaces.log.ids import new_id
 from workspaces.log.reader import read
 from workspaces.log.timestamps import now_ms
 from workspaces.models import Workspace
+from workspaces.placement.elsewhere import FOLDERS
 from workspaces.placement.roots import SEPARATOR, WorkerOffer, WorkerScope
-from workspaces.queries.processes import is_registered, known_roots, worker_offers
+from workspaces.queries.processes import known_roots, worker_offers
 from workspaces.queries.workspaces import find_workspace
 from workspaces.rest.problems import PROBLEM_TYPE, problem
 
@@ -44,7 +45,6 @@ logger = logging.getLogger(__name__)
 
 READING_SECONDS = 10.0
 WRITING_SECONDS = 30.0
-LOOK_SECONDS = 2.0  # how often it is checked that the worker lives
 MOST_FIELDS = 100  # of a query
 READING = frozenset({"GET", "HEAD"})
 # The others are about the connection, or name the caller, whom the edge has found already.
@@ -103,11 +103,15 @@ class Forwarding:
         self._resolve = lru_cache(500)(get_resolver(urlconf).resolve)
         self._accept_seconds = accept_seconds
         self._sender = RequestSender()
+        self._folders = FoldersOfWorkers(self._sender, server.registration.roots)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         here = self._server.registration.roots.scope
-        target = self._target(scope) if here is not None and here.known else None
-        if here is None or target is None or self._server.shape.works:
+        if here is None or not here.known or self._server.shape.works:
+            return await self._handle(scope, receive, send)
+        scope[FOLDERS] = self._folders
+        target = self._target(scope)
+        if target is None:
             return await self._handle(scope, receive, send)
         incoming = _Incoming(receive)
         try:
@@ -147,6 +151,7 @@ class Forwarding:
     async def finish(self) -> None:
         """Waits until all writing requests are complete."""
         await self._handler.finish()
+        await self._folders.stop()
         await self._sender.stop()
 
     async def _handle(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -181,7 +186,9 @@ class Forwarding:
         except (Exception, TimeoutError) as error:
             logger.warning("a request could not be forwarded: %s", error)
             raise FolderUnserved(f"{UNREACHABLE} Try again in a moment.") from error
-        found = await self._wait(expected, worker, seconds)
+        found = await self._sender.wait(
+            expected, worker.id, seconds=seconds, accept_seconds=self._accept_seconds
+        )
         if found is not None:
             return found
         logger.warning("a worker did not answer a forwarded request: %s", worker.id)
@@ -189,35 +196,10 @@ class Forwarding:
             raise FolderUnserved(f"{SILENT} Try again in a moment.")
         raise OutcomeUnknown(f"{SILENT} Look whether it was done before trying again.")
 
-    async def _wait(
-        self, expected: ExpectedAnswer, worker: WorkerOffer, seconds: float
-    ) -> ForwardedAnswer | None:
-        """Waits for the answer, as long as its worker lives and has accepted the request."""
-        loop, answer = asyncio.get_running_loop(), expected.answer
-        until, accepted_until = loop.time() + seconds, loop.time() + self._accept_seconds
-        try:
-            while (now := loop.time()) < until:
-                if not expected.is_accepted and now >= accepted_until:
-                    break
-                ends = until if expected.is_accepted else min(until, accepted_until)
-                await asyncio.wait({answer}, timeout=min(LOOK_SECONDS, ends - now))
-                if answer.done() or not await _is_live(worker.id):
-                    break
-            return answer.result() if answer.done() else None
-        finally:
-            answer.cancel()
-
 
 def _worker_of(folder: _FolderElsewhere) -> WorkerOffer | None:
     workers = worker_offers(now_ms())
     return chosen_worker(folder.path, folder.labels, roots=known_roots(), workers=workers)
-
-
-async def _is_live(worker: str) -> bool:
-    try:
-        return await read(is_registered, worker, now_ms())
-    except (Refusal, Error):  # the worker may answer without the database
-        return True
 
 
 def _method(scope: Scope) -> str:

@@ -15,6 +15,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from channels.layers import get_channel_layer  # noqa: TID251  requests, which are no events
+from django.db import Error
 
 from crushsite.forwarding.messages import (
     ACCEPTED,
@@ -30,8 +31,10 @@ from crushsite.forwarding.messages import (
 from workspaces.backoff import Backoff
 from workspaces.log.errors import Refusal
 from workspaces.log.log_throttle import LogThrottle
+from workspaces.log.reader import read
 from workspaces.log.secrets import SecretsUnavailable, box
 from workspaces.log.timestamps import now_ms
+from workspaces.queries.processes import is_registered
 from workspaces.tasks import cancel_within, wait_for_all
 
 logger = logging.getLogger(__name__)
@@ -40,6 +43,7 @@ LAYER_SECONDS = 2.0
 STOPPING_SECONDS = 2.0
 TURN_SECONDS = 10.0  # until a message may be sent
 SENT_AT_ONCE = 4  # messages of this process
+LOOK_SECONDS = 2.0  # how often it is checked that the worker lives
 AT_ONCE = 100  # requests that a worker performs
 LONGEST_SEALED = 2 * LONGEST_MESSAGE
 
@@ -123,6 +127,13 @@ async def _send(send: Callable[..., Awaitable[None]], target: str, text: str) ->
             await send(target, {"type": "forwarded", "sealed": sealed})
 
 
+async def _is_live(worker: str) -> bool:
+    try:
+        return await read(is_registered, worker, now_ms())
+    except (Refusal, Error):  # the worker may answer without the database
+        return True
+
+
 def _checked_request(request: ForwardedRequest) -> str:
     """Encodes a request that its receiver will not drop. Raises ``BadMessage``."""
     text = encode_request(request)
@@ -172,6 +183,24 @@ class RequestSender:
             expected.answer.cancel()
             raise
         return expected
+
+    async def wait(
+        self, expected: ExpectedAnswer, worker: str, *, seconds: float, accept_seconds: float
+    ) -> ForwardedAnswer | None:
+        """Waits for the answer, as long as its worker lives and has accepted the request."""
+        loop, answer = asyncio.get_running_loop(), expected.answer
+        until, accepted_until = loop.time() + seconds, loop.time() + accept_seconds
+        try:
+            while (now := loop.time()) < until:
+                if not expected.is_accepted and now >= accepted_until:
+                    break
+                ends = until if expected.is_accepted else min(until, accepted_until)
+                await asyncio.wait({answer}, timeout=min(LOOK_SECONDS, ends - now))
+                if answer.done() or not await _is_live(worker):
+                    break
+            return answer.result() if answer.done() else None
+        finally:
+            answer.cancel()
 
     async def stop(self) -> None:
         await self._channel.close()

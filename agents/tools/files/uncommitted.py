@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from agents.tools.files.committed import NoCommit, read_git
 
@@ -36,6 +37,13 @@ class Uncommitted:
     branch: str  # or the beginning of the commit's id, where no branch is checked out
     added: int | None  # unknown if the comparison fails or takes too long
     removed: int | None
+
+
+def git_state(found: Uncommitted | None) -> dict[str, Any] | None:
+    """Returns the value as clients see it."""
+    if found is None:
+        return None
+    return {"branch": found.branch, "added": found.added, "removed": found.removed}
 
 
 def read_uncommitted(folder: Path) -> Uncommitted | None:

@@ -3,9 +3,11 @@
 import asyncio
 import os
 import shutil
+import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -90,6 +92,53 @@ async def test_it_serves_workspaces_of_several_workers(
             shown = await workspace.shell(session, f"cat {name}.txt; echo; pwd")
             assert shown["output"].split() == [name, str(tmp_path / name / "shop")]
             assert shown["exit_code"] == 0
+
+
+async def test_its_lists_show_what_the_workers_read(
+    server: Server, web: str, tmp_path: Path
+) -> None:
+    code, data = tmp_path / "code" / "shop", tmp_path / "data" / "shop"
+    await asyncio.to_thread(commit, code, branch="trunk")
+    async with Client(web) as client:
+        ids = [(await client.workspace(folder)).id for folder in (code, data)]
+
+        async def configs() -> dict[str, Any]:
+            listed = await client.http.call("GET", "/v1/workspaces")
+            return {each["id"]: each["config"] for each in listed}
+
+        async def git() -> dict[str, Any]:
+            board = await client.http.call("GET", "/api/board")
+            return {each["id"]: each["git"] for each in board["items"]}
+
+        async with asyncio.timeout(60):
+            while not all((found := await configs()).values()):
+                await asyncio.sleep(0.1)
+        assert [found[each]["models"]["large"]["model"] for each in ids] == ["fake-large"] * 2
+        async with asyncio.timeout(60):
+            while not (states := await git())[ids[0]]:
+                await asyncio.sleep(0.1)
+        assert states[ids[0]] == {"branch": "trunk", "added": 0, "removed": 0}
+        assert states[ids[1]] is None  # no repository
+        folders = await client.http.call("GET", "/api/folders")
+        assert {each["name"]: each["path"] for each in folders["items"]} == {
+            "code": str(tmp_path / "code"),
+            "data": str(tmp_path / "data"),
+        }
+
+        await asyncio.to_thread(server.processes("worker")[0].stop)
+        async with asyncio.timeout(60):
+            while not (found := await configs())[ids[1]]:
+                await asyncio.sleep(0.1)
+        assert found[ids[0]] is None
+        async with asyncio.timeout(60):
+            while (await git())[ids[0]]:
+                await asyncio.sleep(0.1)
+
+
+def commit(folder: Path, *, branch: str) -> None:
+    git = ["git", "-c", "safe.directory=*", "-c", "user.name=a", "-c", "user.email=a@b.c"]
+    for arguments in (["init", "-qb", branch], ["add", "."], ["commit", "-qm", "First"]):
+        subprocess.run([*git, "-C", str(folder), *arguments], check=True)
 
 
 async def test_a_request_is_refused_while_no_worker_has_the_folder(

@@ -104,7 +104,7 @@ class _Watched:
 
 
 async def opened(web: Web) -> str:
-    (web.root / "shop").mkdir()
+    (web.root / "shop").mkdir(exist_ok=True)
     (web.root / "shop" / "prices.txt").write_text("1")
     body = {"path": str(web.root / "shop"), "client_id": new_id()}
     return str((await web.v1.post("/v1/workspaces", body))["id"])

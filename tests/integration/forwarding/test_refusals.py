@@ -8,8 +8,7 @@ from typing import Any
 import orjson
 import pytest
 
-from crushsite.asgi.forwarding import LOOK_SECONDS
-from crushsite.forwarding.exchange import RequestReceiver
+from crushsite.forwarding.exchange import LOOK_SECONDS, RequestReceiver
 from crushsite.forwarding.messages import LONGEST_BODY, ForwardedAnswer, ForwardedRequest
 from tests.integration.forwarding.ground import Sent, Web, listening, opened
 from workspaces.access import OWNER, Caller, Identity
