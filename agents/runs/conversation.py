@@ -26,15 +26,13 @@ from workspaces.log.parts import (
 )
 from workspaces.log.statements import statements
 
+# ``b``: the session's summary, if it has one.
 _MESSAGES = (
     "SELECT m.id, m.role, m.parts, m.model, m.provider, m.run_key, m.is_summary"
-    " FROM workspaces_message m WHERE m.session_id = %s AND m.is_finished = %s"
-    " AND (m.position >= %s OR (m.run_key = %s AND m.role = 'user'))"
-    " AND (m.is_summary = %s OR m.id = %s) ORDER BY m.position"
-)
-_SUMMARY = (
-    "SELECT m.id, m.position FROM workspaces_session s"
-    " JOIN workspaces_message m ON m.id = s.summary_message_id WHERE s.id = %s"
+    " FROM workspaces_session s LEFT JOIN workspaces_message b ON b.id = s.summary_message_id"
+    " JOIN workspaces_message m ON m.session_id = s.id WHERE s.id = %s AND m.is_finished = %s"
+    " AND (m.position >= COALESCE(b.position, 0) OR (m.run_key = %s AND m.role = 'user'))"
+    " AND (m.is_summary = %s OR m.id = b.id) ORDER BY m.position"
 )
 SUMMARISED = (
     "The conversation so far became too long and was replaced by this summary of it. "
@@ -60,9 +58,7 @@ def read_transcript(session_id: str, run_key: int) -> Stored:
     The run's own prompt is included even if it comes before the summary.
     """
     with statements() as cursor:
-        cursor.execute(_SUMMARY, [session_id])
-        summary_id, start = cursor.fetchone() or ("", 0)
-        cursor.execute(_MESSAGES, [session_id, True, start, run_key, False, summary_id])
+        cursor.execute(_MESSAGES, [session_id, True, run_key, False])
         rows = [(*row[:2], load_attached(cursor, row[2]), *row[3:]) for row in cursor.fetchall()]
     summary = [_summary(row) for row in rows if row[6]]
     others = [(_message(row), row[5] == run_key) for row in rows if not row[6]]

@@ -25,10 +25,10 @@ from agents.runs.objects.run_objects import run_wire
 from agents.runs.rescue.cut_calls import settle_cut_calls
 from agents.runs.rows import (
     HAS_ACTIVE_RUNS,
+    HAS_UNFINISHED_CHILDREN,
     UNFINISHED,
     RunRow,
     delete_runs,
-    has_unfinished_children,
     note_canceller,
     read_runs,
     unfinished_runs,
@@ -45,6 +45,7 @@ from agents.turn.notes import CANCELLED_NOTE, CANCELLED_RESULT, CUT_BY_POLICY, l
 from agents.turn.options import OverBudget
 from permissions.actions.questions import withdraw_batches
 from permissions.actions.requests import forget_session_permissions, withdraw_requests
+from permissions.models import BatchState, RequestState
 from workspaces.actions import messages
 from workspaces.actions.sessions import add_usage, append_session, remove_session, store_work
 from workspaces.actions.workspaces import close_workspace
@@ -113,13 +114,18 @@ def end_run(
     message_id: str = "",
     error: str = "",
     over: OverBudget | None = None,
+    has_replied: bool = False,
 ) -> None:
     """Marks the run as finished and appends its events. The caller then closes the session's work.
 
+    ``has_replied``: a request to a model has ended with it, and is counted.
     The events contain no text of the message: another event of this transaction has it.
     """
-    withdraw_requests(tx, run.key)
-    withdraw_batches(tx, run.key)
+    has_requests, has_batches, has_children = _what_it_leaves(tx, run.key)
+    if has_requests:
+        withdraw_requests(tx, run.key)
+    if has_batches:
+        withdraw_batches(tx, run.key)
     mark_finished(
         tx,
         run.key,
@@ -127,6 +133,7 @@ def end_run(
         message_id=message_id,
         error=error,
         over_budget=None if over is None else orjson.dumps(over.to_wire()).decode(),
+        has_replied=has_replied,
     )
     if run.kind == RunKind.FLEET:
         # The worker that held the run writes a more exact ending, unless it has died.
@@ -140,11 +147,29 @@ def end_run(
             failed["kind"] = run.kind  # the error is in the result of its parent's call
         tx.append(run.workspace_id, Kind.AGENT_FAILED, failed, session_id=run.session_id)
     _append_finished(tx, run, outcome=outcome, message_id=message_id, error=error, over=over)
-    _end_children(tx, run)
+    if has_children:
+        _end_children(tx, run)
     if run.parent is not None:
         _return_to(tx, run, run.parent)
     if run.is_cancelled:
         begin_rollback(tx, run)
+
+
+# A statement: every run ends here, and almost none leaves anything. The states are not parameters:
+# SQLite would plan the statement again each time, because partial indexes depend on their values.
+_LEFT = (
+    "SELECT EXISTS (SELECT 1 FROM permissions_permissionrequest"
+    f" WHERE run_key = %s AND state = '{RequestState.PENDING}'),"
+    " EXISTS (SELECT 1 FROM permissions_questionbatch"
+    f" WHERE run_key = %s AND state = '{BatchState.PENDING}'),"
+    f" {HAS_UNFINISHED_CHILDREN}"
+)
+
+
+def _what_it_leaves(tx: Transaction, key: int) -> tuple[bool, bool, bool]:
+    """Whether a run that ends has open permission requests, open questions and child runs."""
+    ((has_requests, has_batches, has_children),) = tx.fetch(_LEFT, [key, key, key])
+    return bool(has_requests), bool(has_batches), bool(has_children)
 
 
 def _append_finished(
@@ -172,8 +197,6 @@ def _append_finished(
 
 def _end_children(tx: Transaction, run: RunRow) -> None:
     """Cancels the child runs: no run waits for them now."""
-    if not has_unfinished_children(tx, run.key):
-        return
     note_canceller(tx, "r.parent_id = %s", [run.key], author=run.cancelled_by)
     for child in read_runs(tx, f"r.parent_id = %s AND {UNFINISHED}", [run.key]):
         tx.execute(

@@ -35,6 +35,9 @@ HAS_ACTIVE_RUNS = (
     "EXISTS (SELECT 1 FROM agents_run r WHERE r.workspace_id = w.id"
     f" AND r.state IN {in_sql(ACTIVE)})"
 )
+HAS_UNFINISHED_CHILDREN = (
+    f"EXISTS (SELECT 1 FROM agents_run r WHERE r.parent_id = %s AND {UNFINISHED})"
+)
 # Takes the run's key and fence. The run may have ended, but no other worker has claimed it.
 FENCE_IS_NEWEST = "EXISTS (SELECT 1 FROM agents_run WHERE id = %s AND fence = %s)"
 
@@ -258,14 +261,6 @@ def unfinished_runs(
 ) -> list[RunRow]:
     where = f"r.session_id = %s AND {UNFINISHED}"
     return read_runs(tx, where, [session_id], locked=locked, limit=limit)
-
-
-def has_unfinished_children(tx: Transaction, key: int) -> bool:
-    return bool(
-        tx.fetch(
-            f"SELECT 1 FROM agents_run r WHERE r.parent_id = %s AND {UNFINISHED} LIMIT 1", [key]
-        )
-    )
 
 
 def queue_size(tx: Transaction, session_id: str) -> QueueSize:

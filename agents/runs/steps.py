@@ -54,7 +54,7 @@ from agents.turn.notes import CANCELLED_RESULT
 from agents.turn.options import OverBudget, over_budget
 from workspaces.actions import messages
 from workspaces.actions.files import record_read
-from workspaces.actions.sessions import append_session, set_context, set_last_request
+from workspaces.actions.sessions import append_session
 from workspaces.log.parts import (
     Finish,
     FinishReason,
@@ -284,19 +284,12 @@ def _write_messages(tx: Transaction, run: RunRow, step: Step) -> None:
         finish = Finish(reply.reason, as_seconds(tx.now))
         parts = (*reply.parts, finish) if step.end is None else _closing(tx, reply, step.end)
         messages.finish_message(tx, run.workspace_id, reply.message_id, parts=parts)
-        kind = UsageKind.SUMMARY if reply.is_summary else UsageKind.REPLY
-        store_usage(tx, run, reply.usage, kind=kind)
+        _store_usage(tx, run, reply)
         _store_times(tx, run, step, reply)
-        prompt_tokens, completion_tokens = reply.usage.prompt_tokens, reply.usage.completion_tokens
-        if prompt_tokens or completion_tokens:  # some providers report nothing
-            set_last_request(
-                tx,
-                run.session_id,
-                prompt_tokens=prompt_tokens,
-                completion_tokens=completion_tokens,
-            )
-        count_step(tx, run.key)
-        _keep_context(tx, run, reply)
+        if step.end is None:  # otherwise the end counts it
+            count_step(tx, run.key)
+        if reply.is_summary:
+            append_progress(tx, run, "", done=True)
     for result in step.results:
         store_result(tx, run, result)
     store_call_steps(tx, run.key, step.results, step.started)
@@ -335,19 +328,18 @@ def _may_have_calls(reply: ReplyWrite) -> bool:
     return not reply.message_id or bool(tool_calls(reply.parts))
 
 
-def _keep_context(tx: Transaction, run: RunRow, reply: ReplyWrite) -> None:
+def _store_usage(tx: Transaction, run: RunRow, reply: ReplyWrite) -> None:
+    """Stores what the reply has used, and the size of the conversation if the reply is whole."""
     is_whole = reply.reason not in {FinishReason.CANCELED, FinishReason.ERROR}
-    if reply.is_summary:
-        if is_whole:
-            set_context(
-                tx,
-                run.session_id,
-                tokens=reply.usage.completion_tokens,
-                summary_message_id=reply.message_id,
-            )
-        append_progress(tx, run, "", done=True)
-    elif is_whole and reply.context_tokens:
-        set_context(tx, run.session_id, tokens=reply.context_tokens)
+    tokens = reply.usage.completion_tokens if reply.is_summary else reply.context_tokens or None
+    store_usage(
+        tx,
+        run,
+        reply.usage,
+        kind=UsageKind.SUMMARY if reply.is_summary else UsageKind.REPLY,
+        context_tokens=tokens if is_whole else None,
+        summary_message_id=reply.message_id if is_whole and reply.is_summary else None,
+    )
 
 
 def _closing(tx: Transaction, reply: ReplyWrite, end: End) -> Parts:
@@ -370,6 +362,7 @@ def _end(tx: Transaction, run: RunRow, step: Step, end: End) -> None:
         outcome=end.outcome,
         message_id=message_id,
         error=end.error,
+        has_replied=step.reply is not None and bool(step.reply.message_id),
     )
     close_session_work(tx, run.workspace_id, run.session_id)
 

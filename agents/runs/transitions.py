@@ -169,13 +169,17 @@ def mark_finished(
     message_id: str,
     error: str,
     over_budget: str | None = None,
+    has_replied: bool = False,
 ) -> None:
-    """Finishes a run. ``over_budget``: JSON, for the outcome of this name."""
+    """Finishes a run. ``over_budget``: JSON, for the outcome of this name.
+
+    ``has_replied``: as ``count_step``, in the same statement.
+    """
+    counted = ", steps = COALESCE(steps, 0) + 1" if has_replied else ""
     tx.execute(
         f"UPDATE agents_run SET state = '{RunState.FINISHED}', outcome = %s, message_id = %s,"
         " error = %s, over_budget = %s, finished_at = %s, open_calls = '[]', call_outputs = NULL,"
-        " lease_expires_at = 0"
-        " WHERE id = %s",
+        f" lease_expires_at = 0{counted} WHERE id = %s",
         [outcome.value, message_id, error, over_budget, tx.now, key],
     )
 

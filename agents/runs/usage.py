@@ -45,11 +45,34 @@ class _RunOfRequest(Protocol):
 
 
 def store_usage(
-    tx: Transaction, run: _RunOfRequest, used: RequestUsage, *, kind: UsageKind
+    tx: Transaction,
+    run: _RunOfRequest,
+    used: RequestUsage,
+    *,
+    kind: UsageKind,
+    context_tokens: int | None = None,
+    summary_message_id: str | None = None,
 ) -> None:
-    """Stores a request's entry and adds it to its session; some providers report nothing."""
-    if not used.is_known:
-        return
+    """Stores a request's entry and adds it to its session; some providers report nothing.
+
+    ``context_tokens`` and ``summary_message_id``: of the conversation, if they change.
+    """
+    if used.is_known:
+        _store_entry(tx, run, used, kind)
+    if used.is_known or context_tokens is not None:
+        add_usage(
+            tx,
+            run.session_id,
+            prompt_tokens=used.prompt_tokens,
+            completion_tokens=used.completion_tokens,
+            cost=used.cost,
+            is_newest=kind is not UsageKind.TITLE,
+            context_tokens=context_tokens,
+            summary_message_id=summary_message_id,
+        )
+
+
+def _store_entry(tx: Transaction, run: _RunOfRequest, used: RequestUsage, kind: UsageKind) -> None:
     author = run.author or {}
     user_id = author.get("user_id")
     tx.execute(
@@ -70,13 +93,6 @@ def store_usage(
             used.cost,
             tx.now,
         ],
-    )
-    add_usage(
-        tx,
-        run.session_id,
-        prompt_tokens=used.prompt_tokens,
-        completion_tokens=used.completion_tokens,
-        cost=used.cost,
     )
 
 

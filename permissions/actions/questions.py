@@ -67,15 +67,7 @@ def dismiss_batch(
 
 def withdraw_batches(tx: Transaction, run_key: int) -> None:
     """Withdraws the open questions of a run that has ended, so that clients close them."""
-    # A statement, as for permission requests: every run ends here, and almost none has questions.
-    open_ids = tx.fetch(
-        "SELECT id FROM permissions_questionbatch"
-        f" WHERE run_key = %s AND state = '{BatchState.PENDING}'",
-        [run_key],
-    )
-    if not open_ids:
-        return
-    for batch in QuestionBatch.objects.filter(pk__in=[key for (key,) in open_ids]):
+    for batch in QuestionBatch.objects.filter(run_key=run_key, state=BatchState.PENDING):
         _resolve(tx, batch, BatchState.WITHDRAWN)
 
 

@@ -163,24 +163,36 @@ def add_usage(
     *,
     prompt_tokens: int = 0,
     completion_tokens: int = 0,
-    cost: float,
+    cost: float = 0.0,
+    is_newest: bool = False,
+    context_tokens: int | None = None,
+    summary_message_id: str | None = None,
 ) -> None:
-    """Adds a model request to the session's totals and cost; the caller appends the event."""
+    """Adds a model request to the session's totals and cost; the caller appends the event.
+
+    ``is_newest``: clients divide its tokens by the window. ``context_tokens``: how much of the window
+    the conversation uses now; a summary is its new start.
+    """
+    newest = is_newest and bool(prompt_tokens or completion_tokens)  # some providers report nothing
+    # One statement: PostgreSQL writes the row again for each one.
     tx.execute(
         "UPDATE workspaces_session SET total_prompt_tokens = total_prompt_tokens + %s,"
         " total_completion_tokens = total_completion_tokens + %s, cost = cost + %s,"
-        " updated_at = %s WHERE id = %s",
-        [prompt_tokens, completion_tokens, cost, tx.now, session_id],
-    )
-
-
-def set_last_request(
-    tx: Transaction, session_id: str, *, prompt_tokens: int, completion_tokens: int
-) -> None:
-    """Sets the tokens of the newest request: clients divide them by the window."""
-    tx.execute(
-        "UPDATE workspaces_session SET prompt_tokens = %s, completion_tokens = %s WHERE id = %s",
-        [prompt_tokens, completion_tokens, session_id],
+        " prompt_tokens = COALESCE(%s, prompt_tokens),"
+        " completion_tokens = COALESCE(%s, completion_tokens),"
+        " context_tokens = COALESCE(%s, context_tokens),"
+        " summary_message_id = COALESCE(%s, summary_message_id), updated_at = %s WHERE id = %s",
+        [
+            prompt_tokens,
+            completion_tokens,
+            cost,
+            prompt_tokens if newest else None,
+            completion_tokens if newest else None,
+            context_tokens,
+            summary_message_id,
+            tx.now,
+            session_id,
+        ],
     )
 
 
@@ -189,18 +201,6 @@ def replace_todos(
 ) -> None:
     Session.objects.filter(pk=session_id).update(todos=list(todos), updated_at=tx.now)
     append_session(tx, workspace_id, session_id)
-
-
-def set_context(
-    tx: Transaction, session_id: str, *, tokens: int, summary_message_id: str = ""
-) -> None:
-    """Sets how much of the window the conversation uses; a summary is its new start."""
-    tx.execute(
-        "UPDATE workspaces_session SET context_tokens = %s,"
-        " summary_message_id = CASE WHEN %s = '' THEN summary_message_id ELSE %s END"
-        " WHERE id = %s",
-        [tokens, summary_message_id, summary_message_id, session_id],
-    )
 
 
 def path_of_session(tx: Transaction, session_id: str) -> list[dict[str, str]]:

@@ -19,7 +19,13 @@ from workspaces.backoff import Backoff
 from workspaces.log.deadlines import REQUEST_SECONDS
 from workspaces.log.errors import OutcomeUnknown
 from workspaces.log.failures import DatabaseFailure, failure_of
-from workspaces.log.statements import Statements, send_waiting, sending_soon, statements
+from workspaces.log.statements import (
+    Statements,
+    send_commit,
+    send_waiting,
+    sending_soon,
+    statements,
+)
 from workspaces.log.transaction import (
     Counters,
     RecordedEvent,
@@ -92,11 +98,11 @@ def commit(
             attempt.recorded += step.recorded
             if position < len(jobs) - 1:  # an error must be that of the job that made it
                 send_waiting(cursor)
-        store_events(cursor, attempt.recorded)
-        send_waiting(cursor)
-        attempt.position = len(jobs)
+        store_events(cursor, attempt.recorded, counters)
         _identify(attempt, counters, cursor)
         attempt.is_commit_sent = True
+        send_commit(cursor)
+        attempt.position = len(jobs)
 
 
 def _identify(attempt: CommitAttempt, counters: Counters, cursor: Statements) -> None:

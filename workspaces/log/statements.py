@@ -87,6 +87,15 @@ def send_waiting(cursor: Statements) -> None:
         cursor.send_waiting()
 
 
+def send_commit(cursor: Statements) -> None:
+    """Commits on PostgreSQL, together with the statements that wait: Django finds nothing to commit.
+
+    Other processes get the locked rows one round trip earlier.
+    """
+    if isinstance(cursor, _PostgresStatements):
+        cursor.send_waiting(and_commit=True)
+
+
 @contextmanager
 def statements() -> Generator[Statements, None, None]:
     """Yields a cursor of this thread's connection, which is opened if necessary."""
@@ -140,10 +149,12 @@ class _PostgresStatements:
         with self._preparing():
             self._cursor.executemany(sql, params)
 
-    def send_waiting(self) -> None:
-        if _waiting.statements:
+    def send_waiting(self, *, and_commit: bool = False) -> None:
+        if _waiting.statements or and_commit:
             with self._connection.pipeline(), self._preparing():
                 self._send()
+                if and_commit:
+                    self._cursor.execute("COMMIT", prepare=False)
 
     @contextmanager
     def _preparing(self) -> Generator[None, None, None]:

@@ -40,6 +40,13 @@ _LOCK_POSTGRESQL = (
     "SELECT last_event, pg_current_xact_id()::text FROM workspaces_workspace WHERE id = %s"
     " FOR UPDATE"
 )
+_COLUMNS = "workspace_id, number, kind, session_id, payload, created_at"
+_INSERT = f"INSERT INTO workspaces_event ({_COLUMNS}) VALUES (%s, %s, %s, %s, %s, %s)"
+# One statement for all events of a commit, prepared once for every number of them.
+_INSERT_TOGETHER = (
+    f"INSERT INTO workspaces_event ({_COLUMNS}) SELECT * FROM unnest(%s::varchar[], %s::bigint[],"
+    " %s::varchar[], %s::varchar[], %s::text[], %s::bigint[])"
+)
 # SQLite has one writer, and its COMMIT fails or succeeds in this process.
 _LOCK_SQLITE = "SELECT last_event, NULL FROM workspaces_workspace WHERE id = %s"
 
@@ -128,18 +135,21 @@ class Transaction:
         return list(self.cursor.fetchall())
 
 
-def store_events(cursor: Statements, recorded: Sequence[RecordedEvent]) -> None:
+def _stored(event: RecordedEvent) -> str:
+    return (event.payload_json if event.stored_json is None else event.stored_json).decode()
+
+
+def store_events(cursor: Statements, recorded: Sequence[RecordedEvent], counters: Counters) -> None:
     """Writes a batch's events and counters, just before its commit."""
     if not recorded:
         return
-    for e in recorded:
-        stored = e.payload_json if e.stored_json is None else e.stored_json
-        execute_soon(
-            cursor,
-            "INSERT INTO workspaces_event (workspace_id, number, kind, session_id, payload,"
-            " created_at) VALUES (%s, %s, %s, %s, %s, %s)",
-            [e.workspace_id, e.number, e.kind, e.session_id, stored.decode(), e.created_at],
-        )
+    rows = [
+        (e.workspace_id, e.number, e.kind, e.session_id, _stored(e), e.created_at) for e in recorded
+    ]
+    if counters.is_postgresql:
+        execute_soon(cursor, _INSERT_TOGETHER, [list(column) for column in zip(*rows, strict=True)])
+    else:
+        cursor.executemany(_INSERT, rows)
     newest = {event.workspace_id: event.number for event in recorded}
     for workspace_id, number in newest.items():
         execute_soon(

@@ -278,13 +278,18 @@ class Writer:
             self._blocked.block_all(batch[done:], failure)
             return
         if attempt.position != BEFORE_ALL_JOBS:
-            for write in batch:
-                write.losses += 1
-        for write in [write for write in batch if write.losses >= LOSSES_LIMIT]:
-            batch.remove(write)
-            logger.error("a write broke its connection every time", exc_info=error)
-            answer_error(write, DatabaseUnreachable())
+            batch = self._count_losses(batch)
         self._blocked.block_all(batch, failure)
+
+    @staticmethod
+    def _count_losses(batch: list[QueuedWrite[Any]]) -> list[QueuedWrite[Any]]:
+        """Counts a broken connection for these writes; refuses those that had too many."""
+        for write in batch:
+            write.losses += 1
+            if write.losses >= LOSSES_LIMIT:
+                logger.error("a write broke its connection every time")
+                answer_error(write, DatabaseUnreachable())
+        return [write for write in batch if write.losses < LOSSES_LIMIT]
 
     def _locked(self, batch: list[QueuedWrite[Any]], lane: Hashable) -> None:
         """Blocks the writes of a workspace whose rows another process holds."""
@@ -352,7 +357,9 @@ class Writer:
         if fate is Fate.COMMITTED:
             self._committed(doubt.writes, doubt.attempt)
         else:
-            self._blocked.block_all(doubt.writes, DatabaseFailure.UNREACHABLE)
+            # Its last statements are sent with the COMMIT, and one of them may break the connection.
+            kept = self._count_losses(doubt.writes)
+            self._blocked.block_all(kept, DatabaseFailure.UNREACHABLE)
         return True
 
     def _without_overdue(

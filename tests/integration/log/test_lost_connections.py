@@ -122,3 +122,16 @@ async def test_a_job_alone_replaces_a_connection_that_broke_before_it(
         return run_alone(workspaces[0], appending(workspaces[0], "a"))[0]
 
     assert await in_thread(run) == 1
+
+
+async def test_a_write_whose_commit_always_breaks_its_connection_is_refused(
+    proxy: TcpProxy, new_writer: NewWriter, workspaces: list[str]
+) -> None:
+    writer = start(new_writer)
+    await writer.write("", lambda tx: None)
+    proxy.cut_next_commits(LOSSES_LIMIT, Cut.REQUEST)
+    async with asyncio.timeout(60):
+        with pytest.raises(DatabaseUnreachable):
+            await writer.write(workspaces[0], appending(workspaces[0], "broken"))
+    assert await writer.write(workspaces[0], appending(workspaces[0], "after")) == 1
+    assert await in_thread(logged, workspaces[0]) == [(1, "after")]

@@ -10,7 +10,7 @@ import pytest_asyncio
 from tests.integration.api.client import Api
 from tests.integration.api.conftest import Opened
 from workspaces.actions.messages import create_message, start_command_message
-from workspaces.actions.sessions import create_session, replace_todos, set_context
+from workspaces.actions.sessions import add_usage, create_session, replace_todos
 from workspaces.log.parts import (
     Binary,
     Finish,
@@ -73,7 +73,8 @@ class Files:
         await self.add(top, Role.TOOL, result, Finish(FinishReason.STOP))
         summary = await self.add(top, Role.ASSISTANT, Text("in short"), is_summary=True)
         await writer.write(
-            workspace_id, lambda tx: set_context(tx, top, tokens=7, summary_message_id=summary)
+            workspace_id,
+            lambda tx: add_usage(tx, top, context_tokens=7, summary_message_id=summary),
         )
         todo = {"content": "c", "status": "pending", "active_form": "a"}
         await writer.write(

@@ -24,7 +24,7 @@ from tests.integration.runs.ground import (
 )
 from tests.integration.runs.history.session_history import messages, session, turn
 from workspaces.actions.forks import fork_session
-from workspaces.actions.sessions import mark_session, replace_todos, set_context
+from workspaces.actions.sessions import add_usage, mark_session, replace_todos
 from workspaces.log.errors import MessageUnknown, SessionUnknown
 from workspaces.log.parts import plain_text
 from workspaces.log.rows import for_v1
@@ -98,7 +98,9 @@ def test_it_begins_with_the_figures_and_the_summary_of_that_moment(ground: Groun
     replace([todo])
     second = turn(ground, "two")
     replace([])
-    write(lambda tx: set_context(tx, ground.session_id, tokens=70, summary_message_id=summary))
+    write(
+        lambda tx: add_usage(tx, ground.session_id, context_tokens=70, summary_message_id=summary)
+    )
     early, late = fork(ground, message_id=second[0]), fork(ground)
     assert session(early).todos == [todo]
     assert session(late).todos == []

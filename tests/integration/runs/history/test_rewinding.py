@@ -29,7 +29,7 @@ from tests.integration.runs.history.session_history import (
     undo,
 )
 from workspaces.actions.messages import start_command_message
-from workspaces.actions.sessions import create_session, replace_todos, set_context
+from workspaces.actions.sessions import add_usage, create_session, replace_todos
 from workspaces.delivery import v1_frames
 from workspaces.log.errors import (
     MessageUnknown,
@@ -122,7 +122,7 @@ def test_the_sessions_figures_go_back_and_come_back(ground: Ground) -> None:
     write(lambda tx: replace_todos(tx, workspace_id, session_id, todos=[todo]))
     second = turn(ground, "two")
     write(lambda tx: replace_todos(tx, workspace_id, session_id, todos=[todo, todo]))
-    write(lambda tx: set_context(tx, session_id, tokens=900))
+    write(lambda tx: add_usage(tx, session_id, context_tokens=900))
     Session.objects.filter(pk=session_id).update(cost=2.5, total_prompt_tokens=70)
 
     rewound = go_back(ground, second[0])
@@ -158,7 +158,9 @@ def test_a_removed_summary_uncovers_the_one_before_it(ground: Ground) -> None:
 def summarise(ground: Ground) -> str:
     message_id = turn(ground, "summarise")[1]
     Message.objects.filter(pk=message_id).update(is_summary=True)
-    write(lambda tx: set_context(tx, ground.session_id, tokens=9, summary_message_id=message_id))
+    write(
+        lambda tx: add_usage(tx, ground.session_id, context_tokens=9, summary_message_id=message_id)
+    )
     return message_id
 
 
