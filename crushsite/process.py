@@ -110,6 +110,7 @@ class ServerProcess:
             find_disconnected=None if shape.is_alone else disconnected,
             scope=lambda: self.registration.roots.scope,
             works_here=shape.works,
+            has_homes=shape.works and not shape.is_alone,
         )
         self.registration = ProcessRegistration(
             self.instance_id,

@@ -18,6 +18,7 @@ from agents.fleet.parent.joined import RemoteWorkers
 from agents.runs.calls.outputs import CallOutputs
 from agents.runs.cancel import settle_rest
 from agents.runs.claims.claim_order import ClaimedPlaces
+from agents.runs.claims.homes import WorkspaceHomes
 from agents.runs.finish import close_session_work, rescue_run, settle_failed
 from agents.runs.history.rewind import LEFT_AFTER_MS, finish_left
 from agents.runs.history.rollback import finish_rollbacks
@@ -56,8 +57,7 @@ AT_ONCE = 20  # lost runs, chosen at random: all workers look for them
 IDLE_ROUNDS = 5  # a worker without runs compares this rarely
 STOPPING_SECONDS = 10.0  # of the tools of runs that are cut
 
-# Returns those of these workers that have left the database. Synchronous.
-FindDisconnected = Callable[[Collection[str]], Collection[str]]
+FindDisconnected = Callable[[Collection[str]], Collection[str]]  # of workers; synchronous
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,11 +80,12 @@ class RunPool:
         write: WriteFunction = writer.write,
         start_run: StartRun | None = None,
         works_here: bool = True,
+        has_homes: bool = False,
     ) -> None:
         """``worker``: the registered process. ``setup_of`` returns the setup of a run.
 
         Without ``find_disconnected`` only the registrations of other workers count; without
-        ``works_here`` only runs of remote workspaces are performed.
+        ``works_here`` only runs of remote workspaces. ``has_homes``: a workspace has one worker.
         """
         self.worker = worker
         self._find_disconnected = find_disconnected
@@ -108,11 +109,13 @@ class RunPool:
         here = start_run or StartHere(means, outputs=self._outputs, setup_of=setup_of)
         self._start_run: StartRun = StartRemote(here, self.remote_workers, means)
         self._draining = False
+        self.homes = WorkspaceHomes(worker, scope, self._runs, write=write, is_shared=has_homes)
 
     def start(self) -> None:
         self._checkpoints.start()
         self._outputs.start()
         loops = {"claims": self._claim_loop(), "held runs": self._compare_loop()}
+        loops["homes"] = self.homes.keep()
         if self._works_here:
             loops["rescue"] = self._rescue_loop()
         self._loops = [asyncio.create_task(loop, name=name) for name, loop in loops.items()]
@@ -163,16 +166,15 @@ class RunPool:
         self._wake.set()
         for run in self._runs.values():
             run.hand_over()
-        await wait_for_all(self._tasks.values(), seconds=seconds, unless=hurried)
+        leaving = asyncio.create_task(self.homes.leave())
+        await wait_for_all([*self._tasks.values(), leaving], seconds=seconds, unless=hurried)
 
     async def stop(self) -> None:
         """Cuts the runs that ``drain`` left in the middle of a step, and releases them."""
         self._draining = True
-        for task in self._side:
-            task.cancel()
         await self._outputs.stop()
         cut = dict(self._tasks)
-        for task in cut.values():
+        for task in (*self._side, *cut.values()):
             task.cancel()
         await asyncio.gather(*cut.values(), *self._side, return_exceptions=True)
         for loop in self._loops:
@@ -195,6 +197,7 @@ class RunPool:
             task.cancel()
         await wait_for_all(cut, seconds=STOPPING_SECONDS)
         self.worker = worker
+        self.homes.begin_again(worker)
         self._wake.set()
 
     # -- claiming
@@ -221,18 +224,19 @@ class RunPool:
         if limit <= 0 or self._draining or not any(here):
             return False
         job = partial(claim_runs, worker=self.worker, limit=limit, scope=self._scope(), places=here)
-        claimed = await self._write("", job)
+        homes = self.homes.for_claim()
+        claimed = await self._write("", partial(job, homes=homes))
         for run in claimed:
             self._begin(run)
-        return len(claimed) == limit or any(run.path in here.remote for run in claimed)
+        may_be_more = await self.homes.note_claim(homes, claimed) or len(claimed) == limit
+        return may_be_more or any(run.path in here.remote for run in claimed)
 
     def _begin(self, claimed: Claimed) -> None:
         run = self._start_run(claimed)
         self._unserved.discard(claimed.key)
         self._runs[claimed.key] = run
-        self._tasks[claimed.key] = asyncio.create_task(
-            self._perform(run), name=f"run-{claimed.key}"
-        )
+        name = f"run-{claimed.key}"
+        self._tasks[claimed.key] = asyncio.create_task(self._perform(run), name=name)
 
     def _begin_side(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.create_task(work, name="title")
@@ -389,8 +393,7 @@ class RunPool:
         self, key: int, workspace_id: str, *, worker: str, is_planned: bool = False
     ) -> bool:
         rescue = partial(rescue_run, key=key, worker=worker, is_planned=is_planned)
-        outcome = await self._write(workspace_id, rescue)
-        if outcome:
+        if outcome := await self._write(workspace_id, rescue):
             measure(Measured.RESCUE)
             logger.info("a run whose worker stopped: %s", outcome, extra={"run": key})
             self._wake.set()

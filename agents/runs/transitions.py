@@ -12,6 +12,7 @@ from django.db import connection
 
 from agents.runs.claims.claim_order import (
     HAS_LIMITS,
+    ClaimedHomes,
     ClaimedPlaces,
     Waiting,
     has_limits_of_settings,
@@ -38,29 +39,36 @@ def claim_runs(
     limit: int,
     scope: WorkerScope | None = None,
     places: ClaimedPlaces = ClaimedPlaces(),  # noqa: B008  immutable
+    homes: ClaimedHomes | None = None,
 ) -> list[Claimed]:
     """Claims the next run of each session that has none in progress, at most ``limit`` runs.
 
-    ``scope``: only runs of folders that the worker serves.
+    ``scope``: only runs of folders that the worker serves. ``homes``: only of workspaces whose home
+    it is, or becomes.
 
     If more wait, they get places in the order of ``claim_order``. The runs get new fences, so that
     earlier holders cannot write. They are the worker's own as long as it is registered. Raises
     ``RegistrationLost``.
     """
     suffix = " FOR UPDATE OF r SKIP LOCKED" if connection.features.has_select_for_update else ""
-    waiting = runs_waiting(scope, places)
-    first = f"SELECT r.id, {HAS_LIMITS} {waiting.sql} ORDER BY r.id LIMIT %s"
+    waiting = runs_waiting(scope, places, homes, now=tx.now)
+    first = f"SELECT r.id, {HAS_LIMITS}, r.workspace_id {waiting.sql} ORDER BY r.id LIMIT %s"
     some = tx.fetch(first, [*waiting.values, 1])
     if not some:
         return []
+    found: dict[int, str] = {}  # the workspaces of runs
     if some[0][1] or has_limits_of_settings():
         # No row of a run may be locked yet: the claim that is waited for may need it.
         keys = _lock(tx, runs_within_limits(tx, waiting, limit), limit, waiting, suffix)
     else:
-        keys = [key for key, _ in tx.fetch(f"{first}{suffix}", [*waiting.values, limit])]
+        rows = tx.fetch(f"{first}{suffix}", [*waiting.values, limit])
+        found = {key: workspace_id for key, _, workspace_id in rows}
+        keys = list(found)
         if len(keys) == limit:  # then more may wait
             keys = _next_in_turn(tx, keys, waiting, suffix)
     keys = runs_with_connections(tx, keys, places.remote)
+    if homes is not None:
+        keys = _at_home(tx, keys, found, homes)
     if not keys:
         return []
     # The registration cannot be lost before this transaction is committed.
@@ -75,6 +83,17 @@ def claim_runs(
     if not claimed:
         raise RegistrationLost
     return _read_claimed(tx, keys)
+
+
+def _at_home(
+    tx: Transaction, keys: list[int], found: Mapping[int, str], homes: ClaimedHomes
+) -> list[int]:
+    """Returns those of these runs whose workspaces have their home in the worker now."""
+    others = [key for key in keys if key not in found]
+    if others:
+        sql = f"SELECT id, workspace_id FROM agents_run WHERE id IN ({placeholders(len(others))})"
+        found = {**found, **dict(tx.fetch(sql, others))}
+    return homes.take(tx, {key: found[key] for key in keys})
 
 
 def _next_in_turn(tx: Transaction, oldest: list[int], waiting: Waiting, suffix: str) -> list[int]:

@@ -6,16 +6,22 @@ lost, which other processes decide: no row of a run is written while the run pro
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from django.db import connection
 
 from workspaces.log.errors import Overtaken
+from workspaces.log.rows import placeholders
 from workspaces.log.transaction import Transaction
 from workspaces.models import RegisteredProcess, WorkRoot
 
 _TABLE = "workspaces_registeredprocess"
+_HOMES = "workspaces_workspacehome"
+# Of a process ``p``: what it is home of is no other worker's. An expired registration is its own
+# until others have marked it as lost, so a process that renews late has lost nothing.
+BINDS = "NOT p.is_lost AND NOT p.is_draining"
+_IS_LOCKED = "pg_try_advisory_xact_lock(26735, hashtext({}))"
 
 
 class RegistrationLost(Overtaken):
@@ -98,13 +104,61 @@ def end_registration(tx: Transaction, process_id: str) -> None:
 
 
 def forget_process(tx: Transaction, process_id: str) -> None:
-    """Deletes a lost registration, once nothing is held under it."""
+    """Deletes a lost registration, once nothing is held under it, with its homes."""
     tx.execute(f"DELETE FROM {_TABLE} WHERE id = %s AND is_lost = %s", [process_id, True])
+    tx.execute(
+        f"DELETE FROM {_HOMES} WHERE process_id = %s"
+        f" AND NOT EXISTS (SELECT 1 FROM {_TABLE} p WHERE p.id = %s)",
+        [process_id, process_id],
+    )
 
 
 def forget_all_processes(tx: Transaction) -> None:
     """Deletes all registrations, at the start of a server that is alone on its data."""
     tx.execute(f"DELETE FROM {_TABLE}", [])
+    tx.execute(f"DELETE FROM {_HOMES}", [])
+
+
+def take_homes(tx: Transaction, process_id: str, workspace_ids: Sequence[str]) -> set[str]:
+    """Makes a process the home of these workspaces; returns those whose home it is now.
+
+    The others have a home that binds, or another process is taking them at this moment: that one
+    is not waited for. The caller has checked the registration. Only for PostgreSQL.
+    """
+    if not workspace_ids:
+        return set()
+    rows = tx.fetch(
+        f"INSERT INTO {_HOMES} AS h (workspace_id, process_id, since)"
+        f" SELECT v.id, %s, %s FROM (VALUES {', '.join(['(%s)'] * len(workspace_ids))}) AS v(id)"
+        f" WHERE {_IS_LOCKED.format('v.id')} ON CONFLICT (workspace_id) DO UPDATE"
+        " SET process_id = EXCLUDED.process_id, since = EXCLUDED.since"
+        " WHERE h.process_id = EXCLUDED.process_id OR NOT EXISTS"
+        f" (SELECT 1 FROM {_TABLE} p WHERE p.id = h.process_id AND {BINDS})"
+        " RETURNING h.workspace_id",
+        [process_id, tx.now, *workspace_ids],
+    )
+    return {workspace_id for (workspace_id,) in rows}
+
+
+def take_home(tx: Transaction, process_id: str, workspace_id: str) -> bool:
+    """Makes a registered process the home of a workspace. Raises ``RegistrationLost``."""
+    registered = f"SELECT 1 FROM {_TABLE} p WHERE p.id = %s AND {BINDS} FOR SHARE"
+    if not tx.fetch(registered, [process_id]):
+        raise RegistrationLost
+    return bool(take_homes(tx, process_id, [workspace_id]))
+
+
+def leave_homes(tx: Transaction, process_id: str, workspace_ids: Collection[str] | None) -> None:
+    """Ends that a process is the home of these workspaces; without ids, of all."""
+    where, values = "", list[str]()
+    if workspace_ids is not None:
+        where = f" AND workspace_id IN ({placeholders(len(workspace_ids))})"
+        values = sorted(workspace_ids)
+    tx.execute(
+        f"DELETE FROM {_HOMES} WHERE process_id = %s{where}"
+        f" AND {_IS_LOCKED.format('workspace_id')}",
+        [process_id, *values],
+    )
 
 
 def add_root(_: Transaction, *, name: str, path: str, marker: str) -> WorkRoot:

@@ -1,6 +1,11 @@
 """The rows of workspaces: what they contain, who keeps them open, and what has happened in them."""
 
-from workspaces.models.processes import NEVER_EXPIRES, RegisteredProcess, WorkRoot
+from workspaces.models.processes import (
+    NEVER_EXPIRES,
+    RegisteredProcess,
+    WorkRoot,
+    WorkspaceHome,
+)
 from workspaces.models.sessions import (
     UNFINISHED_REWINDS,
     Attachment,
@@ -54,4 +59,5 @@ __all__ = [
     "TrustRequestState",
     "WorkRoot",
     "Workspace",
+    "WorkspaceHome",
 ]

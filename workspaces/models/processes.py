@@ -47,6 +47,28 @@ class RegisteredProcess(models.Model):
         return f"{self.kind} {self.pid} on {self.host}"
 
 
+class WorkspaceHome(models.Model):
+    """The worker in which the tool servers, jobs and shells of a workspace live.
+
+    It binds while its process is registered and does not drain; other rows count as none. No
+    constraint is checked, because claims take homes.
+    """
+
+    workspace = models.OneToOneField(
+        "workspaces.Workspace",
+        models.CASCADE,
+        primary_key=True,
+        db_constraint=False,
+        related_name="home",
+    )
+    process_id = models.CharField(max_length=64, db_index=True)
+    since = models.BigIntegerField()
+
+    @override
+    def __str__(self) -> str:
+        return f"{self.workspace_id} in {self.process_id}"
+
+
 class WorkRoot(models.Model):
     """A named folder, below which workspaces lie. Its marker file contains the id."""
 

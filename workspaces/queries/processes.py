@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import NamedTuple
 
 from django.db.models import QuerySet
 
-from workspaces.models import RegisteredProcess, WorkRoot, Workspace
+from workspaces.models import RegisteredProcess, WorkRoot, Workspace, WorkspaceHome
 from workspaces.placement.roots import Root, WorkerOffer
 
 
@@ -41,6 +42,43 @@ def worker_offers(now: int) -> list[WorkerOffer]:
     return [
         WorkerOffer(host, roots, missing or (), own, key) for host, roots, missing, own, key in rows
     ]
+
+
+def peers_of(worker: str, now: int) -> tuple[str, ...]:
+    """Returns the other live workers that serve all that this one serves."""
+    offers = {offer.id: offer for offer in worker_offers(now)}
+    own = offers.pop(worker, None)
+    if own is None:
+        return ()
+    return tuple(
+        key
+        for key, offer in offers.items()
+        if set(offer.labels) >= set(own.labels)
+        and set(offer.roots) >= set(own.roots)
+        and _has_roots(offer) == _has_roots(own)
+    )
+
+
+def _has_roots(offer: WorkerOffer) -> bool:
+    return bool(offer.roots or offer.missing_roots)
+
+
+def _binding() -> QuerySet[RegisteredProcess]:
+    """Returns the processes whose homes are no other worker's (``BINDS`` in SQL)."""
+    return RegisteredProcess.objects.filter(is_lost=False, is_draining=False)
+
+
+def home_of(workspace_id: str) -> str:
+    """Returns the worker in which a workspace lives; empty if the next one may take it."""
+    rows = WorkspaceHome.objects.filter(pk=workspace_id, process_id__in=_binding().values("pk"))
+    return rows.values_list("process_id", flat=True).first() or ""
+
+
+def homes_elsewhere(worker: str, workspace_ids: Collection[str]) -> list[str]:
+    """Returns those of these workspaces that have their home in another worker."""
+    rows = WorkspaceHome.objects.filter(pk__in=workspace_ids).exclude(process_id=worker)
+    live = rows.filter(process_id__in=_binding().values("pk"))
+    return list(live.values_list("workspace_id", flat=True))
 
 
 def is_registered(process_id: str, now: int) -> bool:

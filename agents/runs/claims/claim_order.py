@@ -8,7 +8,7 @@ before scheduled ones, until those have waited long enough. What has begun comes
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Set
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -17,6 +17,7 @@ from django.conf import settings
 from django.db import connection
 
 from agents.states import CLAIMABLE, IN_PROGRESS, RunState, Strategy, in_sql
+from workspaces.actions.processes import BINDS, take_homes
 from workspaces.log.rows import placeholders
 from workspaces.log.statements import statements
 from workspaces.log.timestamps import now_ms
@@ -70,6 +71,9 @@ _IN_TURNS = (
     " ORDER BY t.is_later, (COALESCE(u.runs, 0) + ROW_NUMBER() OVER (PARTITION BY t.user_id"
     " ORDER BY t.is_later, t.turn, t.id)) * 1.0 / COALESCE(s.weight, 1), t.id"
 )
+_HOMES, _PROCESSES = "workspaces_workspacehome", "workspaces_registeredprocess"
+# How long a run without a home waits for a worker that is the home of fewer workspaces.
+PATIENCE_MS = 1_000
 # Of all servers on one database: who claims with limits sees what the one before has claimed.
 _CLAIMS_LOCK = 0x6372757368
 
@@ -89,12 +93,70 @@ class ClaimedPlaces(NamedTuple):
     remote: Mapping[str, int] = MappingProxyType({})
 
 
-def runs_waiting(scope: WorkerScope | None, places: ClaimedPlaces) -> Waiting:
-    """``scope``: only runs of folders that the worker serves."""
+@dataclass(slots=True)
+class ClaimedHomes:
+    """What a worker has read of the homes of workspaces when it claims."""
+
+    worker: str
+    held: Set[str] = frozenset()  # workspaces whose home it is, as far as it remembers
+    peers: Collection[str] = ()  # live workers that serve all that it serves
+    has_dropped: bool = False  # runs of workspaces whose home it was not to become
+
+    def condition(self, now: int) -> tuple[str, list[Any]]:
+        """Returns SQL that is true for a run ``r`` that may be claimed here.
+
+        What has no home waits a moment for a worker that is the home of fewer workspaces.
+        """
+        elsewhere = (
+            f"NOT EXISTS (SELECT 1 FROM {_HOMES} h JOIN {_PROCESSES} p ON p.id = h.process_id"
+            f" WHERE h.workspace_id = r.workspace_id AND h.process_id <> %s AND {BINDS})"
+        )
+        if not self.peers:
+            return elsewhere, [self.worker]
+        own = (
+            f"SELECT 1 FROM {_HOMES} h WHERE h.workspace_id = r.workspace_id AND h.process_id = %s"
+        )
+        count = f"(SELECT COUNT(*) FROM {_HOMES} h WHERE h.process_id = %s)"
+        fewest = (
+            f"(SELECT MIN(c.homes) FROM (SELECT (SELECT COUNT(*) FROM {_HOMES} h"
+            f" WHERE h.process_id = p.id) AS homes FROM {_PROCESSES} p WHERE {BINDS}"
+            f" AND p.runs < p.most_runs AND p.id IN ({placeholders(len(self.peers))})) c)"
+        )
+        return (
+            f"{elsewhere} AND (r.accepted_at <= %s OR EXISTS ({own})"
+            f" OR NOT COALESCE({count} > {fewest}, FALSE))",
+            [self.worker, now - PATIENCE_MS, self.worker, self.worker, *self.peers],
+        )
+
+    def take(self, tx: Transaction, runs: Mapping[int, str]) -> list[int]:
+        """Makes the worker the home of these runs' workspaces; returns those that it may claim.
+
+        ``runs``: the workspaces of runs, in order. The other workers get their share of what has
+        no home.
+        """
+        new = [each for each in dict.fromkeys(runs.values()) if each not in self.held]
+        share = new[: -(-len(new) // (1 + len(self.peers)))]
+        taken = take_homes(tx, self.worker, share)
+        found = [key for key, each in runs.items() if each in taken or each in self.held]
+        self.has_dropped = len(found) < len(runs)
+        return found
+
+
+def runs_waiting(
+    scope: WorkerScope | None,
+    places: ClaimedPlaces,
+    homes: ClaimedHomes | None = None,
+    *,
+    now: int = 0,
+) -> Waiting:
+    """``scope``: only runs of folders that the worker serves. ``homes``: and that it may claim."""
     clauses: list[str] = []
     values: list[Any] = []
     if places.folders:
         condition, values = scope.condition("w") if scope is not None else ("1 = 1", [])
+        if homes is not None:
+            free, more = homes.condition(now)
+            condition, values = f"{condition} AND {free}", [*values, *more]
         clauses.append(f"SUBSTR(w.path, 1, 1) = '/' AND {condition}")
     if places.remote:
         clauses.append(f"w.path IN ({placeholders(len(places.remote))})")

@@ -51,6 +51,14 @@ class LanguageHost:
     def hosted(self) -> frozenset[str]:
         return frozenset(self._workspaces)
 
+    def running(self) -> frozenset[str]:
+        """Returns the workspaces of which a server runs."""
+        return frozenset(key for key, servers in self._workspaces.items() if servers.is_hosting)
+
+    async def leave(self, workspace_id: str) -> None:
+        """Stops the servers here: another process has them now."""
+        await self.close(workspace_id)
+
     async def close(self, workspace_id: str) -> None:
         servers = self._workspaces.pop(workspace_id, None)
         if servers is not None:

@@ -57,6 +57,11 @@ class McpHost:
                 with suppress(Refusal):  # the workspace's row is gone, or the store is closing
                     await self._backing.drop(workspace_id, None)
 
+    async def leave(self, workspace_id: str) -> None:
+        """Stops the servers here. Their rows are those of the process that has them now."""
+        async with self._lock(workspace_id):
+            await _stop(list(self._servers.pop(workspace_id, {}).values()))
+
     async def stop(self) -> None:
         self._is_stopping = True
         everything = [server for servers in self._servers.values() for server in servers.values()]
