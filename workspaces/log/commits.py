@@ -82,6 +82,7 @@ def commit(
     """
     counters = Counters(connection.vendor)
     ends_at = math.inf
+    is_outermost = not connection.in_atomic_block
     with transaction.atomic(), statements() as cursor, sending_soon(cursor):
         if lock_timeout_ms is not None and counters.is_postgresql:
             cursor.execute("SELECT set_config('lock_timeout', %s, true)", [f"{lock_timeout_ms}ms"])
@@ -101,7 +102,10 @@ def commit(
         store_events(cursor, attempt.recorded, counters)
         _identify(attempt, counters, cursor)
         attempt.is_commit_sent = True
-        send_commit(cursor)
+        if is_outermost:
+            send_commit(cursor)
+        else:  # the transaction around it commits
+            send_waiting(cursor)
         attempt.position = len(jobs)
 
 

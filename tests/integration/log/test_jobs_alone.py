@@ -7,7 +7,7 @@ from functools import partial
 
 import psycopg
 import pytest
-from django.db import OperationalError
+from django.db import OperationalError, transaction
 
 from tests.integration.log.writing import append, appending, logged
 from workspaces.backoff import FIRST_SECONDS
@@ -101,3 +101,12 @@ def test_a_connection_that_breaks_before_the_commit_is_no_commit(workspaces: lis
     value, recorded = run_alone(workspaces[0], break_once)
 
     assert (value, tries, len(recorded)) == ("done", [1, 1], 1)
+
+
+def test_a_job_inside_of_a_transaction_is_committed_with_it(workspaces: list[str]) -> None:
+    with transaction.atomic():
+        run_alone(workspaces[0], appending(workspaces[0], "undone"))
+        transaction.set_rollback(True)
+    with transaction.atomic():
+        run_alone(workspaces[0], appending(workspaces[0], "kept"))
+    assert logged(workspaces[0]) == [(1, "kept")]
