@@ -6,7 +6,6 @@ import importlib.util
 import ipaddress
 import os
 import secrets
-import socket
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -278,29 +277,14 @@ def _query(query: str) -> Mapping[str, str]:
     return {unquote(key): unquote(value) for key, _, value in pairs}
 
 
-def _redis_connection(url: str) -> dict[str, Any]:
-    # No socket timeout: an idle subscription is not dead. TCP keepalive detects dead ones.
-    options: dict[str, Any] = {"socket_timeout": None, "socket_connect_timeout": 2.0}
-    if urlsplit(url).scheme in {"redis", "rediss"}:
-        wanted = {"TCP_KEEPIDLE": 5, "TCP_KEEPINTVL": 2, "TCP_KEEPCNT": 3, "TCP_USER_TIMEOUT": 5000}
-        options["socket_keepalive"] = True
-        options["socket_keepalive_options"] = {
-            getattr(socket, name): value for name, value in wanted.items() if hasattr(socket, name)
-        }
-    return options
-
-
 def channel_layers(url: str, *, prefix: str) -> dict[str, Any]:
     """The in-memory layer of one process, or Redis between several."""
     if not url:
         return {"default": {"BACKEND": "channels.layers.InMemoryChannelLayer"}}
     return {
         "default": {
-            "BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer",
-            "CONFIG": {
-                "hosts": [{"address": url, **_redis_connection(url)}],
-                "prefix": prefix,
-            },
+            "BACKEND": "workspaces.delivery.redis_layer.RedisLayer",
+            "CONFIG": {"url": url, "prefix": prefix},
         }
     }
 

@@ -28,6 +28,7 @@ from django.db.migrations.executor import MigrationExecutor
 from agents.tools.shell.identity import is_server_alive, this_server
 from crushsite.program_name import command_line
 from crushsite.server_client import SERVER_FILE, named_server
+from workspaces.delivery.redis_link import RedisFailed
 from workspaces.log.errors import DatabaseLocked, DatabaseUnreachable, StorageFull
 from workspaces.log.failures import DatabaseFailure, failure_of
 from workspaces.log.outage import one_line
@@ -35,7 +36,6 @@ from workspaces.log.timestamps import as_rfc3339, now_ms
 
 SHOWN_ID = 8  # characters of an instance's id
 _FULL = (errno.ENOSPC, errno.EDQUOT)
-_REDIS_MODULE = "redis."
 
 
 def ensure_data_dir() -> Path:
@@ -294,9 +294,7 @@ def explained_start() -> Iterator[None]:
         if sentence is None:
             raise
         raise CommandError(sentence) from error
-    except Exception as error:
-        if not type(error).__module__.startswith(_REDIS_MODULE):
-            raise
+    except RedisFailed as error:
         raise CommandError(
             f"Redis cannot be reached ({one_line(error)}). Start it, or correct REDIS_URL."
         ) from error

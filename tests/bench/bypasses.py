@@ -253,6 +253,38 @@ def addresses(bypassed: bool) -> float:
     return 1e6 * _cpu(work) / LOOPS
 
 
+def redis_layer(bypassed: bool) -> float:
+    """Sending a message of 500 bytes to a group and receiving it, in this process."""
+    import uvloop
+    from channels_redis.pubsub import RedisPubSubChannelLayer
+
+    from tests.acceptance.harness.redis import Redis
+    from workspaces.delivery.redis_layer import RedisLayer
+
+    async def pass_on(url: str) -> float:
+        layer: Any = (
+            RedisLayer(url=url, prefix="bench")
+            if bypassed
+            else RedisPubSubChannelLayer(hosts=[url], prefix="bench")
+        )
+        channel = await layer.new_channel()
+        await layer.group_add("group", channel)
+        began = time.process_time()
+        for number in range(LOOPS // 10):
+            await layer.group_send("group", {"number": number, "text": "x" * 500})
+            await layer.receive(channel)
+        return (time.process_time() - began) / (LOOPS // 10)
+
+    with tempfile.TemporaryDirectory(prefix="crush-redis-") as folder:
+        server = Redis(Path(folder))
+        server.start()
+        try:
+            with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+                return 1e6 * runner.run(pass_on(server.new_url()))
+        finally:
+            server.stop()
+
+
 CASES = {
     "collector-pause": Case("a full collection in a loaded server", "ms", collector_pause),
     "thresholds": Case("a million small objects", "ms", collector_thresholds),
@@ -266,6 +298,7 @@ CASES = {
     "forms": Case("a form of 32 MB", "s", form_parsing),
     "addresses": Case("the view of an address", "µs", addresses),
     "guard": Case("the guard's checks of a request", "µs", guard_caches),
+    "redis-layer": Case("a message through Redis", "µs", redis_layer),
 }
 
 
