@@ -64,7 +64,7 @@ from workspaces.delivery.attachments import (
 )
 from workspaces.delivery.hub import Hub
 from workspaces.delivery.tool_output import listen_to_output, stop_listening_to_output
-from workspaces.log.database_clock import COMPARE_SECONDS, compare_clocks, were_renewals_lost
+from workspaces.log.database_clock import COMPARE_SECONDS, compare_clocks
 from workspaces.log.deadlines import REQUEST_SECONDS, limit_for_process, wait_at_most
 from workspaces.log.errors import BadField, ShuttingDown, StillInUse
 from workspaces.log.ids import new_id
@@ -80,7 +80,6 @@ from workspaces.tasks import cancel_within, wait_for_all
 logger = logging.getLogger(__name__)
 
 SWEEP_SECONDS = 1.0
-RENEWED_AFTER_OUTAGE_SECONDS = 5.0
 STOPPING_SECONDS = 5.0  # of the background tasks
 SHORT_DRAIN_SECONDS = 2.0  # if a process stops without a drain, as commands and children do
 
@@ -324,9 +323,7 @@ class ServerProcess:
             # Renew our own first: after the machine slept they only seem to have expired.
             await self._trying("renewing claims", self.attachments.renew())
             await self._trying("checking the rights of readers", self.stream_rights.check())
-            # During an outage of the database, other processes could not renew theirs.
-            if self.shape.is_alone or not were_renewals_lost(RENEWED_AFTER_OUTAGE_SECONDS):
-                await self._trying("dropping expired claims", teardown.sweep())
+            await self._drop_claims()
 
     async def _settle_overdue(self) -> None:
         """Carries out the approval policies of workspaces, as every worker does."""
@@ -347,10 +344,14 @@ class ServerProcess:
 
         async def wait_and_sweep() -> None:
             await asyncio.sleep(grace_seconds + 0.01)
-            await self._trying("dropping expired claims", teardown.sweep())
+            await self._drop_claims()
 
         if not self.is_stopping:
             self._spawn(wait_and_sweep())
+
+    async def _drop_claims(self) -> None:
+        sweep = teardown.sweep(is_alone=self.shape.is_alone)
+        await self._trying("dropping expired claims", sweep)
 
     async def _exit_when_idle(self) -> None:
         idle_since = asyncio.get_running_loop().time()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from asgiref.sync import async_to_sync
 
 from agents.models import Job, Run
@@ -11,10 +13,13 @@ from agents.runs.finish import close_if_left, settle_next
 from agents.states import JobState, RunState
 from workspaces.access import Actor
 from workspaces.actions import claims
+from workspaces.log.database_clock import were_renewals_lost
 from workspaces.log.errors import WorkspaceUnknown
 from workspaces.log.transaction import Transaction
 from workspaces.log.writer import writer
 from workspaces.models import ClientClaim, Workspace
+
+RETURN_AFTER_OUTAGE_SECONDS = 15.0
 
 
 async def release(workspace_id: str, client_id: str) -> None:
@@ -45,12 +50,20 @@ def retire_everywhere(tx: Transaction, client_id: str, *, actor: Actor | None = 
     return held
 
 
-async def sweep() -> None:
+async def sweep(*, is_alone: bool = True) -> None:
     """Drops expired claims and closes the workspaces that no client claims now."""
-    await writer.write("", sweep_lapsed)
+    # The job looks at the outage, because the writer keeps it meanwhile.
+    await writer.write("", partial(sweep_lapsed, is_alone=is_alone))
 
 
-def sweep_lapsed(tx: Transaction) -> None:
+def sweep_lapsed(tx: Transaction, *, is_alone: bool = True) -> None:
+    """``is_alone``: no other process renews claims.
+
+    Otherwise nothing is dropped for some time after an outage of the database: processes and
+    clients need it to return.
+    """
+    if not is_alone and were_renewals_lost(RETURN_AFTER_OUTAGE_SECONDS):
+        return
     for workspace_id in claims.drop_lapsed_claims(tx):
         close_if_left(tx, workspace_id)
 

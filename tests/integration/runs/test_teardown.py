@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from functools import partial
+
 import pytest
+from django.db import OperationalError
 
 from agents.models import Run
 from agents.runs.accept import Prompt, accept_prompt
@@ -29,6 +33,7 @@ from tests.integration.runs.ground import (
     write,
 )
 from workspaces.log.errors import ClientRetired, SessionUnknown, WorkspaceUnknown
+from workspaces.log.outage import outage
 from workspaces.log.timestamps import now_ms
 from workspaces.models import ClientClaim, RetiredClient, Session, Workspace
 
@@ -47,6 +52,23 @@ def is_open(ground: Ground) -> bool:
 
 def release(ground: Ground, client_id: str) -> None:
     write(lambda tx: release_workspace(tx, ground.workspace_id, client_id))
+
+
+@pytest.fixture
+def ended_outage() -> Iterator[None]:
+    outage.report(OperationalError("gone"))
+    outage.report_end()
+    yield
+    outage.forget()
+
+
+@pytest.mark.usefixtures("ended_outage")
+def test_after_an_outage_clients_and_their_processes_can_return(ground: Ground) -> None:
+    ClientClaim.objects.update(expires_at=now_ms() - 1)
+    write(partial(sweep_lapsed, is_alone=False))  # another process may have to renew the claim
+    assert is_open(ground)
+    write(partial(sweep_lapsed, is_alone=True))
+    assert not is_open(ground)
 
 
 def test_the_last_client_closes_the_workspace(ground: Ground) -> None:
