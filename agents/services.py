@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any, Protocol
 
 from workspaces.log.reader import read
@@ -42,8 +42,18 @@ class WorkspaceService(Protocol):
 
 
 class Services:
-    def __init__(self, services: Sequence[WorkspaceService]) -> None:
+    def __init__(
+        self,
+        services: Sequence[WorkspaceService],
+        *,
+        tool_servers: Sequence[WorkspaceService] = (),
+        is_home: Callable[[str], Awaitable[bool]] | None = None,
+    ) -> None:
+        """``tool_servers``: those that open only where the workspace has its home, or can have it."""
         self._services = services
+        self._tool_servers = tool_servers
+        self._all = (*services, *tool_servers)
+        self._is_home = is_home
         self._tasks: set[asyncio.Task[None]] = set()
         self._locks: dict[
             str, asyncio.Lock
@@ -56,7 +66,7 @@ class Services:
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        stopping = [asyncio.ensure_future(service.stop()) for service in self._services]
+        stopping = [asyncio.ensure_future(service.stop()) for service in self._all]
         if stopping:
             _, late = await asyncio.wait(stopping, timeout=STOP_SECONDS)
             for task in late:
@@ -79,7 +89,7 @@ class Services:
     async def _look_forever(self) -> None:
         while True:
             await asyncio.sleep(LOOK_SECONDS)
-            hosted = frozenset[str]().union(*(service.hosted() for service in self._services))
+            hosted = frozenset[str]().union(*(service.hosted() for service in self._all))
             try:
                 left = hosted - await read(_open_among, hosted) if hosted else hosted
             except Exception:
@@ -90,12 +100,17 @@ class Services:
 
     async def _open(self, workspace_id: str) -> None:
         async with self._lock(workspace_id):
-            await self._each(workspace_id, [s.open(workspace_id) for s in self._services])
+            works = [service.open(workspace_id) for service in self._services]
+            await self._each(workspace_id, [*works, self._open_tool_servers(workspace_id)])
+
+    async def _open_tool_servers(self, workspace_id: str) -> None:
+        if self._is_home is None or await self._is_home(workspace_id):
+            await self._each(workspace_id, [each.open(workspace_id) for each in self._tool_servers])
 
     async def _close(self, workspace_id: str) -> None:
         async with self._lock(workspace_id):
             if not await read(_open_among, frozenset({workspace_id})):  # not reopened meanwhile
-                await self._each(workspace_id, [s.close(workspace_id) for s in self._services])
+                await self._each(workspace_id, [s.close(workspace_id) for s in self._all])
 
     def _lock(self, workspace_id: str) -> asyncio.Lock:
         return self._locks.setdefault(workspace_id, asyncio.Lock())

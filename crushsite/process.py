@@ -120,14 +120,9 @@ class ServerProcess:
         )
         self.config_watch = ConfigWatch(polls=settings.CRUSH_POLL_CONFIG)
         self.services = Services(
-            (
-                self.config_watch,
-                skill_watch(),
-                job_host(),
-                language_host(),
-                mcp_host(),
-                fleet_host(),
-            )
+            (self.config_watch, skill_watch(), job_host(), fleet_host()),
+            tool_servers=(language_host(), mcp_host()),
+            is_home=self.pool.homes.is_home,
         )
         self.attachments = Attachments(
             self.instance_id,

@@ -8,12 +8,14 @@ from collections.abc import Callable, Iterable
 from typing import Any
 from urllib.parse import unquote
 
+from agents.runs.claims.homes import WorkspaceHomes
 from crushsite.asgi.forwarding import refusal_messages
 from crushsite.asgi.routing import ApiHandler, LazyDjango
 from crushsite.forwarding.elsewhere import PREFIX
 from crushsite.forwarding.exchange import RequestReceiver, WorkerFailed
 from crushsite.forwarding.messages import (
     LONGEST_BODY,
+    MISDIRECTED,
     ForwardedAnswer,
     ForwardedRequest,
     Headers,
@@ -39,8 +41,9 @@ class AnswerTooLarge(Refusal):
 class ForwardedRequests:
     """The receiver of a worker, with the handlers of both interfaces."""
 
-    def __init__(self, worker: Callable[[], str]) -> None:
+    def __init__(self, worker: Callable[[], str], homes: WorkspaceHomes) -> None:
         """``worker`` returns the id under which this process is registered now."""
+        self._homes = homes
         self._v1 = ApiHandler()
         self._rest = LazyDjango()
         self._folders = ApiHandler("crushsite.forwarding.urls")
@@ -68,7 +71,20 @@ class ForwardedRequests:
             await asyncio.sleep(JOIN_SECONDS)
 
     async def perform(self, request: ForwardedRequest) -> ForwardedAnswer:
-        """Never raises."""
+        """Never raises. Makes this worker the home of the workspace first."""
+        workspace_id = request.workspace_id
+        with self._homes.using(workspace_id):
+            try:
+                if workspace_id and not await self._homes.is_home(workspace_id):
+                    return ForwardedAnswer(request.id, MISDIRECTED, ())
+            except Refusal as refusal:
+                return _refused(request, refusal)
+            except Exception:
+                logger.exception("the home of a workspace could not be read")
+                return _refused(request, WorkerFailed())
+            return await self._perform(request)
+
+    async def _perform(self, request: ForwardedRequest) -> ForwardedAnswer:
         handler: Any = self._v1
         if request.path.startswith("/api/"):
             handler = self._rest

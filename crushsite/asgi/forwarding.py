@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import posixpath
+from collections.abc import Collection
 from contextlib import suppress
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -20,6 +22,7 @@ from crushsite.forwarding.elsewhere import FoldersOfWorkers
 from crushsite.forwarding.exchange import RequestSender
 from crushsite.forwarding.messages import (
     LONGEST_BODY,
+    MISDIRECTED,
     BadMessage,
     ForwardedAnswer,
     ForwardedRequest,
@@ -37,7 +40,7 @@ from workspaces.log.timestamps import now_ms
 from workspaces.models import Workspace
 from workspaces.placement.elsewhere import FOLDERS
 from workspaces.placement.roots import SEPARATOR, WorkerOffer, WorkerScope
-from workspaces.queries.processes import known_roots, worker_offers
+from workspaces.queries.processes import count_homes, home_of, known_roots, worker_offers
 from workspaces.queries.workspaces import find_workspace
 from workspaces.rest.problems import PROBLEM_TYPE, problem
 
@@ -49,6 +52,8 @@ MOST_FIELDS = 100  # of a query
 READING = frozenset({"GET", "HEAD"})
 # The others are about the connection, or name the caller, whom the edge has found already.
 _PASSED = frozenset({b"content-type", b"accept", b"if-none-match", b"idempotency-key"})
+TRIES, MOVING_SECONDS = 5, 0.1  # while a workspace moves from one worker to another
+MOVING = "This workspace moves to another worker now."
 SILENT = "The worker that has the folder of this workspace did not answer."
 UNREACHABLE = "The worker that has the folder of this workspace cannot be reached now."
 # What a worker's decoder refuses.
@@ -79,6 +84,7 @@ class _FolderView(NamedTuple):
 class _FolderElsewhere(NamedTuple):
     path: str
     labels: tuple[str, ...] = ()
+    workspace_id: str = ""  # empty if none was opened there
 
 
 class Forwarding:
@@ -171,13 +177,37 @@ class Forwarding:
         self, scope: Scope, folder: _FolderElsewhere, body: bytes, seconds: float
     ) -> ForwardedAnswer:
         """Raises ``Refusal``."""
-        worker = await read(_worker_of, folder)
-        if worker is None:
-            raise FolderUnserved
+        avoided: set[str] = set()
+        for _ in range(TRIES):
+            worker = await read(_worker_of, folder, avoided)
+            if worker is None:
+                break
+            found = await self._forward_to(worker, scope, folder, body, seconds)
+            if found.status != MISDIRECTED:
+                return found
+            avoided.add(worker.id)
+            await asyncio.sleep(MOVING_SECONDS)
+        raise FolderUnserved(f"{MOVING} Try again in a moment." if avoided else "")
+
+    async def _forward_to(
+        self,
+        worker: WorkerOffer,
+        scope: Scope,
+        folder: _FolderElsewhere,
+        body: bytes,
+        seconds: float,
+    ) -> ForwardedAnswer:
         try:
             channel = await self._sender.channel()
             expected = await self._sender.send(
-                await _request(scope, body, worker=worker.id, channel=channel, seconds=seconds)
+                await _request(
+                    scope,
+                    body,
+                    workspace_id=folder.workspace_id,
+                    worker=worker.id,
+                    channel=channel,
+                    seconds=seconds,
+                )
             )
         except BadMessage as error:
             raise BadField(_UNSENDABLE.get(str(error), _TOO_LONG)) from None
@@ -197,9 +227,18 @@ class Forwarding:
         raise OutcomeUnknown(f"{SILENT} Look whether it was done before trying again.")
 
 
-def _worker_of(folder: _FolderElsewhere) -> WorkerOffer | None:
-    workers = worker_offers(now_ms())
-    return chosen_worker(folder.path, folder.labels, roots=known_roots(), workers=workers)
+def _worker_of(folder: _FolderElsewhere, avoided: Collection[str]) -> WorkerOffer | None:
+    """Returns the workspace's home, or else a worker that is not ``avoided``."""
+    home = home_of(folder.workspace_id)
+    offers = worker_offers(now_ms())
+    return chosen_worker(
+        folder.path,
+        folder.labels,
+        roots=known_roots(),
+        workers=[each for each in offers if each.id == home or each.id not in avoided],
+        home=home,
+        homes=count_homes(),
+    )
 
 
 def _method(scope: Scope) -> str:
@@ -230,10 +269,10 @@ async def _folder(target: _FolderView, scope: Scope, body: bytes) -> _FolderElse
 
 
 def _workspace_folder(**which: str) -> _FolderElsewhere | None:
-    row = Workspace.objects.filter(**which).values_list("path", "labels").first()
+    row = Workspace.objects.filter(**which).values_list("path", "labels", "pk").first()
     if row is None:
         return None
-    return _FolderElsewhere(row[0], tuple(filter(None, row[1].split(SEPARATOR))))
+    return _FolderElsewhere(row[0], tuple(filter(None, row[1].split(SEPARATOR))), row[2])
 
 
 def _named_path(scope: Scope, body: bytes) -> str:
@@ -263,7 +302,7 @@ def _note_client(scope: Scope, body: bytes) -> None:
 
 
 async def _request(
-    scope: Scope, body: bytes, *, worker: str, channel: str, seconds: float
+    scope: Scope, body: bytes, *, workspace_id: str, worker: str, channel: str, seconds: float
 ) -> ForwardedRequest:
     caller = caller_of(scope)
     raw = scope.get("raw_path") or scope["path"].encode()
@@ -285,6 +324,7 @@ async def _request(
         is_tool=await _is_tool(caller),
         client_id=connection_of(scope).client_id,
         body=body,
+        workspace_id=workspace_id,
     )
 
 

@@ -19,6 +19,7 @@ MOST_HEADERS = 50
 MOST_WORKSPACES = 100_000
 # In base64, with the rest of the message.
 LONGEST_MESSAGE = 2 * LONGEST_BODY
+MISDIRECTED = 421  # another worker is the home of the workspace; the web process looks again
 ACCEPTED = 102  # the status of a message before the answer: the worker performs the request
 
 Headers = tuple[tuple[str, str], ...]
@@ -46,6 +47,7 @@ class ForwardedRequest:
     is_tool: bool
     client_id: str
     body: bytes = field(repr=False, default=b"")
+    workspace_id: str = ""  # its worker must be the home of it; empty if it is to be made
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +74,7 @@ def encode_request(request: ForwardedRequest) -> str:
         "is_tool": request.is_tool,
         "client_id": request.client_id,
         "body": _packed(request.body),
+        "workspace_id": request.workspace_id,
         "identity": {
             "kind": who.kind,
             "name": who.name,
@@ -103,6 +106,8 @@ def decode_request(text: str) -> ForwardedRequest:
         is_tool=_typed(fields, "is_tool", bool),
         client_id=_text(fields, "client_id"),
         body=_unpacked(fields),
+        # Web processes of an earlier release send none.
+        workspace_id=_text({"workspace_id": "", **fields}, "workspace_id"),
     )
 
 

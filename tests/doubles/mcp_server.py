@@ -8,6 +8,7 @@ Its tools do what tests need: crash, hang, count, change the list of tools, and 
 import argparse
 import asyncio
 import base64
+import itertools
 import json
 import os
 import subprocess
@@ -202,6 +203,18 @@ def add_repeatable(server: MCPServer) -> None:
     server.tool(name="unsure")(run)
 
 
+def add_counting(server: MCPServer) -> None:
+    """Adds a tool and a resource that count together: their state is that of this process."""
+    numbers = itertools.count(1)
+
+    def count() -> str:
+        """Returns the next number, after the process."""
+        return f"{os.getpid()} {next(numbers)}"
+
+    server.tool(name="count")(count)
+    server.resource("note://count", mime_type="text/plain")(count)
+
+
 async def run_handshake_only(server: MCPServer) -> None:
     """On stdio, as the package's servers did in 2025."""
     low = server._lowlevel_server
@@ -236,6 +249,7 @@ def main() -> None:
     parser.add_argument("--handshake", action="store_true", help="speaks no newer protocol")
     parser.add_argument("--more", action="store_true", help="has tools about the protocol too")
     parser.add_argument("--repeatable", action="store_true", help="has tools that hang once")
+    parser.add_argument("--counting", action="store_true", help="has a tool with a state")
     parser.add_argument("--greeting", default="", help="printed to stdout before anything else")
     parser.add_argument("--die", default="", help="printed to stderr; then it ends with 3")
     parser.add_argument("--hang", action="store_true", help="answers nothing")
@@ -252,6 +266,8 @@ def main() -> None:
     server = make()
     if options.more:
         add_more(server)
+    if options.counting:
+        add_counting(server)
     if options.repeatable:
         add_repeatable(server)
     if options.http is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import NamedTuple
 
-from django.db.models import QuerySet
+from django.db.models import Count, QuerySet
 
 from workspaces.models import RegisteredProcess, WorkRoot, Workspace, WorkspaceHome
 from workspaces.placement.roots import Root, WorkerOffer
@@ -72,6 +72,12 @@ def home_of(workspace_id: str) -> str:
     """Returns the worker in which a workspace lives; empty if the next one may take it."""
     rows = WorkspaceHome.objects.filter(pk=workspace_id, process_id__in=_binding().values("pk"))
     return rows.values_list("process_id", flat=True).first() or ""
+
+
+def count_homes() -> dict[str, int]:
+    """Returns of how many workspaces each process is the home."""
+    counted = WorkspaceHome.objects.order_by().values("process_id").annotate(count=Count("pk"))
+    return dict(counted.values_list("process_id", "count"))
 
 
 def homes_elsewhere(worker: str, workspace_ids: Collection[str]) -> list[str]:

@@ -26,7 +26,7 @@ from agents.runs.rows import Claimed
 from agents.runs.tool_servers.language_servers import language_host
 from agents.runs.tool_servers.mcp_servers import mcp_host
 from agents.states import RunState
-from workspaces.actions.processes import leave_homes, take_home
+from workspaces.actions.processes import RegistrationLost, leave_homes, take_home
 from workspaces.log.errors import ShuttingDown
 from workspaces.log.reader import read
 from workspaces.log.timestamps import now_ms
@@ -115,6 +115,13 @@ class WorkspaceHomes:
                 self._held.add(workspace_id)
             return worker
         return await read(home_of, workspace_id)
+
+    async def is_home(self, workspace_id: str) -> bool:
+        """Whether this worker is the home of a workspace, or could be made it."""
+        try:
+            return await self.take(workspace_id) == self._worker
+        except RegistrationLost:
+            return False
 
     @contextmanager
     def using(self, workspace_id: str) -> Iterator[None]:

@@ -69,7 +69,7 @@ async def _work(channels: list[str], host: str) -> None:
     set_process(process)
     with explained_start():
         await process.start()
-    forwarded = ForwardedRequests(lambda: process.registration.id)
+    forwarded = ForwardedRequests(lambda: process.registration.id, process.pool.homes)
     await forwarded.start()
     listening = asyncio.create_task(_listen(process, channels, stop.requested))
     async with _monitored(process, host):

@@ -9,6 +9,7 @@ from typing import Any
 
 from channels.layers import get_channel_layer
 
+from agents.runs.claims.homes import WorkspaceHomes
 from crushsite.asgi.forwarded import ForwardedRequests
 from crushsite.asgi.forwarding import Forwarding
 from crushsite.asgi.routing import ApiHandler, LazyDjango
@@ -29,6 +30,7 @@ class Web:
 
     root: Path
     workers: list[ForwardedRequests] = field(default_factory=list)
+    homes: list[WorkspaceHomes] = field(default_factory=list)
     ids: list[str] = field(default_factory=list)  # of the workers
     seen: list[str] = field(default_factory=list)
     accept_seconds: float = 10.0
@@ -79,7 +81,9 @@ class Web:
 
     async def add_worker(self, *roots: str, labels: tuple[str, ...] = ()) -> ForwardedRequests:
         worker = await self.register_worker(*roots, labels=labels)
-        self.workers.append(ForwardedRequests(lambda: worker))
+        homes = WorkspaceHomes(worker, lambda: None, {}, is_shared=True)
+        self.homes.append(homes)
+        self.workers.append(ForwardedRequests(lambda: worker, homes))
         await self.workers[-1].start()
         return self.workers[-1]
 

@@ -12,8 +12,10 @@ def worker(name: str, *roots: str, labels: tuple[str, ...] = ()) -> WorkerOffer:
     return WorkerOffer("alpha", roots, (), labels, name)
 
 
-def choose(path: str, *workers: WorkerOffer, needed: tuple[str, ...] = ()) -> str:
-    found = chosen_worker(path, needed, roots=ROOTS, workers=workers)
+def choose(
+    path: str, *workers: WorkerOffer, needed: tuple[str, ...] = (), home: str = "", **homes: int
+) -> str:
+    found = chosen_worker(path, needed, roots=ROOTS, workers=workers, home=home, homes=homes)
     return "" if found is None else found.id
 
 
@@ -37,3 +39,17 @@ def test_a_folder_keeps_its_worker_while_others_come_and_go() -> None:
     left = [one for one in workers if one.id != "w3"]
     after = {folder: choose(folder, *left) for folder in folders}
     assert all(after[folder] == one for folder, one in before.items() if one != "w3")
+
+
+def test_the_home_comes_first_if_it_serves_the_folder() -> None:
+    workers = [worker(f"w{number}", "code") for number in range(5)]
+    for one in workers:
+        assert choose("/srv/code/shop", *workers, home=one.id, w0=9, w1=9) == one.id
+    assert choose("/srv/code/shop", worker("w0", "code"), worker("w1", "data"), home="w1") == "w0"
+
+
+def test_without_a_home_the_worker_with_the_fewest_homes_is_chosen() -> None:
+    workers = [worker(f"w{number}", "code") for number in range(3)]
+    assert choose("/srv/code/shop", *workers, w0=2, w1=1, w2=2) == "w1"
+    assert choose("/srv/code/shop", *workers, w0=2, w2=2) == "w1"
+    assert choose("/srv/code/shop", *workers, home="gone", w0=2, w2=2) == "w1"

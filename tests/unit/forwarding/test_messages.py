@@ -45,6 +45,7 @@ REQUEST = ForwardedRequest(
     is_tool=True,
     client_id="client",
     body=b"\xff\x00{}",
+    workspace_id="shop",
 )
 ANSWER = ForwardedAnswer("r", 200, (("etag", '"1"'),), b"\xffbody")
 
@@ -53,6 +54,12 @@ ANSWER = ForwardedAnswer("r", 200, (("etag", '"1"'),), b"\xffbody")
 def test_a_request_is_decoded_as_it_was(identity: Identity) -> None:
     request = replace(REQUEST, identity=identity)
     assert decode_request(encode_request(request)) == request
+
+
+def test_a_request_of_an_earlier_release_names_no_workspace() -> None:
+    fields = orjson.loads(encode_request(REQUEST))
+    del fields["workspace_id"]
+    assert decode_request(orjson.dumps(fields).decode()) == replace(REQUEST, workspace_id="")
 
 
 def test_an_answer_is_decoded_as_it_was() -> None:
