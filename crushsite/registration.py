@@ -17,6 +17,7 @@ from typing import Any
 from django.conf import settings
 from django.db import connection
 
+from agents.tools.shell.identity import this_host
 from crushsite.monitoring.root_watch import RootWatch
 from workspaces.actions.processes import (
     ProcessFacts,
@@ -92,7 +93,8 @@ class ProcessRegistration:
         )
 
     async def start(self) -> None:
-        self._facts = replace(self._facts, started_at=now_ms())
+        pid_host = await asyncio.to_thread(this_host)
+        self._facts = replace(self._facts, started_at=now_ms(), pid_host=pid_host)
         await self.roots.start()
         await self._register()
         if not self._is_alone:

@@ -234,6 +234,8 @@ CRUSH_COMMAND_FILE_BYTES = (
 )
 # How long background commands continue without a server; 0: they end with it.
 CRUSH_KEEP_COMMANDS_SECONDS = env.read_seconds("CRUSH_KEEP_COMMANDS", 3_600.0)
+# After how long the commands of a host without any process count as lost.
+CRUSH_LOST_COMMANDS_SECONDS = env.read_seconds("CRUSH_LOST_COMMANDS", 300.0)
 # Limits of a session's queue, behind the running prompt.
 CRUSH_MAX_QUEUED_PROMPTS = env.read_number("CRUSH_MAX_QUEUED_PROMPTS", 5_000, low=1, high=1_000_000)
 CRUSH_MAX_QUEUED_BYTES = (

@@ -2,7 +2,8 @@
 
 A command of a server that stopped or died is kept by its supervisor. The next server on the
 host takes the row, then the command; two servers cannot take the same one. Where no
-supervisor is left, everything with the command's mark is ended, and its end is announced.
+supervisor is left, everything with the command's mark is ended, and its end is announced. The
+commands of a host without any process are lost after a time. If such a host returns, it ends them.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import asyncio
 import contextlib
 import logging
 import os
+from dataclasses import replace
 
 from django.conf import settings
 
@@ -48,7 +50,11 @@ async def start_commands(server_mark: str, *, is_alone: bool, is_temporary: bool
         is_temporary=is_temporary,
     )
     await job_host().start(
-        server_mark=server_mark, is_alone=is_alone, settle=settle, keeping=keeping
+        server_mark=server_mark,
+        is_alone=is_alone,
+        settle=settle,
+        keeping=keeping,
+        lost_after_seconds=settings.CRUSH_LOST_COMMANDS_SECONDS,
     )
 
 
@@ -61,6 +67,7 @@ async def settle(job: JobRow) -> None:
     instance = job_host().instance
     if not await writer.write(job.workspace_id, lambda tx: take_job(tx, job, instance=instance)):
         return
+    job = replace(job, instance=instance)
     taken = await asyncio.to_thread(_take, job)
     if taken is None:
         await _store_end(job)
@@ -133,7 +140,7 @@ async def _end(job: JobRow, output: BoundedOutput, exit_code: int) -> None:
 async def _lose(job: JobRow, output: BoundedOutput) -> None:
     await _save(job, output)
     text = _text(job, output) if output.total else None
-    await writer.write(job.workspace_id, lambda tx: settle_lost(tx, job.workspace_id, job.id, text))
+    await writer.write(job.workspace_id, lambda tx: settle_lost(tx, job, text))
 
 
 async def _save(job: JobRow, output: BoundedOutput) -> None:

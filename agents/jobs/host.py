@@ -32,7 +32,10 @@ from agents.tools.shell.command import CommandLeft, Running
 from agents.tools.shell.output import WatchedOutput
 from workspaces.log.errors import ShuttingDown
 from workspaces.log.reader import read
+from workspaces.log.timestamps import now_ms
 from workspaces.log.writer import writer
+from workspaces.placement.hosts import AbandonedHosts
+from workspaces.queries.processes import live_hosts
 from workspaces.tasks import wait_until_set
 
 logger = logging.getLogger(__name__)
@@ -126,6 +129,7 @@ class Keeping:
 
 class JobHost:
     def __init__(self) -> None:
+        self._abandoned = AbandonedHosts(0.0)
         self._keeping = Keeping()
         self._settle: Settle | None = None
         self._hosted: dict[str, Hosted] = {}
@@ -139,12 +143,20 @@ class JobHost:
         self.server_mark = ""
 
     async def start(
-        self, *, server_mark: str, is_alone: bool, settle: Settle, keeping: Keeping | None = None
+        self,
+        *,
+        server_mark: str,
+        is_alone: bool,
+        settle: Settle,
+        keeping: Keeping | None = None,
+        lost_after_seconds: float = 300.0,
     ) -> None:
         """Prepares the host for its first command.
 
         ``is_alone``: no other server works on this data, so commands of others are leftovers.
+        ``lost_after_seconds``: of other hosts without a process.
         """
+        self._abandoned = AbandonedHosts(lost_after_seconds)
         self._is_stopping = False
         self._settle = settle
         self._keeping = keeping or Keeping()
@@ -314,7 +326,8 @@ class JobHost:
 
     async def _look(self) -> None:
         users = [job.id for job in self._hosted.values() if job.is_users]
-        ids = {*await read(to_be_ended, self.instance), *await read(messages_gone, users)}
+        ended = await read(to_be_ended, self.instance, list(self._hosted))
+        ids = {*ended, *await read(messages_gone, users)}
         await self._kill_all([job for job in self._hosted.values() if job.id in ids])
 
     async def _end_lost_forever(self, *, is_alone: bool) -> None:
@@ -334,8 +347,16 @@ class JobHost:
     async def end_lost(self, *, is_alone: bool) -> None:
         """Takes the commands of servers that died, or writes their ends."""
         async with self._settling:
-            for job in await read(running_elsewhere, self.instance):
-                if is_alone or await asyncio.to_thread(_is_lost, job):
+            jobs = await read(running_elsewhere, self.instance)
+            abandoned = frozenset[str]()
+            if not is_alone:
+                here = await asyncio.to_thread(identity.this_host)
+                others = {job.host for job in jobs} - {here}
+                live = await read(live_hosts, now_ms()) if others else ()
+                now = asyncio.get_running_loop().time()
+                abandoned = self._abandoned.find(others, live, now)
+            for job in jobs:
+                if is_alone or job.host in abandoned or await asyncio.to_thread(_is_lost, job):
                     await self._settle_job(job)
 
     async def _forget_ended(self) -> None:

@@ -109,17 +109,21 @@ def kill_users_commands(tx: Transaction, session_id: str) -> None:
     )
 
 
-def lose_job(tx: Transaction, job_id: str) -> bool:
-    """Ends a job whose server died; returns ``False`` if its end was written before."""
+def lose_job(tx: Transaction, job: JobRow) -> bool:
+    """Ends a job whose server died.
+
+    Returns ``False`` if its end was written before, or another server has taken it.
+    """
     changed = tx.change(
         "UPDATE agents_job SET ended_at = COALESCE(ended_at, %s),"
         f" exit_code = CASE WHEN state = '{JobState.KILLED}' THEN 137 END,"
         f" state = CASE WHEN state = '{JobState.KILLED}' THEN state ELSE '{JobState.LOST}' END"
-        f" WHERE id = %s AND state IN {in_sql(UNENDED_JOB)} AND exit_code IS NULL",
-        [tx.now, job_id],
+        f" WHERE id = %s AND instance = %s AND state IN {in_sql(UNENDED_JOB)}"
+        " AND exit_code IS NULL",
+        [tx.now, job.id, job.instance],
     )
     if changed:
-        _announce(tx, job_id)
+        _announce(tx, job.id)
     return changed > 0
 
 
@@ -154,14 +158,20 @@ def unended_tokens() -> set[str]:
         return {row[0] for row in cursor.fetchall()}
 
 
-def to_be_ended(instance: str) -> list[str]:
-    """Returns this server's jobs that must end: they were killed, or their workspace closed."""
+def to_be_ended(instance: str, ids: list[str]) -> list[str]:
+    """Returns those of these jobs of this server that must end.
+
+    They were killed, or announced as lost while this server was away, or their workspace closed.
+    """
+    if not ids:
+        return []
     with statements() as cursor:
         cursor.execute(
             "SELECT j.id FROM agents_job j JOIN workspaces_workspace w ON w.id = j.workspace_id"
-            " WHERE j.instance = %s AND j.exit_code IS NULL"
-            f" AND j.state IN {in_sql(UNENDED_JOB)} AND (j.state = '{JobState.KILLED}' OR w.is_open = %s)",
-            [instance, False],
+            f" WHERE j.instance = %s AND j.id IN ({placeholders(len(ids))})"
+            f" AND (j.state IN ('{JobState.KILLED}', '{JobState.LOST}')"
+            f" OR (j.state = '{JobState.RUNNING}' AND w.is_open = %s))",
+            [instance, *ids, False],
         )
         return [row[0] for row in cursor.fetchall()]
 

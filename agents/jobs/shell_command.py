@@ -56,11 +56,11 @@ def finish_command(tx: Transaction, job: JobRow, *, output: str, exit_code: int)
         messages.finish_message(tx, job.workspace_id, job.id, parts=parts)
 
 
-def settle_lost(tx: Transaction, workspace_id: str, job_id: str, output: str | None = None) -> None:
+def settle_lost(tx: Transaction, job: JobRow, output: str | None = None) -> None:
     """Ends a job whose server died; a user command's message keeps the last saved output."""
-    if not lose_job(tx, job_id) or not _is_open(tx, job_id):
+    if not lose_job(tx, job) or not _is_open(tx, job.id):
         return
-    rows = tx.fetch("SELECT parts FROM workspaces_message WHERE id = %s", [job_id])
+    rows = tx.fetch("SELECT parts FROM workspaces_message WHERE id = %s", [job.id])
     kept = parts_from_wire(orjson.loads(rows[0][0]))
     ended = (
         replace(part, exit_code=KILLED, output=part.output if output is None else output)
@@ -68,7 +68,7 @@ def settle_lost(tx: Transaction, workspace_id: str, job_id: str, output: str | N
         if isinstance(part, ShellCommand)
     )
     parts: Parts = (*ended, Finish(FinishReason.STOP, message=INTERRUPTED))
-    messages.finish_message(tx, workspace_id, job_id, parts=parts)
+    messages.finish_message(tx, job.workspace_id, job.id, parts=parts)
 
 
 def _is_open(tx: Transaction, message_id: str) -> bool:

@@ -41,6 +41,7 @@ class ProcessFacts:
     roots: tuple[str, ...] = ()
     missing_roots: tuple[str, ...] = ()
     labels: tuple[str, ...] = ()
+    pid_host: str = ""
 
 
 def register(tx: Transaction, process_id: str, facts: ProcessFacts, *, expires_at: int) -> None:
@@ -48,6 +49,7 @@ def register(tx: Transaction, process_id: str, facts: ProcessFacts, *, expires_a
         id=process_id,
         kind=facts.kind,
         host=facts.host,
+        pid_host=facts.pid_host,
         pid=facts.pid,
         version=facts.version,
         roots=list(facts.roots),

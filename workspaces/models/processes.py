@@ -22,6 +22,13 @@ class RegisteredProcess(models.Model):
     id = models.CharField(primary_key=True, max_length=64)
     kind = models.CharField(max_length=16, help_text="serve, web or worker.")
     host = models.CharField(max_length=255)
+    pid_host = models.CharField(
+        max_length=255,
+        blank=True,
+        default="",
+        db_default="",
+        help_text="Where its pids are comparable: the host and its pid namespace.",
+    )
     pid = models.BigIntegerField()
     version = models.CharField(max_length=64)
     roots = models.JSONField(default=list, help_text="The names of the roots that it serves.")

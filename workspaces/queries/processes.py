@@ -93,6 +93,15 @@ def is_registered(process_id: str, now: int) -> bool:
     return rows.exists()
 
 
+def live_hosts(now: int) -> list[tuple[str, str]]:
+    """Returns the hosts of the live processes: the name, and where pids are comparable.
+
+    The second is empty for a process of an earlier release.
+    """
+    live = RegisteredProcess.objects.filter(is_lost=False, expires_at__gte=now).order_by()
+    return list(live.values_list("host", "pid_host").distinct())
+
+
 def stored_roots() -> list[WorkRoot]:
     return list(WorkRoot.objects.order_by("name"))
 

@@ -104,8 +104,8 @@ def test_a_command_whose_server_died_ends_with_what_was_kept(ground: Ground) -> 
     job = start(ground)
     write(lambda tx: keep_output(tx, job, "so far"))
 
-    write(lambda tx: settle_lost(tx, ground.workspace_id, job.id))
-    write(lambda tx: settle_lost(tx, ground.workspace_id, job.id))
+    write(lambda tx: settle_lost(tx, job))
+    write(lambda tx: settle_lost(tx, job))
 
     shell, finish = parts(job)
     assert shell["data"] == {"command": "make", "output": "so far", "exit_code": 137}
@@ -119,7 +119,7 @@ def test_a_command_whose_server_died_ends_with_what_was_kept(ground: Ground) -> 
 def test_a_command_that_ended_is_not_lost_as_well(ground: Ground) -> None:
     job = start(ground)
     write(lambda tx: finish_command(tx, job, output="x", exit_code=0))
-    write(lambda tx: settle_lost(tx, ground.workspace_id, job.id))
+    write(lambda tx: settle_lost(tx, job))
     assert Job.objects.get(pk=job.id).state == "ended"
     assert parts(job)[0]["data"]["exit_code"] == 0
 
@@ -127,6 +127,6 @@ def test_a_command_that_ended_is_not_lost_as_well(ground: Ground) -> None:
 def test_a_background_job_without_a_message_is_lost_without_one(ground: Ground) -> None:
     job = start(ground)
     Message.objects.all().delete()
-    write(lambda tx: settle_lost(tx, ground.workspace_id, job.id))
+    write(lambda tx: settle_lost(tx, job))
     assert Job.objects.get(pk=job.id).state == "lost"
-    assert not write(lambda tx: lose_job(tx, job.id))
+    assert not write(lambda tx: lose_job(tx, job))
