@@ -151,7 +151,9 @@ def take_home(tx: Transaction, process_id: str, workspace_id: str) -> bool:
 
 
 def leave_homes(tx: Transaction, process_id: str, workspace_ids: Collection[str] | None) -> None:
-    """Ends that a process is the home of these workspaces; without ids, of all."""
+    """Ends that a process is the home of these workspaces; with ``None``, of all."""
+    if workspace_ids is not None and not workspace_ids:
+        return
     where, values = "", list[str]()
     if workspace_ids is not None:
         where = f" AND workspace_id IN ({placeholders(len(workspace_ids))})"

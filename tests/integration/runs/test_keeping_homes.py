@@ -29,6 +29,12 @@ def database(databases: Databases) -> Iterator[str]:
         yield POSTGRESQL
 
 
+@pytest.fixture(autouse=True)
+def every_round_succeeds(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
+    yield
+    assert "could not be compared" not in caplog.text
+
+
 async def write_job(_: str, job: Any) -> Any:
     return await read(write, job)
 
