@@ -16,7 +16,7 @@ from agents.runs.lease import Lease
 from agents.runs.transitions import claim_runs
 from tests.integration.databases import POSTGRESQL, Databases
 from tests.integration.runs.ground import Ground, lose, open_ground, register_worker, write
-from workspaces.actions.processes import RegistrationLost, take_home
+from workspaces.actions.processes import RegistrationLost, leave_homes, take_home
 from workspaces.log.reader import read
 from workspaces.models import Workspace, WorkspaceHome
 from workspaces.placement.roots import Root, WorkerScope
@@ -124,6 +124,7 @@ async def test_a_home_does_not_end_while_a_claimed_run_is_not_known_yet(database
     await read(lambda: Run.objects.filter(workspace_id=shed.workspace_id).update(state="finished"))
     async with one.kept():
         await until_home(shed.workspace_id, "")
+    await write_job("", lambda tx: leave_homes(tx, "one", []))  # as the next round does
     assert await read(home_of, shop.workspace_id) == "one"
     await new_run("/shop")
     assert await two.claim() == []
