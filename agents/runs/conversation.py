@@ -28,11 +28,11 @@ from workspaces.log.statements import statements
 
 # ``b``: the session's summary, if it has one.
 _MESSAGES = (
-    "SELECT m.id, m.role, m.parts, m.model, m.provider, m.run_key, m.is_summary"
+    "SELECT m.id, m.role, m.parts, m.model, m.provider, m.run_key, m.is_summary, s.message_count"
     " FROM workspaces_session s LEFT JOIN workspaces_message b ON b.id = s.summary_message_id"
-    " JOIN workspaces_message m ON m.session_id = s.id WHERE s.id = %s AND m.is_finished = %s"
+    " LEFT JOIN workspaces_message m ON m.session_id = s.id AND m.is_finished = %s"
     " AND (m.position >= COALESCE(b.position, 0) OR (m.run_key = %s AND m.role = 'user'))"
-    " AND (m.is_summary = %s OR m.id = b.id) ORDER BY m.position"
+    " AND (m.is_summary = %s OR m.id = b.id) WHERE s.id = %s ORDER BY m.position"
 )
 SUMMARISED = (
     "The conversation so far became too long and was replaced by this summary of it. "
@@ -50,6 +50,7 @@ _NOTES = {FinishReason.CANCELED: CANCELLED_NOTE, FinishReason.ERROR: FAILED_NOTE
 class Stored:
     messages: tuple[TurnMessage, ...]
     own: tuple[TurnMessage, ...]  # those that the run itself wrote
+    message_count: int  # of the session, with those that are not read
 
 
 def read_transcript(session_id: str, run_key: int) -> Stored:
@@ -58,13 +59,20 @@ def read_transcript(session_id: str, run_key: int) -> Stored:
     The run's own prompt is included even if it comes before the summary.
     """
     with statements() as cursor:
-        cursor.execute(_MESSAGES, [session_id, True, run_key, False])
-        rows = [(*row[:2], load_attached(cursor, row[2]), *row[3:]) for row in cursor.fetchall()]
+        cursor.execute(_MESSAGES, [True, run_key, False, session_id])
+        found = cursor.fetchall()
+        message_count = found[0][7] if found else 0
+        rows = [
+            (*row[:2], load_attached(cursor, row[2]), *row[3:])
+            for row in found
+            if row[0] is not None
+        ]
     summary = [_summary(row) for row in rows if row[6]]
     others = [(_message(row), row[5] == run_key) for row in rows if not row[6]]
     return Stored(
         (*summary, *(message for message, _ in others)),
         tuple(message for message, is_own in others if is_own),
+        message_count,
     )
 
 

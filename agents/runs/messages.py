@@ -20,6 +20,7 @@ from agents.runs.transitions import mark_folded
 from agents.tools.contract import ToolOutcome
 from agents.tools.files.diffs import unified
 from agents.turn.notes import denied_result
+from agents.turn.transcript import TurnMessage
 from permissions.models import BatchState, PermissionRequest, QuestionBatch, RequestState
 from workspaces.actions import messages
 from workspaces.log.parts import (
@@ -45,17 +46,19 @@ MOST_LOST_WORKERS = 5
 REPLY_CUT = "The server stopped while the model replied."
 
 
-def store_prompt(tx: Transaction, run: RunRow, *, run_key: int | None = None) -> None:
-    """Stores the user message of a run."""
-    messages.create_message(
+def store_prompt(tx: Transaction, run: RunRow, *, run_key: int | None = None) -> TurnMessage:
+    """Stores the user message of a run, and returns it."""
+    parts = run.user_parts(tx)
+    message = messages.create_message(
         tx,
         run.workspace_id,
         run.session_id,
         role=Role.USER,
-        parts=run.user_parts(tx),
+        parts=parts,
         run_key=run_key or run.key,
         author=run.author,
     )
+    return TurnMessage(message["id"], Role.USER, parts)
 
 
 def fold_prompts(tx: Transaction, run: RunRow) -> list[str]:

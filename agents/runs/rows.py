@@ -116,6 +116,7 @@ class RunRow:
     retry_of: int | None
     outcome: str
     session_title: str = field(metadata=_column("s.title"))
+    session_messages: int = field(metadata=_column("s.message_count"))
 
     def user_parts(self, tx: Transaction) -> Parts:
         """Returns the parts of the user message that stores the run's prompt."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,7 @@ from agents.runs.calls.outputs import CallOutputs
 from agents.runs.conversation import Conversation, read_transcript, steps_of, unanswered
 from agents.runs.lease import Lease
 from agents.runs.objects.run_timeline import measure_step
+from agents.runs.prompting.begin import begin_run, begin_with_step
 from agents.runs.reply import Checkpoints, Speaker
 from agents.runs.rows import Claimed
 from agents.runs.setup import RunSetup, SetupInUse
@@ -28,7 +28,6 @@ from agents.runs.steps import (
     OfferedEnd,
     Step,
     Written,
-    begin_run,
     step_of,
     write_step,
 )
@@ -49,12 +48,14 @@ from agents.turn.inputs import Answered, Begun, CancelSeen, HandOver, Input, Rep
 from agents.turn.machine import advance
 from agents.turn.rebuilding import rebuild
 from agents.turn.state import Phase, Turn
+from agents.turn.transcript import TurnMessage
 from workspaces.delivery.hub import Hub
+from workspaces.log.parts import Role, Text
 from workspaces.log.reader import read
 from workspaces.log.timestamps import now_ms
 from workspaces.log.writer import writer
 from workspaces.measuring import Measured, measure, measured
-from workspaces.tasks import unless_set
+from workspaces.tasks import NamedTasks, unless_set
 
 LOOK_SECONDS = 0.005
 LONGEST_SECONDS = 60.0
@@ -78,42 +79,7 @@ async def pass_gate(name: str) -> None:
 logger = logging.getLogger(__name__)
 
 
-class Work:
-    def __init__(self, run_key: int) -> None:
-        self._run_key = run_key
-        self._tasks: dict[str, asyncio.Task[None]] = {}
-
-    def begin(
-        self, name: str, work: Coroutine[Any, Any, None], *, on_broken: Callable[[str], None]
-    ) -> None:
-        """Starts a task. ``on_broken`` gets its name if it fails with an unexpected exception.
-
-        Only the task refers to ``on_broken``: a reference cycle would keep the run in memory, with
-        its conversation, until a rare full collection (40 prompts with a picture kept 8 GB).
-        """
-        task = asyncio.create_task(work, name=f"run-{self._run_key}-{name}")
-        self._tasks[name] = task
-        task.add_done_callback(partial(self._ended, on_broken))
-
-    async def abort(self) -> None:
-        """Closes the model's stream and ends running tools; returns when they have ended."""
-        tasks = list(self._tasks.values())
-        for task in tasks:
-            task.cancel()
-        if tasks:
-            await asyncio.gather(*tasks, return_exceptions=True)
-
-    def _ended(self, on_broken: Callable[[str], None], task: asyncio.Task[None]) -> None:
-        names = [name for name, other in self._tasks.items() if other is task]
-        for name in names:
-            del self._tasks[name]
-        if task.cancelled() or (error := task.exception()) is None:
-            return
-        logger.error("a step of a run broke", exc_info=error)
-        for name in names:
-            on_broken(name)
-
-
+SOON_SECONDS = 0.05  # if the setup takes longer, the run begins before, so that readers see it
 MODEL = ""  # the name of the model's task; a call's task has the call's id as its name
 BROKEN = "internal error: the server's log has the details"
 
@@ -144,7 +110,7 @@ class RunTask:
         self._setup_in_use = SetupInUse()
         self._conversation = Conversation()
         self._title = FirstTitle(claimed, side)
-        self._work = Work(claimed.key)
+        self._work = NamedTasks(f"run-{claimed.key}")
         self._speaker = Speaker(
             self.held,
             self._setup_in_use,
@@ -209,19 +175,12 @@ class RunTask:
 
     async def perform(self) -> None:
         """Performs the run. Raises ``LeaseLost`` when another worker has taken over."""
-        # The setup is read while the prompt is stored.
         reading = asyncio.create_task(self._setup_in_use.read(self.claimed, self._setup_of))
         try:
-            run = await writer.write(self.held.workspace_id, lambda tx: begin_run(tx, self.held))
-            if run is not None:
-                if run.started_at is None:
-                    measure(Measured.QUEUE_WAIT, (now_ms() - run.accepted_at) / 1000)
-                await self._prepare(reading)
-                tokens = self._conversation.tokens(self.claimed.context_tokens)
-                only_summarises = self.claimed.kind == RunKind.SUMMARY
-                await self._advance(Begun(self._setup_in_use.is_full(tokens), only_summarises))
-                while self._turn.phase is not Phase.ENDED:
-                    await self._handle_next()
+            if not await self._begin_at_once(reading) and not await self._begin_alone(reading):
+                return
+            while self._turn.phase is not Phase.ENDED:
+                await self._handle_next()
         finally:
             reading.cancel()
             await self._work.abort()
@@ -229,6 +188,58 @@ class RunTask:
             self._calls.close()
 
     # -- before the first step
+
+    async def _begin_at_once(self, reading: asyncio.Task[None]) -> bool:
+        """Begins with the first step, in one transaction; returns whether it did.
+
+        Only a run that has never begun can, and only if its setup takes no long time.
+        """
+        if self.claimed.fence > 1:
+            return False
+        transcript = asyncio.create_task(read(read_transcript, self.held.session_id, self.held.key))
+        try:
+            await asyncio.wait({reading}, timeout=SOON_SECONDS)
+            if not reading.done() or reading.exception() is not None:
+                return False
+            if self._setup_in_use.setup is None or self._setup_in_use.late_servers:
+                return False
+            stored = await transcript
+        finally:
+            transcript.cancel()
+        prompt = TurnMessage("", Role.USER, (Text(self.claimed.prompt),))
+        self._conversation.load((*stored.messages, prompt))
+        turn, effects = advance(self._turn, self._begun())
+        step = self._step(turn, effects)
+        assert step is not None  # noqa: S101  it starts a reply
+        with measured(Measured.STEP):
+            first = await writer.write(
+                self.held.workspace_id,
+                lambda tx: begin_with_step(tx, self.held, step, message_count=stored.message_count),
+            )
+        if first is None:
+            self._turn = Turn(phase=Phase.ENDED)
+            return True
+        measure(Measured.QUEUE_WAIT, (now_ms() - first.run.accepted_at) / 1000)
+        self._conversation.load((*stored.messages, *first.prompt))
+        await self._unless_cancelled(asyncio.ensure_future(pass_gate("run.begun")))
+        await self._follow(turn, effects, step, first.written)
+        return True
+
+    async def _begin_alone(self, reading: asyncio.Task[None]) -> bool:
+        """Begins while the setup is read; returns ``False`` if the run was cancelled before."""
+        run = await writer.write(self.held.workspace_id, lambda tx: begin_run(tx, self.held))
+        if run is None:
+            return False
+        if run.started_at is None:
+            measure(Measured.QUEUE_WAIT, (now_ms() - run.accepted_at) / 1000)
+        await self._prepare(reading)
+        await self._advance(self._begun())
+        return True
+
+    def _begun(self) -> Begun:
+        tokens = self._conversation.tokens(self.claimed.context_tokens)
+        only_summarises = self.claimed.kind == RunKind.SUMMARY
+        return Begun(self._setup_in_use.is_full(tokens), only_summarises)
 
     async def _prepare(self, reading: asyncio.Task[None]) -> None:
         await self._unless_cancelled(asyncio.gather(pass_gate("run.begun"), reading))
@@ -279,6 +290,12 @@ class RunTask:
                 written = await writer.write(
                     self.held.workspace_id, lambda tx: write_step(tx, self.held, step)
                 )
+        await self._follow(turn, effects, step, written)
+
+    async def _follow(
+        self, turn: Turn, effects: tuple[Effect, ...], step: Step | None, written: Written
+    ) -> None:
+        """Continues after a step's commit."""
         if written.is_cancelled:
             # The cancel mark was set before this step's commit, so nothing was written.
             await self._advance(CancelSeen())

@@ -15,8 +15,8 @@ from typing import Any
 
 from agents.config.settings import ModelChoice
 from agents.llm.usage import RequestUsage
-from agents.models import RunKind, UsageKind
-from agents.runs.finish import close_session_work, end_run, settle_cancelled
+from agents.models import UsageKind
+from agents.runs.finish import close_session_work, end_run
 from agents.runs.lease import Lease, require_lease
 from agents.runs.messages import (
     answered_calls,
@@ -27,13 +27,12 @@ from agents.runs.messages import (
     last_words,
     open_call_ids,
     restart_cut_reply,
-    store_prompt,
     store_result,
 )
 from agents.runs.objects.run_objects import run_wire
 from agents.runs.objects.run_timeline import ReplyTimes, store_call_steps, store_reply_step
 from agents.runs.rows import RunRow, count_step, spent_by, store_open_calls
-from agents.runs.transitions import mark_started, park, release
+from agents.runs.transitions import park, release
 from agents.runs.usage import store_usage
 from agents.states import RunOutcome, StepKind
 from agents.tools.contract import FileMark
@@ -115,7 +114,7 @@ class Written:
     stream_number: int = 0
     message: Mapping[str, Any] | None = None  # the reply that was begun
     has_ended: bool = False  # the run is over its budget: the reply was not begun
-    folded: bool = False  # prompts were folded in: the transcript has more messages
+    folded: bool = False  # the transcript has more messages: it must be read again
     answered: tuple[str, ...] = ()  # calls answered before the run could park: it is not parked
 
 
@@ -212,34 +211,13 @@ class OfferedEnd:
         self._on_settled(is_stored)
 
 
-def begin_run(tx: Transaction, held: Lease) -> RunRow | None:
-    """Starts a run and stores its prompt; returns ``None`` if it was cancelled before its start.
-
-    A cancelled run is ended here. Raises ``LeaseLost``.
-    """
-    run = require_lease(tx, held)
-    if run.is_cancelled:
-        settle_cancelled(tx, run)
-        close_session_work(tx, run.workspace_id, run.session_id)
-        return None
-    if run.started_at is not None:
-        tx.append(
-            run.workspace_id, Kind.RUN_RESUMED, {"run": run_wire(run)}, session_id=run.session_id
-        )
-        return run
-    if run.kind != RunKind.SUMMARY:
-        store_prompt(tx, run)
-    mark_started(tx, run.key)
-    tx.append(run.workspace_id, Kind.RUN_STARTED, {"run": run_wire(run)}, session_id=run.session_id)
-    if run.was_queued and run.run_id is None and run.kind == RunKind.PROMPT:
-        # Fold in prompts queued without a run_id.
-        fold_prompts(tx, run)
-    return run
-
-
 def write_step(tx: Transaction, held: Lease, step: Step) -> Written:
     """Writes a step's durable effects, all or none. Raises ``LeaseLost``."""
-    run = require_lease(tx, held)
+    return write_step_of(tx, require_lease(tx, held), step)
+
+
+def write_step_of(tx: Transaction, run: RunRow, step: Step) -> Written:
+    """As ``write_step``, in a transaction that has checked the lease already."""
     ends_cancelled = step.end is not None and step.end.outcome is RunOutcome.CANCELLED
     if run.is_cancelled and not ends_cancelled:
         return Written(is_cancelled=True)

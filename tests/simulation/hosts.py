@@ -17,8 +17,9 @@ from agents.runs import nudges
 from agents.runs.accept import Prompt, accept_prompt
 from agents.runs.lease import Lease, LeaseLost
 from agents.runs.pool import PoolSettings, RunPool
+from agents.runs.prompting.begin import begin_run
 from agents.runs.rows import Claimed
-from agents.runs.steps import OfferedEnd, Step, begin_run, write_step
+from agents.runs.steps import OfferedEnd, Step, write_step
 from agents.states import RunOutcome
 from agents.turn.effects import End
 from crushsite.registration import ProcessRegistration, ProcessShape

@@ -36,10 +36,11 @@ from agents.runs.children.delegations import (
 )
 from agents.runs.children.host import fleet_host
 from agents.runs.lease import Lease, LeaseLost
+from agents.runs.prompting.begin import begin_run
 from agents.runs.queries import has_waiting_prompts, is_held
 from agents.runs.reply import Checkpoints, Reply
 from agents.runs.rows import Claimed
-from agents.runs.steps import OfferedEnd, ReplyStart, Step, begin_run, write_step
+from agents.runs.steps import OfferedEnd, ReplyStart, Step, write_step
 from agents.tools.contract import RequiredPermission
 from permissions.models import RequestState
 from permissions.queries import state_of_request

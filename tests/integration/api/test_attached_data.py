@@ -10,7 +10,7 @@ from django.db import connection
 from agents.models import Run
 from agents.runs.conversation import read_transcript
 from agents.runs.lease import Lease
-from agents.runs.steps import begin_run
+from agents.runs.prompting.begin import begin_run
 from agents.runs.transitions import claim_runs
 from tests.integration.api.conftest import Opened
 from tests.integration.api.test_prompts import prompt

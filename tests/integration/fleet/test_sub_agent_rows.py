@@ -17,9 +17,10 @@ from agents.runs.children.delegations import (
 )
 from agents.runs.finish import rescue_run
 from agents.runs.lease import Lease, LeaseLost
+from agents.runs.prompting.begin import begin_run
 from agents.runs.queries import is_held
 from agents.runs.reply import Checkpoint, save_checkpoints
-from agents.runs.steps import ReplyStart, ReplyWrite, Step, begin_run, write_step
+from agents.runs.steps import ReplyStart, ReplyWrite, Step, write_step
 from agents.runs.transitions import claim_runs, expire_all_leases
 from agents.states import RunOutcome, SubAgentState
 from agents.tools.agent import child_outcome

@@ -13,9 +13,10 @@ from agents.llm.usage import RequestUsage
 from agents.models import Run, RunKind
 from agents.runs.accept import Prompt, accept_prompt
 from agents.runs.lease import Lease
+from agents.runs.prompting.begin import begin_run
 from agents.runs.queries import held_runs
 from agents.runs.rows import Claimed
-from agents.runs.steps import ReplyStart, ReplyWrite, Step, Written, begin_run, write_step
+from agents.runs.steps import ReplyStart, ReplyWrite, Step, Written, write_step
 from agents.runs.transitions import claim_runs
 from agents.states import CutRule, RunOutcome
 from agents.turn.effects import End

@@ -9,12 +9,12 @@ import pytest
 from agents.models import Run
 from agents.runs.accept import ParentCall, Prompt, PromptAttachment, accept_prompt, accept_summary
 from agents.runs.cancel import cancel_session, clear_queued, mark_deleted
+from agents.runs.prompting.begin import begin_run
 from agents.runs.queries import (
     busy_sessions,
     has_waiting_prompts,
     queued_prompts,
 )
-from agents.runs.steps import begin_run
 from agents.states import RunOutcome
 from agents.turn.effects import End
 from tests.integration.runs.ground import (

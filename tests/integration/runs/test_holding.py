@@ -17,7 +17,8 @@ from agents.runs.children.delegations import (
 from agents.runs.finish import rescue_run
 from agents.runs.lease import Lease, LeaseLost, require_lease
 from agents.runs.messages import MOST_LOST_WORKERS
-from agents.runs.steps import ReplyStart, Step, begin_run, write_step
+from agents.runs.prompting.begin import begin_run
+from agents.runs.steps import ReplyStart, Step, write_step
 from agents.states import RunOutcome
 from agents.tools.contract import ChildTask, RequiredPermission
 from agents.turn.effects import End

@@ -11,8 +11,8 @@ from agents.runs.accept import (
     accept_prompt,
     accept_summary,
 )
+from agents.runs.prompting.begin import begin_run
 from agents.runs.prompting.queue import QueueLimits
-from agents.runs.steps import begin_run
 from tests.integration.runs.ground import Ground, claim, held_by, run_of, say, write
 from workspaces.log.errors import QueueFull
 
