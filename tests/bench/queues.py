@@ -52,6 +52,8 @@ def main() -> None:
         call_command("migrate", verbosity=0)
         _measure_ends(options.prompts)
         _measure_places(options.prompts)
+        if options.database == "postgresql":
+            _measure_claims(options.prompts)
         asyncio.run(_measure_turns(folder))
 
 
@@ -141,6 +143,58 @@ def _measure_places(count: int, times: int = 9) -> None:
         f" {median(cpu) * 1000:.0f} ms of CPU here"
     )
     Run.objects.filter(state="accepted").update(state="finished", outcome="cancelled")
+
+
+def _measure_claims(count: int, times: int = 60) -> None:
+    """Measures claims of a worker that shares the workspaces with another, and of one alone."""
+    from agents.models import Run
+    from agents.runs.claims.claim_order import ClaimedHomes
+    from tests.integration.runs.answering import ANN
+    from tests.integration.runs.ground import open_ground, register_worker, write
+    from workspaces.actions.processes import take_homes
+    from workspaces.models import NEVER_EXPIRES, RegisteredProcess
+
+    grounds = [open_ground(f"/claims/{number}") for number in range(max(2, count // AT_ONCE))]
+    ids = [ground.workspace_id for ground in grounds]
+    for worker, homes in (("one", ids[::2]), ("two", ids[1::2])):
+        register_worker(worker)
+        write(lambda tx, worker=worker, homes=homes: take_homes(tx, worker, homes))  # type: ignore[misc]
+    held = frozenset(ids[::2])
+    for waiting in (1, count):
+        for number in range(waiting):
+            ground = grounds[number % len(grounds)]
+            ground.accept(session_id=ground.new_session(), actor=ANN)
+        RegisteredProcess.objects.update(expires_at=NEVER_EXPIRES)
+        ways = {
+            "alone": None,
+            "with homes": ClaimedHomes("one", held, ("two",), is_ahead=False),
+            "with more homes than another": ClaimedHomes("one", held, ("two",)),
+        }
+        took: dict[str, list[float]] = {way: [] for way in ways}
+        for _ in range(times):
+            for way, homes in ways.items():
+                took[way].append(_time_claim(homes))
+        shown = ", ".join(f"{way} {median(each) * 1000:.2f} ms" for way, each in took.items())
+        print(f"a claim of up to 20 of {waiting} prompts: {shown}")
+        Run.objects.filter(state="accepted").update(state="finished", outcome="cancelled")
+
+
+def _time_claim(homes: Any) -> float:
+    """Returns how long a claim took, which is undone."""
+    from django.db import connection, transaction
+
+    from agents.runs.transitions import claim_runs
+    from workspaces.log.statements import statements
+    from workspaces.log.transaction import Counters, Transaction
+
+    with transaction.atomic(), statements() as cursor:
+        tx = Transaction(cursor, Counters(connection.vendor))
+        began = time.perf_counter()
+        claimed = claim_runs(tx, worker="one", limit=PLACES, homes=homes)
+        took = time.perf_counter() - began
+        assert claimed
+        transaction.set_rollback(True)
+    return took
 
 
 class _Slow:

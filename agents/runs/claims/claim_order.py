@@ -100,18 +100,20 @@ class ClaimedHomes:
     worker: str
     held: Set[str] = frozenset()  # workspaces whose home it is, as far as it remembers
     peers: Collection[str] = ()  # live workers that serve all that it serves
+    is_ahead: bool = True  # may have more homes than one of them, which then is looked up
     has_dropped: bool = False  # runs of workspaces whose home it was not to become
 
     def condition(self, now: int) -> tuple[str, list[Any]]:
         """Returns SQL that is true for a run ``r`` that may be claimed here.
 
-        What has no home waits a moment for a worker that is the home of fewer workspaces.
+        What has no home waits a moment for a worker that is the home of fewer workspaces. A claim
+        takes 2.2 ms instead of 1.8 (`python -m tests.bench.queues --database postgresql`).
         """
         elsewhere = (
             f"NOT EXISTS (SELECT 1 FROM {_HOMES} h JOIN {_PROCESSES} p ON p.id = h.process_id"
             f" WHERE h.workspace_id = r.workspace_id AND h.process_id <> %s AND {BINDS})"
         )
-        if not self.peers:
+        if not self.peers or not self.is_ahead:
             return elsewhere, [self.worker]
         own = (
             f"SELECT 1 FROM {_HOMES} h WHERE h.workspace_id = r.workspace_id AND h.process_id = %s"

@@ -34,7 +34,7 @@ from workspaces.log.transaction import Transaction
 from workspaces.log.writer import WriteFunction, writer
 from workspaces.models import WorkspaceHome
 from workspaces.placement.roots import WorkerScope
-from workspaces.queries.processes import home_of, homes_elsewhere, peers_of
+from workspaces.queries.processes import count_homes, home_of, homes_elsewhere, peers_of
 
 logger = logging.getLogger(__name__)
 
@@ -46,6 +46,7 @@ IDLE_SECONDS = 5.0  # a conversation's next prompt finds the same home, without 
 class _Stored(NamedTuple):
     paths: dict[str, str]  # of the workspaces whose home the worker is
     peers: tuple[str, ...]
+    fewest: int  # homes of one of them
 
 
 class _HeldRun(Protocol):
@@ -74,6 +75,7 @@ class WorkspaceHomes:
         self._scope, self._runs, self._write = scope, runs, write
         self._held: set[str] = set()
         self._peers: tuple[str, ...] = ()
+        self._fewest = 0  # homes of one of them, a moment ago
         self._used_at: dict[str, float] = {}
         self._requests: Counter[str] = Counter()
         self._is_leaving = False
@@ -84,7 +86,8 @@ class WorkspaceHomes:
         if not self._is_shared:
             return None
         # The set itself: what ends before the claim runs is held no more.
-        return ClaimedHomes(self._worker, self._held, self._peers)
+        is_ahead = len(self._held) > self._fewest
+        return ClaimedHomes(self._worker, self._held, self._peers, is_ahead)
 
     async def note_claim(self, homes: ClaimedHomes | None, claimed: Collection[Claimed]) -> bool:
         """Remembers the homes of a claim that is committed; returns whether to look again.
@@ -168,7 +171,7 @@ class WorkspaceHomes:
         stored = await read(_read_stored, worker)
         if worker != self._worker or self._is_leaving:
             return
-        self._peers = stored.peers
+        self._peers, self._fewest = stored.peers, stored.fewest
         # Not more: a home that was taken just now is only taken again.
         self._held.intersection_update(stored.paths)
         self._held.update(stored.paths)
@@ -208,7 +211,8 @@ def _with_servers() -> frozenset[str]:
 def _read_stored(worker: str) -> _Stored:
     homes = WorkspaceHome.objects.filter(process_id=worker).order_by()
     paths = dict(homes.values_list("workspace_id", "workspace__path"))
-    return _Stored(paths, peers_of(worker, now_ms()))
+    peers, counts = peers_of(worker, now_ms()), count_homes()
+    return _Stored(paths, peers, min((counts.get(peer, 0) for peer in peers), default=0))
 
 
 def _leave_unused(tx: Transaction, worker: str, workspace_ids: list[str]) -> None:

@@ -56,8 +56,10 @@ class LanguageHost:
         return frozenset(key for key, servers in self._workspaces.items() if servers.is_hosting)
 
     async def leave(self, workspace_id: str) -> None:
-        """Stops the servers here: another process has them now."""
-        await self.close(workspace_id)
+        """Stops the servers here. Their rows are those of the process that has them now."""
+        servers = self._workspaces.pop(workspace_id, None)
+        if servers is not None:
+            await servers.leave()
 
     async def close(self, workspace_id: str) -> None:
         servers = self._workspaces.pop(workspace_id, None)

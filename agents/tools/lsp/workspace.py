@@ -47,6 +47,7 @@ class WorkspaceServers:
         self._servers: dict[str, LanguageServerProcess] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._is_closed = False
+        self._is_left = False
 
     @property
     def is_hosting(self) -> bool:
@@ -136,6 +137,15 @@ class WorkspaceServers:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self.stop()
 
+    async def leave(self) -> None:
+        """Stops all servers permanently and reports nothing: another process has them now."""
+        self._is_left = True
+        await self.close()
+
+    def _report(self, status: ServerStatus) -> None:
+        if not self._is_left:
+            self._notify(status)
+
     # -- following the plans
 
     async def _adopt(self, planned: Planned, *, env_changed: bool) -> None:
@@ -167,13 +177,13 @@ class WorkspaceServers:
                 plan,
                 planned.root,
                 planned.env,
-                notify=self._notify,
+                notify=self._report,
                 first_pause_seconds=self._first_pause,
             )
             if plan.fault and not plan.is_disabled:
                 server.begin()  # reports the fault of the plan
             elif plan.is_configured:
-                self._notify(server.status())
+                self._report(server.status())
         return server
 
     def _done(self, task: asyncio.Task[None]) -> None:

@@ -19,8 +19,7 @@ from tests.acceptance.serve.starting import Connect, MakeProject, MakeServer
 
 pytestmark = pytest.mark.timeout(240)
 
-RUNS = 6
-BOTH_HOLD_SOME = {"CRUSH_MAX_RUNS": "4"}  # of two workers
+RUNS = 3  # of each of two workspaces, which have their homes in different workers
 LONG_LEASE = "120"  # nobody waits for its end here
 OFFSETS = {"web": "+20s", "worker 1": "-45s", "worker 2": "+45s"}
 
@@ -28,19 +27,19 @@ OFFSETS = {"web": "+20s", "worker 1": "-45s", "worker 2": "+45s"}
 async def test_the_runs_of_a_killed_worker_go_on_before_their_leases_end(
     make_a_server: MakeServer, connect: Connect, project: MakeProject
 ) -> None:
-    server = make_a_server(
-        Shape.SCALED, workers=2, env={"CRUSH_LEASE": LONG_LEASE, **BOTH_HOLD_SOME}
-    )
+    server = make_a_server(Shape.SCALED, workers=2, env={"CRUSH_LEASE": LONG_LEASE})
     await asyncio.to_thread(server.start)
-    seat = await take_seat(connect(server), project())
-    sessions = await streaming(seat, RUNS)
-    killed = server.processes("worker")[0]
+    client = connect(server)
+    seats = [await take_seat(client, project(name)) for name in ("one", "two")]
+    sessions = [await streaming(seat, RUNS) for seat in seats]
+    killed = await asyncio.to_thread(worker_with_runs_of, server, seats[0])
     await asyncio.to_thread(killed.kill9)
     async with asyncio.timeout(60):
-        for session in sessions:
-            complete = await seat.stream.run_complete(session)
-            assert "error" not in complete, complete
-            assert len(complete["text"].split()) == 300
+        for seat, own in zip(seats, sessions, strict=True):
+            for session in own:
+                complete = await seat.stream.run_complete(session)
+                assert "error" not in complete, complete
+                assert len(complete["text"].split()) == 300
     assert await asyncio.to_thread(count_rescued, server) > 0
     await asyncio.to_thread(killed.start)
     await asyncio.to_thread(killed.wait_for_line, "Working", 60)
@@ -85,6 +84,19 @@ async def test_a_worker_that_was_frozen_ends_the_tools_of_runs_that_others_hold_
     assert holder.alive
 
 
+def worker_with_runs_of(server: Server, seat: Seat) -> Process:
+    with psycopg.connect(server.env["DATABASE_URL"]) as database:
+        found = database.execute(
+            "SELECT DISTINCT p.pid FROM agents_run r"
+            " JOIN workspaces_registeredprocess p ON p.id = r.worker"
+            " WHERE r.state = 'running' AND r.workspace_id = %s",
+            [seat.workspace.id],
+        )
+        ((pid,),) = found.fetchall()
+    (worker,) = [each for each in server.processes("worker") if each.pid == pid]
+    return worker
+
+
 def count_rescued(server: Server) -> int:
     """The runs that were taken from a worker."""
     with psycopg.connect(server.env["DATABASE_URL"]) as database:
@@ -114,19 +126,24 @@ async def test_clocks_of_hosts_that_differ_change_nothing(
     server = make_a_server(
         Shape.SCALED,
         workers=2,
-        env={"CRUSH_LEASE": "10", "CRUSH_SERVER_DETACH_GRACE": "5", **BOTH_HOLD_SOME},
+        env={"CRUSH_LEASE": "10", "CRUSH_SERVER_DETACH_GRACE": "5"},
         reroute=lambda name, _: clock.fixed(OFFSETS[name]),
     )
     await asyncio.to_thread(server.start)
-    path = project()
-    seat = await take_seat(connect(server), path, yolo=True)
+    path = project("one")
+    client = connect(server)
+    seat = await take_seat(client, path, yolo=True)
+    other = await take_seat(client, project("two"))
     talking = await streaming(seat, RUNS)
+    elsewhere = await streaming(other, RUNS)
     calling = await seat.workspace.session()
     steps = " ;; ".join(bash_call(f"sleep 1; echo {number} >> steps") for number in range(12))
     await seat.workspace.prompt(calling, f"[[calls={steps}]] [[n=3]]")
     for session in [*talking, calling]:
         complete = await seat.stream.run_complete(session)
         assert "error" not in complete, complete
+    for session in elsewhere:
+        assert "error" not in await other.stream.run_complete(session)
     assert await asyncio.to_thread(count_rescued, server) == 0
     assert sorted((path / "steps").read_text().split(), key=int) == [str(n) for n in range(12)]
     (moment,) = {

@@ -36,7 +36,7 @@ def server(make_a_server: MakeServer, tmp_path: Path, model: ScriptedModel) -> S
     return server
 
 
-@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM], ids=["kill -9", "SIGTERM"])
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, signal.SIGSTOP])
 async def test_a_workspace_has_one_state_and_moves_when_its_worker_leaves(
     server: Server, connect: Connect, tmp_path: Path, how: signal.Signals
 ) -> None:
@@ -52,14 +52,18 @@ async def test_a_workspace_has_one_state_and_moves_when_its_worker_leaves(
 
     worker = workers.pop(home)
     worker.send(how)
-    await asyncio.to_thread(worker.wait)
+    if how is not signal.SIGSTOP:
+        await asyncio.to_thread(worker.wait)
 
     after = await counted_by(shop, first=1)
     assert after != process
     assert worker_of(after, workers) == others_home
     assert await counted_by(shed, first=1 + COUNTED) == other
     assert others_home in await ancestors_of_a_shell(shop)
+    if how is signal.SIGSTOP:
+        worker.send(signal.SIGCONT)
     await eventually(lambda: not Path(f"/proc/{process}").exists(), "the end of the old server")
+    assert await counted_by(shop, first=1 + COUNTED) == after
 
 
 async def at_work(client: Client, folder: Path) -> Seat:
