@@ -53,6 +53,10 @@ class ApprovalCard extends RequestCard {
     return this.item !== null && !isTrust(this.item);
   }
 
+  get _isCut() {
+    return this.item?.data["cut_output"] !== undefined;
+  }
+
   get _canEdit() {
     return Object.keys(this._detail?.["schema"] ?? {}).length > 0;
   }
@@ -78,7 +82,7 @@ class ApprovalCard extends RequestCard {
   _deny(event) {
     event.preventDefault();
     const reason = String(new FormData(/** @type {HTMLFormElement} */ (event.target)).get("reason") ?? "").trim();
-    this._fault = reason ? "" : t("cards.reason_missing");
+    this._fault = reason ? "" : t(this._isCut ? "cards.not_again_missing" : "cards.reason_missing");
     if (reason) void this._send({ answer: "deny", reason });
   }
 
@@ -120,10 +124,10 @@ class ApprovalCard extends RequestCard {
           event.preventDefault();
           /** @type {HTMLTextAreaElement} */ (event.target).form?.requestSubmit();
         }}></textarea>
-        <span class="help">${t("cards.reason_help")}</span></label>
+        <span class="help">${t(this._isCut ? "cards.not_again_help" : "cards.reason_help")}</span></label>
       ${this._fault ? html`<p class="wrong" role="alert">${this._fault}</p>` : this.error()}
       <div class="request-buttons">
-        <button class="button danger">${t("cards.reason_send")}</button>
+        <button class="button danger">${t(this._isCut ? "cards.not_again_send" : "cards.reason_send")}</button>
         <button class="button" type="button" @click=${() => this._open("")}>${t("cards.back")}</button>
       </div>
     </form>`;
@@ -133,7 +137,7 @@ class ApprovalCard extends RequestCard {
   _buttons(item) {
     const isForTrust = isTrust(item);
     const isOff = !this._isArmed;
-    const isCut = item.data["cut_output"] !== undefined;
+    const isCut = this._isCut;
     return html`${this.error()}
       <div class="request-buttons main">
         <button class="button primary" ?disabled=${isOff} aria-keyshortcuts=${this.hasKeys ? "a" : nothing} @click=${() => this._send({ answer: "allow" })}>
@@ -146,7 +150,7 @@ class ApprovalCard extends RequestCard {
         : html`<div class="request-buttons more">
             ${this._hasScopes ? html`<button class="button" ?disabled=${isOff} aria-keyshortcuts=${this.hasKeys ? "f" : nothing} @click=${() => this._open("scope")}>${t("cards.allow_for")}${this.keyHint("f")}</button>` : nothing}
             ${this._canEdit ? html`<button class="button" ?disabled=${isOff} aria-keyshortcuts=${this.hasKeys ? "e" : nothing} @click=${() => this._open("edit")}>${t("cards.edit")}${this.keyHint("e")}</button>` : nothing}
-            <button class="button" ?disabled=${isOff} aria-keyshortcuts=${this.hasKeys ? "r" : nothing} @click=${() => this._open("reason")}>${t("cards.deny_reason")}${this.keyHint("r")}</button>
+            <button class="button" ?disabled=${isOff} aria-keyshortcuts=${this.hasKeys ? "r" : nothing} @click=${() => this._open("reason")}>${t(isCut ? "cards.not_again_reason" : "cards.deny_reason")}${this.keyHint("r")}</button>
           </div>`}`;
   }
 }
