@@ -59,8 +59,7 @@ class RootWatch:
 
     async def check(self) -> None:
         """Verifies all roots, and reads which labels workspaces need."""
-        stored = {root.name: root for root in await read(stored_roots)}
-        needed = await read(needed_labels)
+        stored, needed = await read(_stored)
         problems = await asyncio.gather(*(self._problem_of(root, stored) for root in self._roots))
         for root, problem in zip(self._roots, problems, strict=True):
             self._note(root, problem)
@@ -106,6 +105,11 @@ class RootWatch:
             logger.warning("the root %s is not served: %s", root.name, problem)
         else:
             logger.info("the root %s is served: %s", root.name, root.path)
+
+
+def _stored() -> tuple[dict[str, WorkRoot], Sequence[str]]:
+    """Returns the roots by name and the labels that workspaces need, by one visit of a thread."""
+    return {root.name: root for root in stored_roots()}, needed_labels()
 
 
 def _verify(root: Root, path: str, marker: str) -> str:

@@ -262,11 +262,8 @@ def redis_layer(bypassed: bool) -> float:
     from workspaces.delivery.redis_layer import RedisLayer
 
     async def pass_on(url: str) -> float:
-        layer: Any = (
-            RedisLayer(url=url, prefix="bench")
-            if bypassed
-            else RedisPubSubChannelLayer(hosts=[url], prefix="bench")
-        )
+        ours = RedisLayer(url=url, prefix="bench")
+        layer: Any = ours if bypassed else RedisPubSubChannelLayer(hosts=[url], prefix="bench")
         channel = await layer.new_channel()
         await layer.group_add("group", channel)
         began = time.process_time()
@@ -285,6 +282,32 @@ def redis_layer(bypassed: bool) -> float:
             server.stop()
 
 
+def nudges(bypassed: bool) -> float:
+    """A worker's consumer gets a nudge, by Channels' dispatch and by its own."""
+    _load_server()
+    from types import SimpleNamespace
+
+    from channels.consumer import AsyncConsumer
+
+    from crushsite.management.commands.runworker import NudgeConsumer
+
+    pool: Any = SimpleNamespace(receive_nudge=lambda _message: None)
+
+    class Ordinary(AsyncConsumer):
+        async def run_accepted(self, message: dict[str, Any]) -> None:
+            pool.receive_nudge(message)
+
+    async def pass_on() -> float:
+        consumer = NudgeConsumer(pool=pool) if bypassed else Ordinary()
+        await consumer.dispatch({"type": "run.accepted"})
+        began = time.process_time()
+        for _ in range(LOOPS // 10):
+            await consumer.dispatch({"type": "run.accepted"})
+        return (time.process_time() - began) / (LOOPS // 10)
+
+    return 1e6 * asyncio.run(pass_on())
+
+
 CASES = {
     "collector-pause": Case("a full collection in a loaded server", "ms", collector_pause),
     "thresholds": Case("a million small objects", "ms", collector_thresholds),
@@ -298,6 +321,7 @@ CASES = {
     "forms": Case("a form of 32 MB", "s", form_parsing),
     "addresses": Case("the view of an address", "µs", addresses),
     "guard": Case("the guard's checks of a request", "µs", guard_caches),
+    "nudges": Case("a nudge from the channel layer", "µs", nudges),
     "redis-layer": Case("a message through Redis", "µs", redis_layer),
 }
 
