@@ -11,15 +11,13 @@ import os
 import random
 import re
 import sys
-import tempfile
 import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from pathlib import Path
 from typing import Any
 
-from tests.acceptance.harness.services import Services, missing_services
+from tests.bench.database import prepare_database
 from tests.bench.distribution import distribution
 
 TIMES = 5
@@ -39,36 +37,17 @@ def main() -> None:
     parser.add_argument("--only", default="", help="the model's name")
     options = parser.parse_args()
     with ExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="crush-admin-")))
-        (folder / "data").mkdir(mode=0o700)
-        os.environ |= {
-            "CRUSH_DATA_DIR": str(folder / "data"),
-            "DJANGO_SETTINGS_MODULE": "crushsite.settings",
-        }
-        if options.database == "postgresql":
-            if reason := missing_services():
-                raise SystemExit(reason)
-            services = Services(folder)
-            stack.callback(services.stop)
-            services.start()
-            addresses = services.allocate(lambda _: None)
-            stack.callback(services.release, addresses)
-            os.environ["DATABASE_URL"] = addresses.database_url
+        prepare_database(stack, options.database, name="admin")
         _run(options.rows, options.only)
 
 
 def _run(count: int, only: str) -> None:
-    import django
-
-    django.setup()
     from django.contrib.auth.models import User
-    from django.core.management import call_command
     from django.db import connection
     from django.test import Client
     from django.utils.module_loading import autodiscover_modules
 
     autodiscover_modules("admin")
-    call_command("migrate", verbosity=0)
     began = time.perf_counter()
     _Filling(count).fill()
     with connection.cursor() as cursor:

@@ -9,9 +9,7 @@ replies after 1.5 to 3 s, while another user sends one prompt every few seconds,
 
 import argparse
 import asyncio
-import os
 import random
-import tempfile
 import time
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -19,6 +17,8 @@ from contextlib import ExitStack
 from pathlib import Path
 from statistics import median
 from typing import Any
+
+from tests.bench.database import prepare_database
 
 PROMPTS, AT_ONCE, PLACES = 4_000, 200, 20
 
@@ -29,27 +29,7 @@ def main() -> None:
     parser.add_argument("--prompts", type=int, default=PROMPTS)
     options = parser.parse_args()
     with ExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="crush-queues-")))
-        (folder / "data").mkdir(mode=0o700)
-        os.environ |= {
-            "CRUSH_DATA_DIR": str(folder / "data"),
-            "DJANGO_SETTINGS_MODULE": "crushsite.settings",
-        }
-        if options.database == "postgresql":
-            from tests.acceptance.harness.services import Services
-
-            services = Services(folder)
-            stack.callback(services.stop)
-            services.start()
-            addresses = services.allocate(lambda _: None)
-            stack.callback(services.release, addresses)
-            os.environ["DATABASE_URL"] = addresses.database_url
-        import django
-
-        django.setup()
-        from django.core.management import call_command
-
-        call_command("migrate", verbosity=0)
+        folder = prepare_database(stack, options.database, name="queues")
         _measure_ends(options.prompts)
         _measure_places(options.prompts)
         if options.database == "postgresql":

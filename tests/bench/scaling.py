@@ -7,17 +7,16 @@ say that they rewrite no entry of an index.
 """
 
 import argparse
-import os
 import re
 import statistics
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from pathlib import Path
 from typing import Any
 
 import orjson
+
+from tests.bench.database import prepare_database
 
 SESSIONS_EACH = 20  # of a workspace
 MESSAGES_EACH = 2  # of a run
@@ -43,27 +42,7 @@ def main() -> None:
     parser.add_argument("--plans", action="store_true", help="print the plan of each statement")
     options = parser.parse_args()
     with ExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="crush-scaling-")))
-        from tests.acceptance.harness.services import Services
-
-        services = Services(folder)
-        stack.callback(services.stop)
-        services.start()
-        addresses = services.allocate(lambda _: None)
-        stack.callback(services.release, addresses)
-        os.environ |= {
-            "CRUSH_DATA_DIR": str(folder),
-            "DJANGO_SETTINGS_MODULE": "crushsite.settings",
-            "DATABASE_URL": addresses.database_url,
-        }
-        import django
-
-        django.setup()
-        from django.core.management import call_command
-        from django.db import connection
-
-        call_command("migrate", verbosity=0)
-        stack.callback(connection.close)
+        prepare_database(stack, "postgresql", name="scaling")
         Bench(options).measure()
 
 

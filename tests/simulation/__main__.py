@@ -6,11 +6,10 @@ channel layer delays, drops, repeats and reorders messages. The exit code is 1 i
 """
 
 import argparse
-import os
 import sys
-import tempfile
 from contextlib import ExitStack
-from pathlib import Path
+
+from tests.bench.database import prepare_database
 
 
 def main() -> None:
@@ -26,28 +25,7 @@ def main() -> None:
     parser.add_argument("--database", choices=["sqlite", "postgresql"], default="sqlite")
     options = parser.parse_args()
     with ExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="crush-simulation-")))
-        os.environ |= {
-            "CRUSH_DATA_DIR": str(folder),
-            "DJANGO_SETTINGS_MODULE": "crushsite.settings",
-        }
-        if options.database == "postgresql":
-            from tests.acceptance.harness.services import Services
-
-            services = Services(folder)
-            stack.callback(services.stop)
-            services.start()
-            addresses = services.allocate(lambda _: None)
-            stack.callback(services.release, addresses)
-            os.environ["DATABASE_URL"] = addresses.database_url
-        import django
-
-        django.setup()
-        from django.core.management import call_command
-        from django.db import connections
-
-        call_command("migrate", verbosity=0)
-        stack.callback(connections.close_all)
+        prepare_database(stack, options.database, name="simulation")
         sys.exit(_simulate(options))
 
 
