@@ -56,6 +56,13 @@ from workspaces.log.transaction import Transaction
 from workspaces.log.types import Kind
 from workspaces.models import NEVER_EXPIRES
 
+# Needed at the end of every run, so it is one statement that two indexes serve.
+_IS_LEFT = (
+    "SELECT 1 FROM workspaces_workspace w WHERE w.id = %s AND w.is_open = %s"
+    " AND NOT EXISTS (SELECT 1 FROM workspaces_clientclaim c WHERE c.workspace_id = w.id)"
+    f" AND NOT {HAS_ACTIVE_RUNS}"
+)
+
 
 def close_if_left(tx: Transaction, workspace_id: str) -> bool:
     """Closes the workspace if no client claims it and nothing runs; returns whether it did.
@@ -63,17 +70,10 @@ def close_if_left(tx: Transaction, workspace_id: str) -> bool:
     Parked runs do not keep it open: they continue when it is opened again.
     """
     tx.lock(workspace_id)
-    # This runs at the end of every run, so it is one statement that two indexes serve.
-    closable = tx.fetch(
-        "SELECT 1 FROM workspaces_workspace w WHERE w.id = %s AND w.is_open = %s"
-        " AND NOT EXISTS (SELECT 1 FROM workspaces_clientclaim c WHERE c.workspace_id = w.id)"
-        f" AND NOT {HAS_ACTIVE_RUNS}",
-        [workspace_id, True],
-    )
-    if not closable:
-        return False
-    close_workspace(tx, workspace_id)
-    return True
+    is_left = bool(tx.fetch(_IS_LEFT, [workspace_id, True]))
+    if is_left:
+        close_workspace(tx, workspace_id)
+    return is_left
 
 
 def delete_if_marked(tx: Transaction, workspace_id: str, session_id: str) -> None:
@@ -230,7 +230,15 @@ def close_session_work(tx: Transaction, workspace_id: str, session_id: str) -> N
 
     It ends ``SETTLED_AT_ONCE`` of them; ``settle_next`` ends the others.
     """
-    _close(tx, workspace_id, session_id, _next_runs(tx, session_id))
+    is_left = tx.fetch_soon(_IS_LEFT, [workspace_id, True])
+    runs = _next_runs(tx, session_id)
+    if runs:
+        _close(tx, workspace_id, session_id, runs)
+    elif store_work(tx, workspace_id, session_id, is_busy=False) is None:
+        delete_if_marked(tx, workspace_id, session_id)
+        close_if_left(tx, workspace_id)
+    elif is_left:
+        close_workspace(tx, workspace_id)
 
 
 def settle_next(tx: Transaction, workspace_id: str, session_id: str) -> bool:

@@ -335,6 +335,7 @@ class Speaker:
             context_tokens=self._conversation.tokens(used.prompt_tokens + used.completion_tokens),
             is_summary=self._reply.is_summary,
             times=self._reply.times,
+            begun=self._reply.message,
         )
 
     def hold(self) -> None:

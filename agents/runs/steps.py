@@ -77,6 +77,7 @@ class ReplyWrite:
     context_tokens: int = 0  # the size of the conversation with this reply
     is_summary: bool = False
     times: ReplyTimes | None = None
+    begun: Mapping[str, Any] | None = None  # the message as it was begun, if the caller has it
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,7 +262,10 @@ def _write_messages(tx: Transaction, run: RunRow, step: Step) -> None:
         reply = step.reply
         finish = Finish(reply.reason, as_seconds(tx.now))
         parts = (*reply.parts, finish) if step.end is None else _closing(tx, reply, step.end)
-        messages.finish_message(tx, run.workspace_id, reply.message_id, parts=parts)
+        if reply.begun is None:
+            messages.finish_message(tx, run.workspace_id, reply.message_id, parts=parts)
+        else:
+            messages.finish_begun_message(tx, run.workspace_id, reply.begun, parts=parts)
         _store_usage(tx, run, reply)
         _store_times(tx, run, step, reply)
         if step.end is None:  # otherwise the end counts it

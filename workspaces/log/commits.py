@@ -83,7 +83,7 @@ def commit(
     counters = Counters(connection.vendor)
     ends_at = math.inf
     is_outermost = not connection.in_atomic_block
-    with transaction.atomic(), statements() as cursor, sending_soon(cursor):
+    with transaction.atomic(), statements() as cursor, sending_soon(cursor, counters.settle):
         if lock_timeout_ms is not None and counters.is_postgresql:
             cursor.execute("SELECT set_config('lock_timeout', %s, true)", [f"{lock_timeout_ms}ms"])
         for position, (workspace_id, job) in enumerate(jobs):
@@ -92,13 +92,14 @@ def commit(
             attempt.position = position
             step = Transaction(cursor, counters)
             if workspace_id:
-                step.lock(workspace_id)
-            if position == 0:  # not before: the first lock may have been waited for
-                ends_at = time.monotonic() + HOLD_SECONDS
+                counters.lock(cursor, workspace_id)
             attempt.values.append(job(step))
             attempt.recorded += step.recorded
+            if position == 0:  # not before: the first lock may have been waited for
+                ends_at = time.monotonic() + HOLD_SECONDS
             if position < len(jobs) - 1:  # an error must be that of the job that made it
                 send_waiting(cursor)
+            counters.settle(cursor)
         store_events(cursor, attempt.recorded, counters)
         _identify(attempt, counters, cursor)
         attempt.is_commit_sent = True

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import sqlite3
 import threading
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any, Protocol
@@ -40,10 +40,14 @@ class Statements(Protocol):
     def fetchall(self) -> list[Any]: ...
 
 
-# Statements of this thread's open transaction that wait for the next one.
+Rows = list[tuple[Any, ...]]
+
+
+# Statements of this thread's open transaction that wait for the next one. Some have a list that gets
+# their rows.
 class _Waiting(threading.local):
     def __init__(self) -> None:
-        self.statements: list[tuple[str, Sequence[Any]]] = []
+        self.statements: list[tuple[str, Sequence[Any], Rows | None]] = []
 
 
 _waiting = _Waiting()
@@ -56,22 +60,39 @@ def execute_soon(cursor: Statements, sql: str, params: Sequence[Any]) -> None:
     ``commit`` may use it: it sends what waits before each job ends.
     """
     if isinstance(cursor, _PostgresStatements):
-        _waiting.statements.append((sql, params))
+        _waiting.statements.append((sql, params, None))
         if len(_waiting.statements) >= MOST_WAITING:
             cursor.send_waiting()
     else:
         cursor.execute(sql, params)
 
 
+def fetch_soon(cursor: Statements, sql: str, params: Sequence[Any]) -> Rows:
+    """As ``execute_soon``; returns a list that has the rows after the next statement."""
+    rows: Rows = []
+    if isinstance(cursor, _PostgresStatements):
+        _waiting.statements.append((sql, params, rows))
+    else:
+        cursor.execute(sql, params)
+        rows += cursor.fetchall()
+    return rows
+
+
 @contextmanager
-def sending_soon(cursor: Statements) -> Generator[None, None, None]:
-    """Lets statements wait in this block. Those of the ORM come after them; an error drops them."""
+def sending_soon(
+    cursor: Statements, on_sent: Callable[[Statements], None]
+) -> Generator[None, None, None]:
+    """Lets statements wait in this block. Those of the ORM come after them; an error drops them.
+
+    ``on_sent`` is called before a statement of the ORM, when those that waited have been run.
+    """
     if not isinstance(cursor, _PostgresStatements):
         yield
         return
 
     def in_order(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
         cursor.send_waiting()
+        on_sent(cursor)
         return execute(sql, params, many, context)
 
     try:
@@ -140,8 +161,7 @@ class _PostgresStatements:
             with self._preparing():
                 self._cursor.execute(sql, params)
             return
-        with self._connection.pipeline(), self._preparing():  # with a BEGIN, if there is none yet
-            self._send()
+        with self._sending():  # with a BEGIN, if there is none yet
             self._cursor.execute(sql, params)
 
     def executemany(self, sql: str, params: Iterable[Sequence[Any]], /) -> None:
@@ -151,8 +171,7 @@ class _PostgresStatements:
 
     def send_waiting(self, *, and_commit: bool = False) -> None:
         if _waiting.statements or and_commit:
-            with self._connection.pipeline(), self._preparing():
-                self._send()
+            with self._sending():
                 if and_commit:
                     self._cursor.execute("COMMIT", prepare=False)
 
@@ -165,11 +184,22 @@ class _PostgresStatements:
         finally:
             self._connection.prepare_threshold = None
 
-    def _send(self) -> None:
+    @contextmanager
+    def _sending(self) -> Generator[None, None, None]:
+        """Runs what waits, and what this block adds, in one round trip."""
         waiting, _waiting.statements = _waiting.statements, []
         others = self._kind(self._connection)
-        for sql, params in waiting:
-            others.execute(sql, params)
+        fetching: list[tuple[Any, Rows]] = []
+        with self._connection.pipeline(), self._preparing():
+            for sql, params, rows in waiting:
+                if rows is None:
+                    others.execute(sql, params)
+                else:
+                    fetching.append((self._kind(self._connection), rows))
+                    fetching[-1][0].execute(sql, params)
+            yield
+        for cursor, rows in fetching:
+            rows += cursor.fetchall()
 
     def fetchone(self) -> Any:
         return self._cursor.fetchone()

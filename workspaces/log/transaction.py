@@ -15,7 +15,13 @@ from typing import Any
 import orjson
 
 from workspaces.log.errors import WorkspaceUnknown
-from workspaces.log.statements import Statements, execute_soon
+from workspaces.log.statements import (
+    Rows,
+    Statements,
+    execute_soon,
+    fetch_soon,
+    send_waiting,
+)
 from workspaces.log.timestamps import now_ms
 
 
@@ -58,15 +64,31 @@ class Counters:
         self.is_postgresql = vendor == "postgresql"
         self.last: dict[str, int] = {}
         self.transaction_id: str | None = None  # PostgreSQL's, once it is known
+        self._locking: dict[str, Rows] = {}
 
     def lock(self, cursor: Statements, workspace_id: str) -> None:
-        if workspace_id in self.last:
+        """Locks the workspace together with the next statement, before that is run."""
+        if workspace_id not in self.last and workspace_id not in self._locking:
+            sql = _LOCK_POSTGRESQL if self.is_postgresql else _LOCK_SQLITE
+            self._locking[workspace_id] = fetch_soon(cursor, sql, [workspace_id])
+            if not self.is_postgresql:
+                self.settle(cursor)
+
+    def settle(self, cursor: Statements) -> None:
+        """Returns when all workspaces are locked. Raises ``WorkspaceUnknown``."""
+        if not self._locking:
             return
-        cursor.execute(_LOCK_POSTGRESQL if self.is_postgresql else _LOCK_SQLITE, [workspace_id])
-        row = cursor.fetchone()
-        if row is None:
-            raise WorkspaceUnknown
-        self.last[workspace_id], self.transaction_id = row
+        send_waiting(cursor)
+        locking, self._locking = self._locking, {}
+        for workspace_id, rows in locking.items():
+            if not rows:
+                raise WorkspaceUnknown
+            ((self.last[workspace_id], self.transaction_id),) = rows
+
+    def next_number(self, cursor: Statements, workspace_id: str) -> int:
+        self.lock(cursor, workspace_id)
+        self.settle(cursor)
+        return self.last[workspace_id] + 1
 
 
 class Transaction:
@@ -81,11 +103,11 @@ class Transaction:
     def lock(self, workspace_id: str) -> None:
         """Locks the workspace until the end of the batch. Raises ``WorkspaceUnknown``."""
         self._counters.lock(self.cursor, workspace_id)
+        self._counters.settle(self.cursor)
 
     def next_number(self, workspace_id: str) -> int:
         """Returns the number of the next event, for rows that are ordered by it."""
-        self.lock(workspace_id)
-        return self._counters.last[workspace_id] + 1
+        return self._counters.next_number(self.cursor, workspace_id)
 
     def append(
         self,
@@ -128,11 +150,17 @@ class Transaction:
     def change(self, sql: str, params: Sequence[Any]) -> int:
         """Runs a statement and returns the number of affected rows."""
         self.cursor.execute(sql, params)
+        self._counters.settle(self.cursor)
         return int(self.cursor.rowcount)
 
     def fetch(self, sql: str, params: Sequence[Any]) -> list[tuple[Any, ...]]:
         self.cursor.execute(sql, params)
+        self._counters.settle(self.cursor)
         return list(self.cursor.fetchall())
+
+    def fetch_soon(self, sql: str, params: Sequence[Any]) -> Rows:
+        """Runs a statement together with the next one, and returns a list that has its rows then."""
+        return fetch_soon(self.cursor, sql, params)
 
 
 def _stored(event: RecordedEvent) -> str:

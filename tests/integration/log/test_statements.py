@@ -6,6 +6,7 @@ import pytest
 from django.db import DatabaseError, IntegrityError, connection, transaction
 
 from workspaces.log.commits import CommitAttempt, commit, run_alone
+from workspaces.log.errors import WorkspaceUnknown
 from workspaces.log.statements import statements
 from workspaces.log.transaction import Transaction
 from workspaces.models import Workspace
@@ -143,3 +144,41 @@ def test_the_error_of_a_statement_is_not_that_of_the_next_job(workspaces: list[s
     with pytest.raises(IntegrityError):
         commit([("", wrong), ("", lambda _: ran.append("next"))], attempt)
     assert (attempt.position, ran) == (0, [])
+
+
+def test_rows_that_can_wait_come_with_the_next_statement(workspaces: list[str]) -> None:
+    def look(tx: Transaction) -> list[tuple[object, ...]]:
+        found = tx.fetch_soon(
+            "SELECT path FROM workspaces_workspace WHERE id = %s", [workspaces[3]]
+        )
+        tx.execute(SET_PATH, ["/moved", workspaces[3]])
+        again = tx.fetch("SELECT path FROM workspaces_workspace WHERE id = %s", [workspaces[3]])
+        return [*found, *again]
+
+    assert run_alone("", look)[0] == [("/project/3",), ("/moved",)]
+
+
+@pytest.mark.parametrize("reads", [False, True])
+def test_a_job_of_an_unknown_workspace_fails_and_leaves_nothing(
+    workspaces: list[str], reads: bool
+) -> None:
+    def move(tx: Transaction) -> None:
+        tx.execute(SET_PATH, ["/never", workspaces[0]])
+        if reads:
+            tx.fetch("SELECT 1 FROM workspaces_workspace", [])
+            raise LookupError
+
+    with pytest.raises(WorkspaceUnknown):
+        run_alone("unknown", move)
+    assert not Workspace.objects.filter(path="/never").exists()
+
+
+def test_the_orm_finds_the_workspace_of_its_job_locked(workspaces: list[str]) -> None:
+    def look(tx: Transaction) -> None:
+        Workspace.objects.count()
+        raise LookupError
+
+    with pytest.raises(WorkspaceUnknown):
+        run_alone("unknown", look)
+    with pytest.raises(LookupError):
+        run_alone(workspaces[0], look)
