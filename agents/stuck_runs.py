@@ -18,15 +18,21 @@ from agents.runs.claims.claim_order import runs_at_limits
 from agents.runs.prompting.remote_workers import connected_workers
 from agents.states import CLAIMABLE, IN_PROGRESS, RunState
 from permissions.models import BatchState, PermissionRequest, QuestionBatch, RequestState
-from workspaces.models import UNFINISHED_REWINDS, Message, Rewind, Workspace
+from workspaces.models import UNFINISHED_REWINDS, Message, RegisteredProcess, Rewind, Workspace
 from workspaces.placement.remote_place import remote_place
 from workspaces.placement.roots import SEPARATOR, why_unserved
-from workspaces.queries.processes import known_roots, silent_processes, worker_offers
+from workspaces.queries.processes import (
+    bound_homes,
+    known_roots,
+    silent_processes,
+    worker_offers,
+)
 
 WAIT_MS = 10_000  # workers look for runs each second
 STALLED_MS = 600_000  # a request to a model without any data is repeated after two minutes
 SHOWN = 100
 NO_WORKER = "no worker claims it: none runs, or all of them have as many runs as they may"
+AT_HOME = "its workspace has its home in the {}, which has as many runs as it may, or hangs"
 _IS_ALL = Q(pk__isnull=False)
 
 
@@ -97,6 +103,7 @@ def _unclaimed(now: int) -> Iterator[StuckRun]:
     )
     limited = runs_at_limits()
     unserved: Callable[[Workspace], str] | None = None  # it takes three queries
+    homes: dict[str, RegisteredProcess] | None = None
     for run in runs.select_related("workspace").order_by("pk").iterator():
         moments = (run.step_at, run.allowed_at, run.answered_at, run.child_at, run.accepted_at)
         since = max(moment for moment in moments if moment is not None)
@@ -108,7 +115,10 @@ def _unclaimed(now: int) -> Iterator[StuckRun]:
             unserved = unserved or why_workspaces_wait(now)
             if not (reason := unserved(run.workspace)) and run.pk in limited:
                 continue
-            reason = reason or NO_WORKER
+            if not reason:
+                homes = bound_homes() if homes is None else homes
+                home = homes.get(run.workspace_id)
+                reason = AT_HOME.format(home) if home else NO_WORKER
         yield _stuck(run, since, reason)
 
 

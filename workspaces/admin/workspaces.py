@@ -32,7 +32,7 @@ from workspaces.admin_pages.filters import (
 )
 from workspaces.admin_pages.pages import ReadOnlyAdmin
 from workspaces.log.types import Kind
-from workspaces.models.processes import RegisteredProcess, WorkRoot
+from workspaces.models.processes import RegisteredProcess, WorkRoot, WorkspaceHome
 from workspaces.models.workspaces import (
     DailyJob,
     Event,
@@ -153,6 +153,24 @@ class RegisteredProcessAdmin(ReadOnlyAdmin):
         moment("started_at"),
         moment("registered_at"),
         moment("expires_at", "renewed until"),
+    ]
+
+
+@admin.register(WorkspaceHome)
+class WorkspaceHomeAdmin(ReadOnlyAdmin):
+    list_display = [
+        linked("workspace"),
+        linked("process_id", "workspaces.registeredprocess"),
+        time("since"),
+    ]
+    list_select_related = ["workspace"]
+    search_fields = ["process_id__exact"]
+    search_help_text = "The whole id of a process"
+    ordering = ["-since"]
+    shown = [
+        linked("workspace"),
+        linked("process_id", "workspaces.registeredprocess"),
+        moment("since"),
     ]
 
 

@@ -74,6 +74,13 @@ def home_of(workspace_id: str) -> str:
     return rows.values_list("process_id", flat=True).first() or ""
 
 
+def bound_homes() -> dict[str, RegisteredProcess]:
+    """Returns the processes in which workspaces live, by the workspaces."""
+    processes = {process.pk: process for process in _binding()}
+    rows = WorkspaceHome.objects.filter(process_id__in=processes).order_by()
+    return {key: processes[home] for key, home in rows.values_list("workspace_id", "process_id")}
+
+
 def count_homes() -> dict[str, int]:
     """Returns of how many workspaces each process is the home."""
     counted = WorkspaceHome.objects.order_by().values("process_id").annotate(count=Count("pk"))

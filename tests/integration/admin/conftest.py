@@ -46,6 +46,7 @@ from workspaces.models import (
     TrustRequest,
     WorkRoot,
     Workspace,
+    WorkspaceHome,
 )
 
 SEALED = "gAAAA-this-is-the-sealed-environment"
@@ -133,6 +134,7 @@ def add_everything(place: Place) -> Place:
         expires_at=2,
     )
     KnownKey.objects.create(name="secret.key", fingerprint=HOSTILE)
+    WorkspaceHome.objects.create(workspace_id=place.workspace_id, process_id="w1", since=1)
     WorkRoot.objects.create(name="code", path="/srv/code")
     RemoteWorker.objects.create(
         name="box", instance=HOSTILE, server="w1", roots=[HOSTILE], capacity=4, seen_at=1

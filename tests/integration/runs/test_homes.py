@@ -12,6 +12,7 @@ from agents.models import Run
 from agents.runs.claims.claim_order import PATIENCE_MS, ClaimedHomes
 from agents.runs.rows import Claimed
 from agents.runs.transitions import claim_runs
+from agents.stuck_runs import NO_WORKER, WAIT_MS, stuck_runs
 from tests.integration.databases import POSTGRESQL, Databases
 from tests.integration.runs.ground import (
     Ground,
@@ -211,3 +212,18 @@ def test_a_request_takes_the_home_only_for_a_registered_worker(database: str) ->
     with pytest.raises(RegistrationLost):
         write(lambda tx: take_home(tx, "one", shop))
     assert write(lambda tx: take_home(tx, "two", shop))
+
+
+def test_a_run_that_waits_for_its_home_shows_which_one(database: str) -> None:
+    shop = open_ground("/shop")
+    register_worker("one")
+    register_worker("two")
+    write(lambda tx: take_home(tx, "one", shop.workspace_id))
+    add_run(shop)
+    later = now_ms() + WAIT_MS + 1_000
+
+    (stuck,) = stuck_runs(later)
+    assert stuck.reason.startswith("its workspace has its home in the worker 7 on host")
+    lose("one")
+    (unclaimed,) = stuck_runs(later)
+    assert unclaimed.reason == NO_WORKER

@@ -200,3 +200,25 @@ async def test_a_home_of_which_the_worker_does_not_know_counts(database: str) ->
         async with asyncio.timeout(20):
             while shop.workspace_id not in one.homes.for_claim().held:  # type: ignore[union-attr]
                 await asyncio.sleep(0.02)
+
+
+async def test_a_worker_finds_out_whether_another_one_has_fewer_homes(database: str) -> None:
+    one = await registered("one", idle_seconds=99)
+    shop = await new_run("/shop")
+    await read(write, lambda tx: take_home(tx, "one", shop.workspace_id))
+    async with one.kept():
+        await until_known(one, peers=(), is_ahead=True)
+        await registered("two")
+        await until_known(one, peers=("two",), is_ahead=True)
+        shed = await new_run("/shed")
+        await read(write, lambda tx: take_home(tx, "two", shed.workspace_id))
+        await until_known(one, peers=("two",), is_ahead=False)
+
+
+async def until_known(worker: Worker, *, peers: tuple[str, ...], is_ahead: bool) -> None:
+    async with asyncio.timeout(20):
+        while True:
+            homes = worker.homes.for_claim()
+            if homes is not None and (homes.peers, homes.is_ahead) == (peers, is_ahead):
+                return
+            await asyncio.sleep(0.02)
