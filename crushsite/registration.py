@@ -93,8 +93,7 @@ class ProcessRegistration:
         )
 
     async def start(self) -> None:
-        pid_host = await asyncio.to_thread(this_host)
-        self._facts = replace(self._facts, started_at=now_ms(), pid_host=pid_host)
+        self._facts = replace(self._facts, started_at=now_ms(), pid_host=this_host())
         await self.roots.start()
         await self._register()
         if not self._is_alone:
