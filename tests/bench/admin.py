@@ -199,6 +199,12 @@ class _Filling:
             ("permissions.ApprovalPolicy", "workspace_id"): lambda n: self._keys_of(
                 "workspaces.Workspace"
             )[n],
+            # A share is of a user or of a workspace.
+            ("people.Share", "user_id"): lambda n: None if n % 2 else self._keys_of("auth.User")[n],
+            ("people.Share", "workspace_id"): lambda n: (
+                self._keys_of("workspaces.Workspace")[n] if n % 2 else None
+            ),
+            ("people.Share", "weight"): lambda n: 1 + n % 10,
             ("workspaces.Message", "parts"): lambda n: self._parts(),
             ("workspaces.RemovedMessage", "parts"): lambda n: self._parts(),
             ("workspaces.Session", "parent_session_id"): lambda n: "",
@@ -220,7 +226,7 @@ class _Filling:
     def _related(self, field: Any, number: int, *, is_pair: bool) -> Any:
         keys = self._keys[field.related_model]
         # Half of the rows belong to few, as in a real database.
-        return keys[number] if number % 2 or is_pair else keys[number % 50]
+        return keys[number] if number % 2 or is_pair or field.unique else keys[number % 50]
 
     def _plain(self, field: Any, number: int) -> Any:
         kind, name = field.get_internal_type(), field.name
