@@ -14,6 +14,7 @@ from tests.acceptance.crash.ordeal import Ordeal, Place
 from tests.acceptance.folding import differences
 from tests.acceptance.harness.client import Client
 from tests.acceptance.harness.shapes import Shape
+from workspaces.queries.snapshot import MOST_MESSAGES
 
 KILLS = 50
 
@@ -68,9 +69,9 @@ async def check_place(client: Client, place: Place) -> int:
     for session in place.sessions:
         assert (await workspace.get_session(session))["is_busy"] is False
         assert await workspace.queued(session) == 0
-        snapshot = await client.http.call(
-            "GET", f"/api/workspaces/{workspace.id}/snapshot", params={"session": session}
-        )
+        path = f"/api/workspaces/{workspace.id}/snapshot"
+        params = {"session": session, "limit": MOST_MESSAGES}
+        snapshot = await client.http.call("GET", path, params=params)
         assert differences(fold, snapshot, session) == []
         # `/v1` has no authors.
         shown = [
