@@ -133,7 +133,7 @@ def take_homes(tx: Transaction, process_id: str, workspace_ids: Sequence[str]) -
         f"INSERT INTO {_HOMES} AS h (workspace_id, process_id, since)"
         f" SELECT v.id, %s, %s FROM (VALUES {', '.join(['(%s)'] * len(workspace_ids))}) AS v(id)"
         f" WHERE {_IS_LOCKED.format('v.id')} ON CONFLICT (workspace_id) DO UPDATE"
-        " SET process_id = EXCLUDED.process_id, since = EXCLUDED.since"
+        " SET process_id = EXCLUDED.process_id, since = EXCLUDED.since, is_overflowing = FALSE"
         " WHERE h.process_id = EXCLUDED.process_id OR NOT EXISTS"
         f" (SELECT 1 FROM {_TABLE} p WHERE p.id = h.process_id AND {BINDS})"
         " RETURNING h.workspace_id",
@@ -148,6 +148,31 @@ def take_home(tx: Transaction, process_id: str, workspace_id: str) -> bool:
     if not tx.fetch(registered, [process_id]):
         raise RegistrationLost
     return bool(take_homes(tx, process_id, [workspace_id]))
+
+
+def overflowing_homes(tx: Transaction, process_id: str, workspace_ids: Sequence[str]) -> set[str]:
+    """Returns those of these workspaces whose home, another process, lets others claim their runs."""
+    if not workspace_ids:
+        return set()
+    rows = tx.fetch(
+        f"SELECT h.workspace_id FROM {_HOMES} h JOIN {_TABLE} p ON p.id = h.process_id"
+        f" WHERE h.workspace_id IN ({placeholders(len(workspace_ids))}) AND h.is_overflowing"
+        f" AND h.process_id <> %s AND {BINDS}",
+        [*workspace_ids, process_id],
+    )
+    return {workspace_id for (workspace_id,) in rows}
+
+
+def set_overflowing(
+    tx: Transaction, process_id: str, workspace_ids: Collection[str], *, is_overflowing: bool
+) -> None:
+    """Stores whether other workers may claim runs of these workspaces. Their home decides."""
+    if workspace_ids:
+        tx.execute(
+            f"UPDATE {_HOMES} SET is_overflowing = %s WHERE process_id = %s"
+            f" AND workspace_id IN ({placeholders(len(workspace_ids))})",
+            [is_overflowing, process_id, *sorted(workspace_ids)],
+        )
 
 
 def leave_homes(tx: Transaction, process_id: str, workspace_ids: Collection[str] | None) -> None:

@@ -17,6 +17,7 @@ class Migration(migrations.Migration):
                 ('workspace', models.OneToOneField(db_constraint=False, on_delete=django.db.models.deletion.CASCADE, primary_key=True, related_name='home', serialize=False, to='workspaces.workspace')),
                 ('process_id', models.CharField(db_index=True, max_length=64)),
                 ('since', models.BigIntegerField()),
+                ('is_overflowing', models.BooleanField(db_default=False, default=False, help_text='Other workers may claim its runs: the home is full, and has nothing else of it.')),
             ],
         ),
     ]

@@ -70,6 +70,11 @@ class WorkspaceHome(models.Model):
     )
     process_id = models.CharField(max_length=64, db_index=True)
     since = models.BigIntegerField()
+    is_overflowing = models.BooleanField(
+        default=False,
+        db_default=False,
+        help_text="Other workers may claim its runs: the home is full, and has nothing else of it.",
+    )
 
     @override
     def __str__(self) -> str:

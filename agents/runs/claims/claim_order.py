@@ -17,7 +17,7 @@ from django.conf import settings
 from django.db import connection
 
 from agents.states import CLAIMABLE, IN_PROGRESS, RunState, Strategy, in_sql
-from workspaces.actions.processes import BINDS, take_homes
+from workspaces.actions.processes import BINDS, overflowing_homes, take_homes
 from workspaces.log.rows import placeholders
 from workspaces.log.statements import statements
 from workspaces.log.timestamps import now_ms
@@ -102,6 +102,7 @@ class ClaimedHomes:
     peers: Collection[str] = ()  # live workers that serve all that it serves
     is_ahead: bool = True  # may have more homes than one of them, which then is looked up
     has_dropped: bool = False  # runs of workspaces whose home it was not to become
+    guests: Set[str] = frozenset()  # workspaces whose home is full, and another worker
 
     def condition(self, now: int) -> tuple[str, list[Any]]:
         """Returns SQL that is true for a run ``r`` that may be claimed here.
@@ -111,7 +112,8 @@ class ClaimedHomes:
         """
         elsewhere = (
             f"NOT EXISTS (SELECT 1 FROM {_HOMES} h JOIN {_PROCESSES} p ON p.id = h.process_id"
-            f" WHERE h.workspace_id = r.workspace_id AND h.process_id <> %s AND {BINDS})"
+            " WHERE h.workspace_id = r.workspace_id AND h.process_id <> %s AND NOT h.is_overflowing"
+            f" AND {BINDS})"
         )
         if not self.peers or not self.is_ahead:
             return elsewhere, [self.worker]
@@ -134,12 +136,16 @@ class ClaimedHomes:
         """Makes the worker the home of these runs' workspaces; returns those that it may claim.
 
         ``runs``: the workspaces of runs, in order. The other workers get their share of what has
-        no home.
+        no home. Where the home overflows, it stays the home.
         """
         new = [each for each in dict.fromkeys(runs.values()) if each not in self.held]
         share = new[: -(-len(new) // (1 + len(self.peers)))]
         taken = take_homes(tx, self.worker, share)
-        found = [key for key, each in runs.items() if each in taken or each in self.held]
+        self.guests = overflowing_homes(
+            tx, self.worker, [each for each in new if each not in taken]
+        )
+        allowed = self.held | taken | self.guests
+        found = [key for key, each in runs.items() if each in allowed]
         self.has_dropped = len(found) < len(runs)
         return found
 

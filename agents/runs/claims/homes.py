@@ -2,7 +2,8 @@
 
 A worker becomes the home of a workspace when it claims a run of it, or performs a request for it.
 It remembers its homes, so most claims store nothing. A home ends when nothing of the workspace
-has run here for some seconds, and with the worker.
+has run here for some seconds, and with the worker. A home that has as many runs as it may lets
+other workers claim runs of workspaces of which it has nothing but runs.
 """
 
 from __future__ import annotations
@@ -26,13 +27,18 @@ from agents.runs.rows import Claimed
 from agents.runs.tool_servers.language_servers import language_host
 from agents.runs.tool_servers.mcp_servers import mcp_host
 from agents.states import RunState
-from workspaces.actions.processes import RegistrationLost, leave_homes, take_home
+from workspaces.actions.processes import (
+    RegistrationLost,
+    leave_homes,
+    set_overflowing,
+    take_home,
+)
 from workspaces.log.errors import ShuttingDown
 from workspaces.log.reader import read
 from workspaces.log.timestamps import now_ms
 from workspaces.log.transaction import Transaction
 from workspaces.log.writer import WriteFunction, writer
-from workspaces.models import WorkspaceHome
+from workspaces.models import RegisteredProcess, WorkspaceHome
 from workspaces.placement.roots import WorkerScope
 from workspaces.queries.processes import count_homes, home_of, homes_elsewhere, peers_of
 
@@ -45,6 +51,8 @@ IDLE_SECONDS = 5.0  # a conversation's next prompt finds the same home, without 
 
 class _Stored(NamedTuple):
     paths: dict[str, str]  # of the workspaces whose home the worker is
+    overflowing: frozenset[str]  # those of them whose runs others may claim
+    most_runs: int
     peers: tuple[str, ...]
     fewest: int  # homes of one of them
 
@@ -78,6 +86,7 @@ class WorkspaceHomes:
         self._fewest = 0  # homes of one of them, a moment ago
         self._used_at: dict[str, float] = {}
         self._requests: Counter[str] = Counter()
+        self._was_full = False
         self._is_leaving = False
 
     # -- for claims
@@ -96,7 +105,7 @@ class WorkspaceHomes:
         """
         if homes is None or homes.worker != self._worker:
             return False
-        self._held.update(run.workspace_id for run in claimed)
+        self._held.update({run.workspace_id for run in claimed} - homes.guests)
         if homes.has_dropped:
             await asyncio.sleep(RACE_SECONDS)
             await nudge_accepted()
@@ -178,7 +187,30 @@ class WorkspaceHomes:
         if due := self._unused(stored.paths, scope):
             self._held.difference_update(due)  # first: a claim from now on takes it again
             await self._write("", lambda tx: _leave_unused(tx, worker, due))
+        await self._share(worker, stored)
         await self._stop_strays(worker)
+
+    async def _share(self, worker: str, stored: _Stored) -> None:
+        """Lets other workers claim runs for which there is no place here, and ends that again.
+
+        Not of workspaces with tool servers, jobs or shells here: these have one state.
+        """
+        is_full = bool(stored.most_runs) and len(self._runs) >= stored.most_runs
+        overflowing = set[str]()
+        if is_full and self._was_full:
+            overflowing = self._held - self._requests.keys() - job_host().hosted() - _with_servers()
+        self._was_full = is_full
+        more, less = overflowing - stored.overflowing, stored.overflowing - overflowing
+        if not more and not less:
+            return
+
+        def job(tx: Transaction) -> None:
+            set_overflowing(tx, worker, more, is_overflowing=True)
+            set_overflowing(tx, worker, less, is_overflowing=False)
+
+        await self._write("", job)
+        if more:
+            await nudge_accepted()
 
     def _unused(self, paths: dict[str, str], scope: WorkerScope | None) -> list[str]:
         """Returns the homes that end: idle ones, and those whose folder is no longer served."""
@@ -210,9 +242,16 @@ def _with_servers() -> frozenset[str]:
 
 def _read_stored(worker: str) -> _Stored:
     homes = WorkspaceHome.objects.filter(process_id=worker).order_by()
-    paths = dict(homes.values_list("workspace_id", "workspace__path"))
+    rows = list(homes.values_list("workspace_id", "workspace__path", "is_overflowing"))
     peers, counts = peers_of(worker, now_ms()), count_homes()
-    return _Stored(paths, peers, min((counts.get(peer, 0) for peer in peers), default=0))
+    own = RegisteredProcess.objects.filter(pk=worker).values_list("most_runs", flat=True).first()
+    return _Stored(
+        {key: path for key, path, _ in rows},
+        frozenset(key for key, _, is_overflowing in rows if is_overflowing),
+        own or 0,
+        peers,
+        min((counts.get(peer, 0) for peer in peers), default=0),
+    )
 
 
 def _leave_unused(tx: Transaction, worker: str, workspace_ids: list[str]) -> None:

@@ -18,7 +18,7 @@ from tests.integration.databases import POSTGRESQL, Databases
 from tests.integration.runs.ground import Ground, lose, open_ground, register_worker, write
 from workspaces.actions.processes import RegistrationLost, leave_homes, take_home
 from workspaces.log.reader import read
-from workspaces.models import Workspace, WorkspaceHome
+from workspaces.models import RegisteredProcess, Workspace, WorkspaceHome
 from workspaces.placement.roots import Root, WorkerScope
 from workspaces.queries.processes import home_of
 
@@ -222,3 +222,32 @@ async def until_known(worker: Worker, *, peers: tuple[str, ...], is_ahead: bool)
             if homes is not None and (homes.peers, homes.is_ahead) == (peers, is_ahead):
                 return
             await asyncio.sleep(0.02)
+
+
+async def until_overflowing(expected: set[str]) -> None:
+    rows = WorkspaceHome.objects.filter(is_overflowing=True).values_list("workspace_id", flat=True)
+    async with asyncio.timeout(20):
+        while set(await read(lambda: list(rows.all()))) != expected:
+            await asyncio.sleep(0.05)
+
+
+async def test_other_workers_claim_what_has_no_place_in_the_home(database: str) -> None:
+    one, two = await registered("one"), await registered("two")
+    await read(lambda: RegisteredProcess.objects.filter(pk="one").update(most_runs=2))
+    shop, shed = await new_run("/shop"), await new_run("/shed")
+    assert await one.claim() == ["/shed", "/shop"]
+    await new_run("/shop")
+    await new_run("/shed")
+    assert await two.claim() == []
+    with one.homes.using(shed.workspace_id):  # for example a shell, which has a state
+        async with one.kept():
+            await until_overflowing({shop.workspace_id})
+            assert await two.claim() == ["/shop"]
+            # A guest takes no home: its next run is for the home, when that has a place again.
+            assert await read(home_of, shop.workspace_id) == "one"
+            await one.end_all()
+            one.runs[0] = SimpleNamespace(held=Lease(0, 1, shop.workspace_id, shop.session_id))
+            await until_overflowing(set())
+            await new_run("/shop")
+            assert await two.claim() == []
+            assert await one.claim() == ["/shed", "/shop"]
