@@ -133,7 +133,7 @@ def test_everything_waits_longer_than_a_drain() -> None:
         (seconds,) = re.findall(r"^TimeoutStopSec=(\d+)$", unit, re.MULTILINE)
         (drain,) = re.findall(r"^CRUSH_DRAIN=(\d+)$", text("systemd/environment"), re.MULTILINE)
         assert int(seconds) > int(drain)
-        assert "KillMode=mixed\n" in unit
+        assert "KillMode=process\n" in unit
     service = compose()["services"]["worker"]
     grace = int(service["stop_grace_period"].removesuffix("s"))
     assert grace > int(service["environment"]["CRUSH_DRAIN"])
