@@ -266,6 +266,9 @@ async def test_a_prompt_to_a_busy_session_does_what_its_strategy_names(
     await field.press("Enter")
     await page.get_by_role("button", name="Actions for: promoted").click()
     await page.get_by_role("menuitem", name="Join the running turn").click()
+    # The turn must not end before the server has it.
+    joined = page.locator("#announce-polite").get_by_text("It joins the running turn")
+    await expect(joined).to_have_count(1)
     (seat.workspace.path / "go").touch()
     prompts = page.locator("article.user")
     await expect(prompts.filter(has_text="joins")).to_be_visible()
