@@ -18,7 +18,7 @@ def prepare_database(stack: ExitStack, kind: str, *, name: str) -> Path:
         "DJANGO_SETTINGS_MODULE": "crushsite.settings",
     }
     if kind == "postgresql":
-        os.environ["DATABASE_URL"] = _start_postgres(stack, folder)
+        os.environ["DATABASE_URL"] = start_postgres(stack, folder)
     import django
 
     django.setup()
@@ -30,7 +30,8 @@ def prepare_database(stack: ExitStack, kind: str, *, name: str) -> Path:
     return folder
 
 
-def _start_postgres(stack: ExitStack, folder: Path) -> str:
+def start_postgres(stack: ExitStack, folder: Path) -> str:
+    """Starts PostgreSQL, until the end of ``stack``; returns its address."""
     from tests.acceptance.harness.services import Services, missing_services
 
     if reason := missing_services():

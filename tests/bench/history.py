@@ -22,7 +22,7 @@ import orjson
 from tests.acceptance.harness.environment import ROOT, server_environment
 from tests.acceptance.harness.ports import free_port
 from tests.acceptance.harness.processes import Process
-from tests.acceptance.harness.services import Services, missing_services
+from tests.bench.database import start_postgres
 from tests.bench.distribution import distribution
 from tests.bench.http_client import HttpClient
 from tests.bench.subjects import answers
@@ -42,14 +42,7 @@ def main() -> None:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="crush-history-")))
         extra = {"CRUSH_DATA_DIR": str(folder / "data"), "CRUSH_SERVER_CREATE_GRACE": "600"}
         if options.database == "postgresql":
-            if reason := missing_services():
-                raise SystemExit(reason)
-            services = Services(folder)
-            stack.callback(services.stop)
-            services.start()
-            addresses = services.allocate(lambda _: None)
-            stack.callback(services.release, addresses)
-            extra |= {"DATABASE_URL": addresses.database_url}
+            extra |= {"DATABASE_URL": start_postgres(stack, folder)}
         (folder / "data").mkdir(mode=0o700)
         os.environ |= extra | {"DJANGO_SETTINGS_MODULE": "crushsite.settings"}
         workspaces, long_session = _fill(folder, options.messages)
