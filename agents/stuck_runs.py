@@ -20,7 +20,7 @@ from agents.states import CLAIMABLE, IN_PROGRESS, RunState
 from permissions.models import BatchState, PermissionRequest, QuestionBatch, RequestState
 from workspaces.models import UNFINISHED_REWINDS, Message, RegisteredProcess, Rewind, Workspace
 from workspaces.placement.remote_place import remote_place
-from workspaces.placement.roots import SEPARATOR, why_unserved
+from workspaces.placement.roots import labels_in, why_unserved
 from workspaces.queries.processes import (
     bound_homes,
     known_roots,
@@ -130,7 +130,7 @@ def why_workspaces_wait(now: int) -> Callable[[Workspace], str]:
         if (place := remote_place(workspace.path)) is not None:
             is_there = place.worker in remote
             return "" if is_there else f"the remote worker {place.worker} is not connected"
-        needed = [label for label in workspace.labels.split(SEPARATOR) if label]
+        needed = labels_in(workspace.labels)
         return why_unserved(workspace.path, needed, roots=roots, workers=workers)
 
     return unserved

@@ -39,7 +39,7 @@ from workspaces.log.reader import read
 from workspaces.log.timestamps import now_ms
 from workspaces.models import Workspace
 from workspaces.placement.elsewhere import FOLDERS
-from workspaces.placement.roots import SEPARATOR, WorkerOffer, WorkerScope
+from workspaces.placement.roots import WorkerOffer, WorkerScope, labels_in
 from workspaces.queries.processes import count_homes, home_of, known_roots, worker_offers
 from workspaces.queries.workspaces import find_workspace
 from workspaces.rest.problems import PROBLEM_TYPE, problem
@@ -272,7 +272,7 @@ def _workspace_folder(**which: str) -> _FolderElsewhere | None:
     row = Workspace.objects.filter(**which).values_list("path", "labels", "pk").first()
     if row is None:
         return None
-    return _FolderElsewhere(row[0], tuple(filter(None, row[1].split(SEPARATOR))), row[2])
+    return _FolderElsewhere(row[0], tuple(labels_in(row[1])), row[2])
 
 
 def _named_path(scope: Scope, body: bytes) -> str:

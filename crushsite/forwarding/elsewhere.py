@@ -19,7 +19,7 @@ from workspaces.log.log_throttle import LogThrottle
 from workspaces.log.reader import read
 from workspaces.log.timestamps import now_ms
 from workspaces.models import Workspace
-from workspaces.placement.roots import SEPARATOR, Root, WorkerScope
+from workspaces.placement.roots import Root, WorkerScope, labels_in
 from workspaces.queries.processes import known_roots, worker_offers
 from workspaces.tasks import cancel_within
 
@@ -180,8 +180,7 @@ def _by_worker(ids: list[str]) -> dict[str, list[str]]:
     groups: dict[str, list[str]] = {}
     rows = Workspace.objects.filter(pk__in=ids).values_list("pk", "path", "labels")
     for key, path, labels in rows:
-        needed = [label for label in labels.split(SEPARATOR) if label]
-        worker = chosen_worker(path, needed, roots=roots, workers=workers)
+        worker = chosen_worker(path, labels_in(labels), roots=roots, workers=workers)
         if worker is not None:
             groups.setdefault(worker.id, []).append(key)
     return groups

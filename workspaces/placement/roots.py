@@ -14,6 +14,11 @@ NAME = re.compile(r"^[a-z0-9][a-z0-9._-]{0,62}\Z")
 SEPARATOR = ","
 
 
+def labels_in(stored: str) -> list[str]:
+    """Returns the labels that a workspace's row has in one text."""
+    return [label for label in stored.split(SEPARATOR) if label]
+
+
 class Root(NamedTuple):
     """A folder that has the same path wherever it is served. Workspaces lie below it."""
 

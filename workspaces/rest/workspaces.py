@@ -12,7 +12,7 @@ from rest_framework.response import Response
 from workspaces.access import Right
 from workspaces.log.errors import WorkspaceUnknown
 from workspaces.models import PermissionMode, Workspace
-from workspaces.placement.roots import SEPARATOR
+from workspaces.placement.roots import labels_in
 from workspaces.rest.answers import Seconds
 from workspaces.rest.view import SHOWN_RIGHTS, Resource
 
@@ -53,7 +53,7 @@ class WorkspaceSerializer(serializers.ModelSerializer[Workspace]):
         )
 
     def get_labels(self, workspace: Workspace) -> list[str]:
-        return [label for label in workspace.labels.split(SEPARATOR) if label]
+        return labels_in(workspace.labels)
 
     @extend_schema_field(
         serializers.ListField(
