@@ -21,9 +21,10 @@ from workspaces.api.fields import Texts
 from workspaces.log.errors import Refusal, WorkspaceUnknown
 from workspaces.log.reader import read
 from workspaces.models import Workspace
+from workspaces.placement.elsewhere import MOST_IDS
 from workspaces.queries.workspaces import read_open_workspace
 
-MOST_IDS, ID_LIMIT = 1_000, 36_000
+ID_LIMIT = 36_000
 ANSWER_BYTES = 700_000  # a forwarded answer has at most 1 MiB
 GIT_SECONDS = 0.2  # of waiting for folders that were never compared
 

@@ -19,6 +19,7 @@ from workspaces.log.log_throttle import LogThrottle
 from workspaces.log.reader import read
 from workspaces.log.timestamps import now_ms
 from workspaces.models import Workspace
+from workspaces.placement.elsewhere import MOST_IDS
 from workspaces.placement.roots import Root, WorkerScope, labels_in
 from workspaces.queries.processes import known_roots, worker_offers
 from workspaces.tasks import cancel_within
@@ -28,7 +29,6 @@ logger = logging.getLogger(__name__)
 ANSWER_SECONDS = 5.0  # of one worker
 FRESH_SECONDS = 2.0
 KEPT_SECONDS = 15.0  # the last answer of a worker that is silent since
-MOST_IDS = 1_000  # of one request
 MOST_KEPT = 5_000
 STOPPING_SECONDS = 2.0
 PREFIX = "/folders/"

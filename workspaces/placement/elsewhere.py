@@ -8,6 +8,7 @@ from typing import Any, Protocol
 from workspaces.placement.roots import Root
 
 FOLDERS = "crush.folders"  # the key of an ASGI scope
+MOST_IDS = 1_000  # of workspaces in one request to a worker
 
 
 class FoldersElsewhere(Protocol):
